@@ -1,0 +1,41 @@
+# Everything below works on a fresh Debian machine with Python and git; nothing is installed outside
+# .venv except, when run as root and missing, Debian's python3-venv and bubblewrap.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-fast check bench lock clean
+
+setup: .venv/installed
+
+.venv/installed: requirements/dev.lock pyproject.toml
+	@sh requirements/system.sh "$(PYTHON)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+	@echo "ready: $(BIN)/mainspring"
+
+demo: setup
+	@$(BIN)/mainspring demo
+
+test: setup check
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-fast: setup
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
+check: setup
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/basedpyright
+
+bench: setup
+	$(BIN)/python -m bench
+
+# Versions and hashes, without naming any registry.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-header --group dev pyproject.toml -o requirements/dev.lock
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Installs what pip cannot: venv support for the given Python, and bubblewrap for the sandbox.
+# As root on Debian it installs them; otherwise it says what is missing. bubblewrap is not required.
+python=$1
+
+debian() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
+    { apt-get install -y -q "$@" || { apt-get update -q && apt-get install -y -q "$@"; }; } >/dev/null 2>&1
+}
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "mainspring needs Python 3.11 or newer; run: make setup PYTHON=/path/to/python3.11" >&2
+    exit 1
+fi
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null && ! debian python3-venv; then
+    echo "this Python cannot create virtual environments; run: apt-get install python3-venv" >&2
+    exit 1
+fi
+if ! command -v bwrap >/dev/null 2>&1 && ! debian bubblewrap; then
+    echo "note: bubblewrap is missing and could not be installed (apt-get install bubblewrap)" >&2
+fi
+exit 0

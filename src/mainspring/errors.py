@@ -1,0 +1,130 @@
+"""Errors for people: what happened in one sentence, what to do in another.
+
+MainspringError
+├── UsageError                 the command or call cannot be understood
+│   ├── UnknownSession
+│   └── ConfigError
+├── JournalError
+│   ├── JournalDamaged         bytes are missing or changed
+│   ├── JournalForeign         not a journal, or one of a newer version
+│   ├── JournalOwned           another process is writing it
+│   └── JournalUnwritable      disk full, read-only, I/O error
+├── SandboxError               our machine failed, not the command
+└── ModelError                 a provider did not give a reply
+    ├── RateLimited            may carry when it resets
+    ├── Overloaded             5xx, 529
+    ├── ContextOverflow        the request is larger than the model takes
+    ├── BadRequest
+    ├── AuthFailed
+    ├── NoCredit
+    ├── ModelUnknown
+    ├── ContentRefused
+    ├── NetworkFailed          no connection, a dropped stream, a reply that is not the protocol
+    └── ModelTimeout
+
+What a tool does wrong is not an exception here: the model is told in the call's result.
+"""
+
+from __future__ import annotations
+
+
+class MainspringError(Exception):
+    """Something that a person can act on."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class UsageError(MainspringError):
+    exit_code = 2
+
+
+class UnknownSession(UsageError):
+    pass
+
+
+class ConfigError(UsageError):
+    pass
+
+
+class JournalError(MainspringError):
+    pass
+
+
+class JournalDamaged(JournalError):
+    def __init__(self, message: str, *, remedy: str = "", seq: int | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.seq = seq
+
+
+class JournalForeign(JournalError):
+    pass
+
+
+class JournalOwned(JournalError):
+    exit_code = 3
+
+
+class JournalUnwritable(JournalError):
+    pass
+
+
+class SandboxError(MainspringError):
+    pass
+
+
+class ModelError(MainspringError):
+    """`is_transient` says whether the same request may succeed later."""
+
+    is_transient = False
+
+    def __init__(self, message: str, *, remedy: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after_s = retry_after_s
+
+
+class RateLimited(ModelError):
+    is_transient = True
+
+
+class Overloaded(ModelError):
+    is_transient = True
+
+
+class ContextOverflow(ModelError):
+    pass
+
+
+class BadRequest(ModelError):
+    pass
+
+
+class AuthFailed(ModelError):
+    pass
+
+
+class NoCredit(ModelError):
+    pass
+
+
+class ModelUnknown(ModelError):
+    pass
+
+
+class ContentRefused(ModelError):
+    pass
+
+
+class NetworkFailed(ModelError):
+    is_transient = True
+
+
+class ModelTimeout(ModelError):
+    is_transient = True

@@ -1,0 +1,360 @@
+"""The words: every fact that a journal records, and the deltas that are shown but never stored.
+
+Facts are frozen and named in the past tense. Fields may be added with a default and are never renamed,
+retyped or removed, so a journal written by any earlier version always loads. A kind this version does not
+know is kept as `Unknown`. Nothing here knows how facts are stored, sent or drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Ending = Literal["done", "failed", "blocked", "waiting", "budget", "limit", "interrupted"]
+"""How a turn ended: `blocked` needs a person, `limit` is steps or wall time, `budget` is money or tokens."""
+
+Outcome = Literal["ok", "error", "refused", "cancelled", "abandoned", "unknown"]
+"""How a call ended. `unknown` means: it had started, and nobody saw its result."""
+
+Stop = Literal["end", "calls", "length", "refused"]
+"""Why the model stopped: it was finished, it wants calls run, it ran out of room, it declined."""
+
+Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
+"""What became of an approval that was asked for; everything but `allow` means the call does not run."""
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of an event."""
+
+
+class Blob(Value, frozen=True):
+    """Content kept once in the journal, named by its SHA-256."""
+
+    sha256: str
+    size: int
+    media_type: str = "text/plain"
+
+
+class Media(Value, frozen=True):
+    """An image or document that someone showed to the model."""
+
+    blob: Blob
+    name: str = ""
+
+
+class Text(Value, frozen=True, tag="text", tag_field="part"):
+    text: str
+
+
+class Thinking(Value, frozen=True, tag="thinking", tag_field="part"):
+    """Reasoning, with whatever its provider needs to accept it back (`opaque`, of that `wire` only)."""
+
+    text: str = ""
+    opaque: str = ""
+    wire: str = ""
+
+
+class CallAsked(Value, frozen=True, tag="call", tag_field="part"):
+    """A call that the model asked for; `arguments` is the text it wrote, which may not be JSON."""
+
+    call: str
+    name: str
+    arguments: str = ""
+    provider_id: str = ""
+    opaque: str = ""
+
+
+Part = Text | Thinking | CallAsked
+
+
+class ToolSpec(Value, frozen=True):
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Usage(Value, frozen=True):
+    """Tokens of one request. `input_tokens` counts all input, the cached and the cache-written included."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class Limits(Value, frozen=True):
+    """What a turn may use; None is no limit."""
+
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    timeout_s: float | None = None
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A recorded fact."""
+
+
+class SessionStarted(Event, frozen=True):
+    session: str
+    workspace: str
+    version: str
+    parent: str = ""
+    parent_seq: int = 0
+
+
+class SessionResumed(Event, frozen=True):
+    """Another process took this journal over; calls it found open are closed before anything else."""
+
+    version: str
+    host: str
+    pid: int
+
+
+class PromptSet(Event, frozen=True):
+    """System prompt and tools: recorded once, so that every request starts with the same bytes."""
+
+    system: str
+    tools: tuple[ToolSpec, ...] = ()
+
+
+class ModelChosen(Event, frozen=True):
+    model: str
+    reason: str = ""
+
+
+class ModeChosen(Event, frozen=True):
+    mode: str
+
+
+class UserSaid(Event, frozen=True):
+    text: str
+    media: tuple[Media, ...] = ()
+
+
+class NoteAdded(Event, frozen=True):
+    """Something said aside: the model sees it between steps, and it does not start a turn."""
+
+    text: str
+    source: str = "user"
+
+
+class TurnStarted(Event, frozen=True):
+    turn: int
+    limits: Limits = Limits()
+
+
+class StepStarted(Event, frozen=True):
+    step: int
+    model: str
+
+
+class SpendReserved(Event, frozen=True):
+    """Money and tokens set aside before they are spent; without a settlement they count as spent."""
+
+    spend: str
+    source: str
+    model: str
+    tokens: int = 0
+    usd: float = 0.0
+    priced: bool = True
+
+
+class SpendSettled(Event, frozen=True):
+    spend: str
+    usage: Usage = Usage()
+    usd: float = 0.0
+
+
+class RequestFailed(Event, frozen=True):
+    """One attempt at a model failed. `retry_in_s` is None when no further attempt follows."""
+
+    step: int
+    attempt: int
+    error: str
+    message: str
+    retry_in_s: float | None = None
+
+
+class AssistantSaid(Event, frozen=True):
+    step: int
+    parts: tuple[Part, ...] = ()
+    stop: Stop = "end"
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[CallAsked, ...]:
+        return tuple(part for part in self.parts if isinstance(part, CallAsked))
+
+
+class ApprovalAsked(Event, frozen=True):
+    """A person must decide. The answer is bound to exactly these arguments by their hash."""
+
+    call: str
+    tool: str
+    arguments: str
+    arguments_sha256: str
+    reason: str = ""
+
+
+class ApprovalGiven(Event, frozen=True):
+    call: str
+    arguments_sha256: str
+    decision: Decision
+    by: str = "user"
+    feedback: str = ""
+    edited_arguments: str | None = None
+
+
+class CallStarted(Event, frozen=True):
+    call: str
+    tool: str
+
+
+class CallEnded(Event, frozen=True):
+    """What came of a call. `output` is what the model is told; `full` keeps what did not fit."""
+
+    call: str
+    outcome: Outcome
+    output: str = ""
+    media: tuple[Media, ...] = ()
+    exit_code: int | None = None
+    full: Blob | None = None
+    duration_s: float = 0.0
+
+    @property
+    def is_error(self) -> bool:
+        return self.outcome != "ok"
+
+
+class Compacted(Event, frozen=True):
+    """From here on the history is `summary` followed by what was recorded from `keep_from_seq` on."""
+
+    summary: str
+    keep_from_seq: int
+    model: str = ""
+
+
+class Undone(Event, frozen=True):
+    """Everything recorded after `to_seq` no longer counts as said. It stays in the journal."""
+
+    to_seq: int
+
+
+class Crashed(Event, frozen=True):
+    """A fault of ours, with its traceback."""
+
+    traceback: str
+
+
+class TurnEnded(Event, frozen=True):
+    turn: int
+    ending: Ending
+    detail: str = ""
+    remedy: str = ""
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+
+
+class Unknown(Event, frozen=True):
+    """A fact of a kind that this version does not know, kept as it was."""
+
+    kind: str
+    body: msgspec.Raw
+
+
+class TextDelta(Event, frozen=True):
+    text: str
+
+
+class ThinkingDelta(Event, frozen=True):
+    text: str = ""
+    opaque: str = ""
+    wire: str = ""
+
+
+class CallDelta(Event, frozen=True):
+    """A fragment of the call at `index`; id and name come once, arguments in pieces."""
+
+    index: int
+    name: str = ""
+    arguments: str = ""
+    provider_id: str = ""
+    opaque: str = ""
+
+
+class OutputDelta(Event, frozen=True):
+    """Live output of a running call."""
+
+    call: str
+    text: str
+
+
+Delta = TextDelta | ThinkingDelta | CallDelta | OutputDelta
+"""Shown while it happens, never stored: the whole follows as an event."""
+
+STORED: tuple[type[Event], ...] = (
+    SessionStarted,
+    SessionResumed,
+    PromptSet,
+    ModelChosen,
+    ModeChosen,
+    UserSaid,
+    NoteAdded,
+    TurnStarted,
+    StepStarted,
+    SpendReserved,
+    SpendSettled,
+    RequestFailed,
+    AssistantSaid,
+    ApprovalAsked,
+    ApprovalGiven,
+    CallStarted,
+    CallEnded,
+    Compacted,
+    Undone,
+    Crashed,
+    TurnEnded,
+)
+
+_DECODERS = {kind.__name__: msgspec.json.Decoder(kind) for kind in STORED}
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """An event where it stands: its number, and microseconds since 1970 in UTC. A delta has the number 0."""
+
+    seq: int
+    time_us: int
+    event: Event
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind if isinstance(self.event, Unknown) else type(self.event).__name__
+
+
+def encode(event: Event) -> tuple[str, bytes]:
+    """The kind and the JSON body of an event, as a journal stores them."""
+    if isinstance(event, Unknown):
+        return event.kind, bytes(event.body)
+    return type(event).__name__, _ENCODER.encode(event)
+
+
+def decode(kind: str, body: bytes) -> Event:
+    """The event of a stored kind and body; raises `msgspec.MsgspecError` when the body does not fit."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        return Unknown(kind=kind, body=msgspec.Raw(body))
+    return decoder.decode(body)

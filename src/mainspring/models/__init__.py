@@ -1,0 +1,126 @@
+"""The port to a language model: a request goes in, one stream of deltas comes out.
+
+A wire adapter (one file per protocol) encodes each message once, when it joins the history; a request body
+is joined from those bytes. An adapter maps every foreign failure to a `ModelError` and never retries: that
+is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of one delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from mainspring.events import CallDelta, Part, Stop, TextDelta, ThinkingDelta, ToolSpec, Usage
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """An image or a document, with its bytes at hand."""
+
+    media_type: str
+    data: bytes
+    name: str = ""
+
+
+class UserMessage(msgspec.Struct, frozen=True):
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class AssistantMessage(msgspec.Struct, frozen=True):
+    parts: tuple[Part, ...]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one call gave, in the words the model is told."""
+
+    call: str
+    name: str
+    text: str
+    is_error: bool = False
+    attachments: tuple[Attachment, ...] = ()
+
+
+class ResultsMessage(msgspec.Struct, frozen=True):
+    """The results of all calls of the assistant message before it, in the order asked."""
+
+    results: tuple[Result, ...]
+
+
+Message = UserMessage | AssistantMessage | ResultsMessage
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+    cache_write: float | None = None
+
+    def cost_usd(self, usage: Usage) -> float:
+        plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        return (
+            max(plain, 0) * self.input
+            + usage.cached_tokens * cached
+            + usage.cache_write_tokens * written
+            + usage.output_tokens * self.output
+        ) / 1_000_000
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request. `messages` were encoded by the same model's `encode`, in order."""
+
+    system: str
+    tools: tuple[ToolSpec, ...]
+    messages: Sequence[bytes]
+    max_output_tokens: int | None = None
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The last item of every stream."""
+
+    stop: Stop
+    usage: Usage
+
+
+class Retrying(msgspec.Struct, frozen=True):
+    """An attempt failed and another follows; what was streamed so far is void."""
+
+    attempt: int
+    error: str
+    message: str
+    retry_in_s: float
+
+
+StreamItem = TextDelta | ThinkingDelta | CallDelta | Retrying | Finished
+
+
+class Model(Protocol):
+    """One model of one provider. `name` is how a user names it, and is what the journal records."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How much it takes, or None when nobody said."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs, or None when nobody said."""
+        ...
+
+    def encode(self, message: Message) -> bytes:
+        """A message in this wire's form; pure, so that the same message always has the same bytes."""
+        ...
+
+    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+        """Ends with `Finished`, or raises a `ModelError`."""
+        ...
+
+    async def close(self) -> None: ...
