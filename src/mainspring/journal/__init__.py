@@ -1,0 +1,72 @@
+"""The port to the only state there is: append events durably, read them back, keep blobs by their hash.
+
+`append` returns when its events are on disk, all of one call in one commit, and never half of it. One
+process writes a journal at a time; any number read it meanwhile. Nothing here knows what events mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import msgspec
+
+from mainspring.events import Blob, Event, Recorded
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What checking the hash chain found: `problem` is empty, or names the first broken event."""
+
+    events: int
+    blobs: int
+    head: str
+    problem: str = ""
+    broken_seq: int | None = None
+
+
+class Reader(Protocol):
+    """A journal that one may read, whoever writes it."""
+
+    @property
+    def session(self) -> str: ...
+
+    async def last_seq(self) -> int:
+        """The number of the newest event on disk, 0 for an empty journal."""
+        ...
+
+    async def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        """Up to `limit` events with `after < seq <= until`, oldest first, of these kinds (or all).
+        Raises `JournalDamaged` with the seq of an event that cannot be read."""
+        ...
+
+    async def last(self, *kinds: str) -> Recorded | None:
+        """The newest event of these kinds."""
+        ...
+
+    async def get(self, blob: Blob) -> bytes:
+        """The blob's bytes; `JournalDamaged` when they are missing or do not match their hash."""
+        ...
+
+    async def verify(self) -> Verdict: ...
+
+    async def close(self) -> None: ...
+
+
+class Journal(Reader, Protocol):
+    """A journal that this process writes."""
+
+    async def append(self, *events: Event) -> Sequence[Recorded]:
+        """Durable on return. Raises `JournalUnwritable` when nothing was written. When the awaiting task is
+        cancelled the events are written all the same; `subscribe` tells of them."""
+        ...
+
+    async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
+        """Keeps the bytes, once for the same content; durable no later than the next append."""
+        ...
+
+    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
+        """Sets the one function that is called for each append, in order, on the event loop, after its events
+        are durable and before `append` returns to its caller."""
+        ...
