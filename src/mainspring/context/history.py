@@ -39,8 +39,10 @@ REBUILDING = (Compacted, Undone)
 """Events after which a history is projected anew."""
 
 _BYTES_PER_TOKEN = 3.6
-_UNSEEN = "[mainspring] This call had started when the session was interrupted. Its outcome is unknown: "
-_UNSEEN += "check what it did before you repeat it."
+_UNSEEN = (
+    "This call had started when the session was interrupted. Its outcome is unknown:"
+    " look at what it did before you repeat it."
+)
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -60,8 +62,9 @@ class History:
         self._ended: dict[str, CallEnded] = {}
         self._deferred: list[UserSaid | NoteAdded] = []
         self._waiting = False
+        self._bytes = 0
+        self._measured: tuple[int, int] | None = None
         self.is_answered = True
-        self.bytes_total = 0
 
     def apply(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -87,9 +90,21 @@ class History:
                 if isinstance(message, _Waiting):
                     encoded = self._encode(await _attach(message, get))
                     self._messages[index] = encoded
-                    self.bytes_total += len(encoded)
+                    self._bytes += len(encoded)
             self._waiting = False
         return [message for message in self._messages if isinstance(message, bytes)]
+
+    def estimated_tokens(self, *head: str) -> int:
+        """What the next request weighs: the provider's own count of the last one, plus what is new since."""
+        if self._measured is None:
+            return int((self._bytes + sum(map(len, head))) / _BYTES_PER_TOKEN) + 16
+        tokens, measured_bytes = self._measured
+        return tokens + int(max(self._bytes - measured_bytes, 0) / _BYTES_PER_TOKEN) + 16
+
+    def measured(self, input_tokens: int) -> None:
+        """Notes what the provider counted for the messages so far."""
+        if input_tokens > 0:
+            self._measured = (input_tokens, self._bytes)
 
     def _add_said(self, said: UserSaid | NoteAdded) -> None:
         if isinstance(said, UserSaid):
@@ -138,10 +153,7 @@ class History:
             return
         encoded = self._encode(message)
         self._messages.append(encoded)
-        self.bytes_total += len(encoded)
-
-    def estimated_tokens(self, *extra: str) -> int:
-        return int((self.bytes_total + sum(map(len, extra))) / _BYTES_PER_TOKEN) + 16
+        self._bytes += len(encoded)
 
 
 async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> History:
