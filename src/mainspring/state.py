@@ -75,6 +75,7 @@ class State:
         self.active_us = 0
         self.turn_cutoffs = 0
         self.last_ending: TurnEnded | None = None
+        self.last_reply = AssistantSaid(step=0)
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -147,6 +148,7 @@ class State:
         self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
     ) -> None:
         if isinstance(event, AssistantSaid):
+            self.last_reply = event
             is_cut = event.stop == "length"
             self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}
             return

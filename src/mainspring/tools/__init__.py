@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from mainspring.approvals import Effect
 from mainspring.events import Blob, Media
 from mainspring.sandbox import Sandbox
-
-Effect = Literal["read", "write", "execute"]
-"""What a call may change: nothing, files, or anything that a program can."""
 
 
 class ToolFailed(Exception):
@@ -44,15 +42,18 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """`arguments` is a struct type: it validates a call and gives the schema that the model sees."""
+    """`arguments` is a struct type: it validates a call and gives the schema that the model sees.
+    `paths` and `command` tell the policy what a call with such arguments would touch or run."""
 
     name: str
     description: str
     arguments: type[msgspec.Struct]
     effect: Effect
     run: Callable[[Any, Place], Awaitable[Output | str]]
-    is_concurrent: bool = True
+    paths: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    command: Callable[[Any], str] = lambda _: ""
 
     @property
-    def is_read_only(self) -> bool:
-        return self.effect == "read"
+    def is_repeatable(self) -> bool:
+        """Whether a call that may have run already can simply be run again."""
+        return self.effect in ("none", "read")

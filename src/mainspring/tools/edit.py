@@ -51,9 +51,8 @@ def replace_all(text: str, edits: tuple[Replacement, ...], path: str) -> str:
         found = text.count(old)
         which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         if found == 0:
-            raise ToolFailed(
-                f"{which}the old text is not in {path}; nothing was changed.{nearest(text, old)}"
-            )
+            near = nearest(text, old)
+            raise ToolFailed(f"{which}the old text is not in {path}; nothing was changed.{near}")
         if found > 1 and not edit.every:
             raise ToolFailed(
                 f"{which}the old text occurs {found} times in {path}; nothing was changed."
@@ -85,5 +84,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=EditArguments,
     effect="write",
+    paths=lambda arguments: (arguments.path,),
     run=_run,
 )

@@ -25,9 +25,7 @@ class ReadArguments(Arguments, frozen=True):
 async def _run(arguments: ReadArguments, place: Place) -> Output:
     data = await asyncio.to_thread(read_file, place, arguments.path)
     if b"\0" in data[:8192]:
-        raise ToolFailed(
-            f"{arguments.path} is a binary file of {len(data):,} bytes; it cannot be shown as text."
-        )
+        raise ToolFailed(f"{arguments.path} is a binary file of {len(data):,} bytes and has no text to show.")
     text = data.decode("utf-8", errors="replace")
     return Output(text=page(text, arguments.offset, arguments.limit))
 
@@ -58,5 +56,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=ReadArguments,
     effect="read",
+    paths=lambda arguments: (arguments.path,),
     run=_run,
 )

@@ -10,7 +10,8 @@ import msgspec
 
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
-from mainspring.tools import Effect, Output, Place, Tool
+from mainspring.approvals import Effect
+from mainspring.tools import Output, Place, Tool
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

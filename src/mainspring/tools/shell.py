@@ -59,5 +59,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=ShellArguments,
     effect="execute",
+    command=lambda arguments: arguments.command,
     run=_run,
 )

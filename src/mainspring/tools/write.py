@@ -21,10 +21,8 @@ class WriteArguments(Arguments, frozen=True):
 async def _run(arguments: WriteArguments, place: Place) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
     is_new = await asyncio.to_thread(write_file, place, arguments.path, data)
-    lines = len(arguments.content.splitlines())
-    return Output(
-        text=f"{'Created' if is_new else 'Replaced'} {arguments.path} ({lines} lines, {len(data)} bytes)."
-    )
+    done = "Created" if is_new else "Replaced"
+    return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
 
 
 TOOL = Tool(
@@ -32,5 +30,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=WriteArguments,
     effect="write",
+    paths=lambda arguments: (arguments.path,),
     run=_run,
 )
