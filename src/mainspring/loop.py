@@ -3,86 +3,32 @@
 Every effect stands between an event before it and an event after it, so resuming is running the same
 function on the same journal: calls that ended are not run again, calls that had started are closed as
 unknown unless repeating them is harmless, approvals on record are not asked again. The loop knows no
-provider, terminal, database or container; it is given a `Turn`.
+provider, terminal, database or container.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import time
-from collections.abc import Awaitable, Callable
-from typing import Protocol
 
-import msgspec
-
-from mainspring.approvals import Policy
-from mainspring.context.history import History
-from mainspring.errors import MainspringError, ModelError
+from mainspring.calls import run_calls
+from mainspring.errors import ModelError
 from mainspring.events import (
-    ApprovalAsked,
-    ApprovalGiven,
     AssistantSaid,
-    Blob,
-    CallEnded,
-    CallStarted,
-    Delta,
-    Ending,
-    Event,
     NoteAdded,
-    OutputDelta,
     RequestFailed,
+    SpendReserved,
     SpendSettled,
-    TurnEnded,
     Usage,
 )
 from mainspring.ledger import Refusal
-from mainspring.models import Finished, Model, Request, Retrying
+from mainspring.models import Finished, Request, Retrying
 from mainspring.models.reply import Reply
-from mainspring.sandbox import Sandbox
-from mainspring.state import KEEPS_CALLS_OPEN, STEP, OpenCall, State
-from mainspring.tools import Output, Place
-from mainspring.tools.toolbox import Prepared, Toolbox
+from mainspring.state import STEP
+from mainspring.turn import End, Turn, end_turn
 
 _MAX_CUTOFFS = 3
 _CHARACTERS_PER_TOKEN = 4
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
-_NOT_RUN = "Not run: your message was cut off at the output limit, so this call may be incomplete."
-_UNKNOWN = (
-    "The session was interrupted after this call had started, and its outcome is unknown."
-    " Look at what it did before you repeat it."
-)
-
-
-class Turn(Protocol):
-    """What a turn works with. `emit` returns once the events are durable and folded into `state`."""
-
-    state: State
-    history: History
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Sandbox
-
-    async def emit(self, *events: Event) -> None: ...
-
-    def show(self, delta: Delta) -> None: ...
-
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        """A person's answer, or None when there is nobody to ask."""
-        ...
-
-    async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
-
-    async def get_blob(self, blob: Blob) -> bytes: ...
-
-
-class End(msgspec.Struct, frozen=True):
-    """Why a turn is over."""
-
-    ending: Ending
-    detail: str = ""
-    remedy: str = ""
 
 
 async def run_turn(turn: Turn) -> None:
@@ -93,43 +39,25 @@ async def run_turn(turn: Turn) -> None:
         async with asyncio.timeout(left_s):
             end = await _steps(turn)
     except TimeoutError:
-        end = End("limit", f"The time limit of {limit_s:g} s is reached.", "Resume with a higher --timeout.")
+        end = End("limit", f"The time limit of {limit_s} s is reached.", "Resume with a higher --timeout.")
     except asyncio.CancelledError:
-        await end_turn(turn, End("interrupted", "Stopped."))
+        await end_turn(turn, End("interrupted", "Stopped by request."))
         raise
     except ModelError as error:
         end = End("failed", error.message, error.remedy)
     await end_turn(turn, end)
 
 
-async def end_turn(turn: Turn, end: End) -> None:
-    """Closes what is open, and the turn, in one commit."""
-    state = turn.state
-    closing: list[Event] = []
-    if end.ending not in KEEPS_CALLS_OPEN:
-        closing += [_closed(call, end.ending) for call in state.open_calls]
-    ended = TurnEnded(
-        turn=state.turn,
-        ending=end.ending,
-        detail=end.detail,
-        remedy=end.remedy,
-        steps=state.turn_steps,
-        usage=state.turn_usage,
-        cost_usd=state.turn_cost_usd,
-    )
-    await turn.emit(*closing, ended)
-
-
 async def _steps(turn: Turn) -> End:
     state = turn.state
     while True:
-        if state.open_calls and (end := await _run_calls(turn)):
+        if state.open_calls and (end := await run_calls(turn)):
             return end
         if turn.history.is_answered:
-            return End("done", _last_line(turn))
+            return _answered(state.last_reply)
         if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
             detail = f"The limit of {state.limits.max_steps} steps is reached."
-            return End("limit", detail, "Resume with a higher --max-steps to go on.")
+            return End("limit", detail, "Resume with a higher --max-steps.")
         if end := await _step(turn):
             return end
 
@@ -161,17 +89,18 @@ async def _step(turn: Turn) -> End | None:
     reply = Reply()
     try:
         finished = await _receive(turn, request, reply, step)
-    except (ModelError, asyncio.CancelledError) as error:
-        # What was streamed was paid for, though nothing of it is kept.
-        output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-        used = Usage(input_tokens=input_tokens if output_tokens else 0, output_tokens=output_tokens)
-        await turn.emit(SpendSettled(spend=reserved.spend, usage=used, usd=_cost(model, used)), *_failed(error, step))
+    except asyncio.CancelledError:
+        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))
+        raise
+    except ModelError as error:
+        kind = type(error).__name__
+        failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
+        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
-    settled = SpendSettled(spend=reserved.spend, usage=finished.usage, usd=_cost(model, finished.usage))
-    await turn.emit(settled, said)
-    return await _judge_stop(turn, said)
+    await turn.emit(_settled(turn, reserved, finished.usage), said)
+    return await _judge_cutoff(turn, said)
 
 
 async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
@@ -181,48 +110,45 @@ async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Fin
                 return item
             case Retrying():
                 reply.clear()
-                await turn.emit(
-                    RequestFailed(
-                        step=step,
-                        attempt=item.attempt,
-                        error=item.error,
-                        message=item.message,
-                        retry_in_s=item.retry_in_s,
-                    )
+                failed = RequestFailed(
+                    step=step,
+                    attempt=item.attempt,
+                    error=item.error,
+                    message=item.message,
+                    retry_in_s=item.retry_in_s,
                 )
+                await turn.emit(failed)
             case _:
                 reply.add(item)
                 turn.show(item)
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 
-async def _judge_stop(turn: Turn, said: AssistantSaid) -> End | None:
+def _settled(turn: Turn, reserved: SpendReserved, usage: Usage) -> SpendSettled:
+    usd = turn.model.price.cost_usd(usage) if turn.model.price else 0.0
+    return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
+
+
+def _settled_partly(turn: Turn, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
+    """A reply that broke off was paid for as far as it came; one that never began was not."""
+    output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
+    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
+    return _settled(turn, reserved, used)
+
+
+def _answered(said: AssistantSaid) -> End:
+    lines = [line for line in said.text.splitlines() if line.strip()]
     if said.stop == "refused":
-        return End("failed", said.text or "The model declined to answer.", "Say it differently, or use another model.")
-    if said.stop == "length" and not said.calls:
-        if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
-            return End("failed", f"The model's reply was cut off {_MAX_CUTOFFS + 1} times.", "Ask for less at once.")
-        await turn.emit(NoteAdded(text=_CUT_OFF, source="mainspring"))
+        detail = lines[-1] if lines else "The model declined to answer."
+        return End("failed", detail, "Say it differently, or use another model.")
+    return End("done", lines[-1].strip() if lines else "")
+
+
+async def _judge_cutoff(turn: Turn, said: AssistantSaid) -> End | None:
+    if said.stop != "length" or said.calls:
+        return None
+    if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
+        detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
+        return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")
+    await turn.emit(NoteAdded(text=_CUT_OFF, source="mainspring"))
     return None
-
-
-async def _run_calls(turn: Turn) -> End | None:
-    """Runs all open calls side by side; what each gives is recorded as it comes."""
-    calls = turn.state.open_calls
-    seen: set[str] = set()
-    try:
-        async with asyncio.TaskGroup() as group:
-            for call in calls:
-                is_double = call.asked.provider_id in seen
-                seen |= {call.asked.provider_id} - {""}
-                group.create_task(_run_call(turn, call, is_double=is_double))
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    answers = [call.answer for call in turn.state.open_calls] if turn.state.open_calls else []
-    if turn.state.open_calls:
-        waiting = ", ".join(call.asked.name for call in turn.state.open_calls)
-        return End("blocked", f"Waiting for a person to approve: {waiting}.", "Resume the session to answer.")
-    return None if not answers else None
-
-
-async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mainspring.tools import Place, ToolFailed
+from mainspring.tools import Place
 
 
 def described(module: Path) -> str:

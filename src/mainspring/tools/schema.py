@@ -8,9 +8,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
-from mainspring.approvals import Effect
 from mainspring.tools import Output, Place, Tool
 
 
