@@ -58,7 +58,7 @@ from mainspring.turn import End, Engine, Turn, end_turn
 class Approver(Protocol):
     """Who answers when a call needs a person."""
 
-    async def __call__(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
         """An answer, or None when there is nobody to ask."""
         ...
 
@@ -201,10 +201,14 @@ class Session:
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
-        worker = self._worker
-        if worker is not None and not worker.done():
-            worker.cancel()
-            await asyncio.wait({worker})
+        self.stop_soon()
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    def stop_soon(self) -> None:
+        """Asks the running turn to stop, from a signal handler or a callback."""
+        if self._worker is not None:
+            self._worker.cancel()
 
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
@@ -238,15 +242,21 @@ class Session:
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
+        async with aclosing(self.watch(text)) as recorded:
+            async for item in recorded:
+                yield item.event
+
+    async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
+        """As `run`, with the number and time of each event; a delta has the number 0."""
         after = self._feed.last_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
-            async for recorded in events:
-                yield recorded.event
-                if isinstance(recorded.event, TurnEnded) and not self.is_running:
+            async for item in events:
+                yield item
+                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:

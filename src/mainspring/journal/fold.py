@@ -14,7 +14,6 @@ from mainspring.events import (
     SessionStarted,
     SpendReserved,
     SpendSettled,
-    StepStarted,
     TurnEnded,
     TurnStarted,
     UserSaid,
@@ -30,7 +29,6 @@ _FOLDED = tuple(
         SpendReserved,
         SpendSettled,
         ModelChosen,
-        StepStarted,
     )
 )
 _PAGE = 2000
@@ -96,8 +94,6 @@ def _take(fold: Fold, recorded: Recorded) -> int:
         case SpendSettled(spend=spend, usd=usd):
             fold.reserved_usd.pop(spend, None)
             fold.settled_usd += usd
-        case ModelChosen(model=model) | StepStarted(model=model):
-            fold.model = model
         case _:
             pass
     return 0
