@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from mainspring.errors import JournalDamaged
+from mainspring.errors import JournalDamaged, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verdict, tables
 from mainspring.journal.checking import check
@@ -59,16 +59,20 @@ class JournalFile:
         return self._read(check)
 
     def scan(self, use: Callable[[apsw.Connection], _T]) -> _T:
-        """What `use` makes of one unchanging view of the journal."""
-
-        def in_one_view(connection: apsw.Connection) -> _T:
-            connection.execute("BEGIN")
+        """What `use` makes of one unchanging view of the journal; it is called only once."""
+        with self._turn, tables.explained(self.session):
+            if self._was_disturbed():
+                self._reconnect()
+            self._connection.execute("BEGIN")
             try:
-                return use(connection)
+                result = use(self._connection)
             finally:
-                connection.execute("ROLLBACK")
-
-        return self._read(in_one_view)
+                self._connection.execute("ROLLBACK")
+            if self._was_disturbed():
+                raise JournalOwned(
+                    f"Session {self.session} was opened for writing while it was read.", remedy="Try again."
+                )
+            return result
 
     def close(self) -> None:
         with self._turn:

@@ -44,6 +44,7 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     workspace: str = ""
     title: str = ""
     last_line: str = ""
+    last_line_seq: int = 0
     ending: str = "new"
     is_open: bool = False
     settled_usd: float = 0.0
@@ -87,7 +88,7 @@ def _take(fold: Fold, recorded: Recorded) -> int:
         case TurnEnded(ending=ending, detail=detail):
             fold.ending, fold.is_open = ending, False
             if detail:
-                fold.last_line = _last_line(detail)
+                fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
             return recorded.seq
         case SpendReserved(spend=spend, usd=usd):
             fold.reserved_usd[spend] = usd
@@ -107,10 +108,10 @@ def _take_texts(fold: Fold, file: JournalFile, *, after: int, until: int, ended:
     if file.read(after=ended, until=until, kinds=("UserSaid",), limit=1):
         fold.is_open = True
     said = file.last("AssistantSaid")
-    if said is not None and said.seq > after and isinstance(said.event, AssistantSaid):
+    if said is not None and said.seq > fold.last_line_seq and isinstance(said.event, AssistantSaid):
         line = _last_line(said.event.text)
         if line:
-            fold.last_line = line
+            fold.last_line, fold.last_line_seq = line, said.seq
 
 
 def _first_line(text: str) -> str:

@@ -57,7 +57,7 @@ _DECODE = msgspec.json.Decoder(_Known).decode
 
 
 def list_sessions(index: Path, folder: Path) -> list[SessionRow]:
-    names = [name for name in os.listdir(folder) if not name.startswith(".")] if folder.is_dir() else []
+    names = [path.name for path in folder.iterdir() if path.name[0] != "."] if folder.is_dir() else []
     known = _load(index)
     current: dict[str, _Known] = {}
     changed: dict[str, _Known] = {}
@@ -147,11 +147,13 @@ def _load(index: Path) -> dict[str, _Known]:
 
 def _save(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
     try:
-        _write(index, changed, gone)
-    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
-        for path in (index, Path(f"{index}-journal")):
-            path.unlink(missing_ok=True)
-    except apsw.Error:
+        try:
+            _write(index, changed, gone)
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
+            for path in (index, Path(f"{index}-journal")):
+                path.unlink(missing_ok=True)
+            _write(index, changed, gone)
+    except (apsw.Error, OSError):
         # Full, read-only or busy: the list is right without an index, the next one takes as long again.
         return
 

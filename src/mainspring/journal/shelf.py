@@ -44,7 +44,7 @@ class Shelf:
         _valid(prefix)
         if (self.folder / prefix).is_dir():
             return prefix
-        names = os.listdir(self.folder) if self.folder.is_dir() else []
+        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
         found = sorted(name for name in names if name.startswith(prefix))
         match found:
             case []:

@@ -1,0 +1,1 @@
+"""Public fakes, and one conformance suite per port."""
