@@ -100,6 +100,19 @@ def _text(event: Event, *, whole: bool) -> str:
 
 def _about_session(event: Event) -> str:
     match event:
+        case RequestFailed():
+            again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
+            return f"! {event.error}: {event.message}{again}"
+        case Crashed():
+            return f"! {event.traceback}"
+        case NoteAdded():
+            return f"· note from {event.source}: {event.text}"
+        case _:
+            return _about_settings(event)
+
+
+def _about_settings(event: Event) -> str:
+    match event:
         case SessionStarted():
             return f"· session {event.session} in {event.workspace}"
         case SessionResumed():
@@ -108,17 +121,10 @@ def _about_session(event: Event) -> str:
             return f"· model {event.model}"
         case ModeChosen():
             return f"· mode {event.mode}"
-        case NoteAdded():
-            return f"· note from {event.source}: {event.text}"
-        case RequestFailed():
-            again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
-            return f"! {event.error}: {event.message}{again}"
         case Compacted():
             return f"· history compacted; kept from event {event.keep_from_seq} on"
         case Undone():
             return f"· undone: everything after event {event.to_seq}"
-        case Crashed():
-            return f"! {event.traceback}"
         case Unknown():
             return f"· {event.kind} (of a newer version)"
         case _:
@@ -135,17 +141,18 @@ def ended_line(event: TurnEnded) -> str:
 def call_line(call: CallAsked) -> str:
     """A call on one line, with its most telling argument when there is one."""
     try:
-        arguments = msgspec.json.decode(call.arguments)
-    except msgspec.DecodeError:
-        arguments = call.arguments
-    if isinstance(arguments, dict):
-        known: dict[str, object] = arguments
-        shown = str(known.get("command") or known.get("path") or call.arguments)
-    else:
-        shown = call.arguments
+        known = msgspec.json.decode(call.arguments, type=_Telling)
+    except msgspec.MsgspecError:
+        known = _Telling()
+    shown = known.command or known.path or call.arguments
     first, *rest = shown.splitlines() or [""]
     more = " …" if rest or len(first) > _MAX_ARGUMENTS else ""
     return f"→ {call.name} {first[:_MAX_ARGUMENTS]}{more}"
+
+
+class _Telling(msgspec.Struct, frozen=True):
+    command: str = ""
+    path: str = ""
 
 
 def _part(part: Text | Thinking | CallAsked) -> str:

@@ -80,7 +80,7 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
     finally:
         file.close()
     if follow and not is_over:
-        click.echo("The process that ran this session is gone. Resume it: mainspring resume " + file.session, err=True)
+        click.echo(f"Nobody runs this session now. Go on with it: mainspring resume {file.session}", err=True)
 
 
 def _is_owned(file: JournalFile) -> bool:
@@ -106,11 +106,12 @@ def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:
         return
     match recorded.event:
         case SpendSettled(usage=usage, usd=usd) if usage.input_tokens:
-            cached = usage.cached_tokens / usage.input_tokens
-            text = f"  ({usage.input_tokens:,} in, {cached:.0%} cached, {usage.output_tokens:,} out, {money(usd)})"
+            share = f"{usage.cached_tokens / usage.input_tokens:.0%} cached"
+            text = f"  ({usage.input_tokens:,} in, {share}, {usage.output_tokens:,} out, {money(usd)})"
         case SpendReserved():
             text = ""
         case event:
             text = as_text(event, whole=is_whole)
     if text:
-        click.echo(f"{recorded.seq:>6} {when(recorded.time_us)[11:19]} " + text.replace("\n", "\n" + " " * 16))
+        margin = "\n" + " " * 16
+        click.echo(f"{recorded.seq:>6} {when(recorded.time_us)[11:19]} {text.replace(chr(10), margin)}")
