@@ -95,6 +95,8 @@ def _take(fold: Fold, recorded: Recorded) -> int:
         case SpendSettled(spend=spend, usd=usd):
             fold.reserved_usd.pop(spend, None)
             fold.settled_usd += usd
+        case ModelChosen(model=model):
+            fold.model = model
         case _:
             pass
     return 0
