@@ -44,6 +44,8 @@ class JournalFile:
     ) -> list[Recorded]:
         sql = "SELECT seq, time_us, kind, body FROM events WHERE seq > ? AND seq <= ?"
         bounds = (after, _END if until is None else until)
+        if until is not None:
+            limit = max(0, min(limit, until - after))  # no step beyond `until`: what follows may be damaged
         if kinds:
             sql += f" AND kind IN ({','.join('?' * len(kinds))})"
         sql += " ORDER BY seq LIMIT ?"
@@ -109,7 +111,7 @@ class JournalFile:
             rows: list[Any] = connection.execute(sql, bindings).fetchall()
         except (apsw.CorruptError, UnicodeDecodeError) as error:
             raise self._damaged(connection) from error
-        if rows and len(bindings) == 3 and (rows[0][0] != after + 1 or rows[-1][0] != after + len(rows)):
+        if len(bindings) == 3 and [row[0] for row in rows] != list(range(after + 1, after + 1 + len(rows))):
             raise self._damaged(connection)
         try:
             return [

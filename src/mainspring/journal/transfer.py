@@ -29,6 +29,9 @@ VERSION = 1
 _COMMIT_EVERY = 5000
 
 
+_NO_BODY = msgspec.Raw()
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     version: int
@@ -53,7 +56,7 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_fiel
     time_us: int
     kind: str
     hash: str
-    body: msgspec.Raw | None = None
+    body: msgspec.Raw = _NO_BODY
     body_blob: Blob | None = None
 
 
@@ -128,7 +131,7 @@ def _blob_lines(connection: apsw.Connection, beside: Path | None) -> Iterator[Bl
 def _event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -> EventLine:
     try:
         blob = tables.referenced(stored)
-        body = None if blob is not None else msgspec.json.decode(stored, type=msgspec.Raw)
+        body = _NO_BODY if blob is not None else msgspec.json.decode(stored, type=msgspec.Raw)
     except (ValueError, msgspec.MsgspecError) as error:
         raise JournalDamaged(
             f"The journal cannot be exported whole: event {seq} is damaged.",
@@ -188,7 +191,7 @@ def _fill(
 def _stored(line: EventLine) -> bytes:
     if line.body_blob is not None:
         return tables.reference(line.body_blob)
-    return b"" if line.body is None else bytes(line.body)
+    return bytes(line.body)
 
 
 def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
