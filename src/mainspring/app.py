@@ -20,8 +20,11 @@ from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
-from mainspring.sandbox.process import PlainProcesses
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import policy as confined
+from mainspring.sandbox.process import PlainSandbox
 from mainspring.session import Approver, Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
@@ -66,7 +69,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             model=chosen,
             toolbox=Toolbox(tools),
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
-            sandbox=sandbox or PlainProcesses(),
+            sandbox=sandbox or PlainSandbox(environment=config.environment),
+            files=Files(confinement(known.place, chosen_mode, config)),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
@@ -146,6 +150,13 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
             remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
             " tokens), or run with --allow-unpriced.",
         )
+
+
+def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:
+    """What file tools and commands may touch in a workspace."""
+    home = Path(config.variable("HOME") or "/")
+    access = "read-only" if mode == "plan" else "workspace-write"
+    return confined(workspace, home=home, data=config.home, mode=access)
 
 
 def parse_mode(mode: str) -> Mode:

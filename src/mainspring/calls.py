@@ -140,6 +140,7 @@ def _place(turn: Turn, call: str) -> Place:
         call=call,
         workspace=turn.state.workspace,
         sandbox=turn.sandbox,
+        files=turn.files,
         show=lambda text: turn.show(OutputDelta(call=call, text=text)),
         keep=turn.put_blob,
     )

@@ -50,6 +50,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import End, Engine, Turn, end_turn
@@ -76,6 +77,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     toolbox: Toolbox
     policy: Policy
     sandbox: Sandbox
+    files: Files
     engine: Engine
     workspace: str
     mode: str
@@ -96,6 +98,7 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._watched_seq = 0
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -120,11 +123,15 @@ class Session:
         return self._parts.sandbox
 
     @property
+    def files(self) -> Files:
+        return self._parts.files
+
+    @property
     def is_running(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        self._feed.last_seq = await self._journal.last_seq()
+        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.history = await load_history(self._journal, self.model.encode)
@@ -144,6 +151,7 @@ class Session:
             raise self._failure or errors from None
         finally:
             self._feed.close(self._failure)
+            await self.sandbox.close()
             await self.model.close()
             await self._journal.close()
 
@@ -247,14 +255,16 @@ class Session:
                 yield item.event
 
     async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
-        """As `run`, with the number and time of each event; a delta has the number 0."""
-        after = self._feed.last_seq
+        """As `run`, with the number and time of each event, from the opening of this session on unless this
+        was watched before; a delta has the number 0."""
+        after = self._watched_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
+                self._watched_seq = item.seq or self._watched_seq
                 yield item
                 if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
                     return

@@ -20,6 +20,7 @@ from mainspring.events import (
 )
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
@@ -44,6 +45,9 @@ class Turn(Protocol):
 
     @property
     def sandbox(self) -> Sandbox: ...
+
+    @property
+    def files(self) -> Files: ...
 
     async def emit(self, *events: Event) -> None: ...
 

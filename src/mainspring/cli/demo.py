@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,10 @@ def demo_command(keep: Path | None) -> None:
     def is_time_to_kill(event: Event) -> bool:
         if isinstance(event, CallStarted) and event.tool == "shell":
             shell_calls.append(event.call)
-        return len(shell_calls) == _KILL_AT_SHELL_CALL
+        if len(shell_calls) < _KILL_AT_SHELL_CALL:
+            return False
+        _wait_until_started(repository / "runs.log", times=_KILL_AT_SHELL_CALL)
+        return True
 
     limits = ("--mode", "yolo", "--max-cost-usd", "1")
     session, code = _work(
@@ -116,6 +120,16 @@ def _make_repository(repository: Path) -> None:
         subprocess.run(["git", "-C", str(repository), *command], check=True)
 
 
+def _wait_until_started(log: Path, *, times: int) -> None:
+    """Returns when the command itself has said that it is running, so that the kill hits it in the middle."""
+    pause = threading.Event()
+    for _ in range(1000):
+        if log.exists() and log.read_text().count("started") >= times:
+            return
+        pause.wait(0.01)
+    raise MainspringError("The command of the demo did not start within 10 s.")
+
+
 def _work(home: Path, is_time_to_kill: Callable[[Event], bool], *arguments: str) -> tuple[str, int]:
     """Runs a worker process, shows its events, and kills it when it is time; gives session and exit code."""
     session = ""
@@ -131,7 +145,7 @@ def _work(home: Path, is_time_to_kill: Callable[[Event], bool], *arguments: str)
         if isinstance(event, SessionStarted):
             session = event.session
         if text := as_text(event):
-            click.echo(f"  {clean(text)}")
+            click.echo("  " + clean(text).replace("\n", "\n  "))
         if is_time_to_kill(event):
             os.kill(worker.pid, signal.SIGKILL)
             break
@@ -175,6 +189,4 @@ def _sum_up(home: Path, repository: Path, session: str) -> None:
     for sentence, is_true in checks:
         click.echo(f"{'✓' if is_true else '✗'} {sentence}")
     if not all(is_true for _, is_true in checks):
-        raise MainspringError(
-            "The demo did not show what it should.", remedy=f"See {home.parent}."
-        )
+        raise MainspringError("The demo did not show what it should.", remedy=f"See {home.parent}.")
