@@ -15,11 +15,18 @@ from typing import Any
 import apsw
 import msgspec
 
+from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
 from mainspring.journal import Verdict, tables
 
 
 def check(connection: apsw.Connection) -> Verdict:
+    return survey(connection)[0]
+
+
+def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
+    """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
+    is broken."""
     seen: set[str] = set()
     seq, head = 0, tables.GENESIS
     problem, broken = "", None
@@ -34,7 +41,24 @@ def check(connection: apsw.Connection) -> Verdict:
         problem, broken = f"the file is corrupt where event {seq + 1} should be ({error})", seq + 1
     if not problem:
         problem = _fault_beside_events(connection, seen)
-    return Verdict(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
+    verdict = Verdict(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
+    return verdict, seen
+
+
+def damaged(session: str, verdict: Verdict) -> JournalDamaged:
+    """The error for what the verdict found, which says what is readable all the same."""
+    match verdict.events:
+        case 0:
+            readable = "No event is readable."
+        case 1:
+            readable = "Event 1 is readable."
+        case count:
+            readable = f"Events 1 to {count} are readable."
+    return JournalDamaged(
+        f"The journal of session {session} is damaged: {verdict.problem}. {readable}",
+        remedy=f"`mainspring export --readable {session}` saves what is readable.",
+        seq=verdict.broken_seq,
+    )
 
 
 def _rows(connection: apsw.Connection) -> Iterator[Any]:
@@ -65,7 +89,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
 
 
 def _sound(connection: apsw.Connection, seen: set[str], blob: Blob) -> bytes:
-    data = tables.required_blob(connection, blob)
+    data = tables.required_blob(connection, blob.sha256)
     seen.add(blob.sha256)
     return data
 

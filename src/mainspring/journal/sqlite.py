@@ -120,6 +120,8 @@ class SqliteJournal(SqliteReader):
         recorded: Sequence[Recorded],
         error: BaseException | None,
     ) -> None:
+        if done.done():
+            return
         if error is not None:
             done.set_exception(error)
             return
@@ -153,6 +155,7 @@ def open_writer(directory: Path, session: str) -> tuple[JournalFile, Writer, Own
 def _encoded(event: Event) -> tuple[str, bytes]:
     kind, body = encode(event)
     if isinstance(event, Unknown):
+        kind.encode()  # a kind that is no text must fail here, not in the writer's thread
         return kind, msgspec.json.format(body, indent=-1)  # an export has one event per line
     if type(event) not in _STORED:
         raise TypeError(f"{kind} is not an event that a journal keeps")

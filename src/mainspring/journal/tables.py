@@ -129,6 +129,11 @@ def _require_content(path: Path, session: str) -> None:
             f"Session {session} has no journal file; nothing is readable.",
             remedy="Restore it from a backup or an export.",
         ) from None
+    except OSError as error:
+        raise JournalUnwritable(
+            f"The journal of session {session} cannot be used ({error.strerror}).",
+            remedy="Check the rights of its folder.",
+        ) from error
     if size == 0:
         raise JournalDamaged(
             f"The journal of session {session} is an empty file; nothing is readable.",
@@ -182,14 +187,14 @@ def keep_blob(connection: apsw.Connection, sha256: str, data: bytes) -> None:
         connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (key, len(data), codec, packed))
 
 
-def required_blob(connection: apsw.Connection, blob: Blob) -> bytes:
+def required_blob(connection: apsw.Connection, sha256: str) -> bytes:
     """The blob's bytes; ValueError when they are missing or not what the hash names."""
     row: Any = connection.execute(
-        "SELECT size, codec, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(blob.sha256),)
+        "SELECT size, codec, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)
     ).fetchone()
     if row is None:
-        raise ValueError(f"blob {blob.sha256[:12]} is missing")
-    return checked(blob.sha256, *row)
+        raise ValueError(f"blob {sha256[:12]} is missing")
+    return checked(sha256, *row)
 
 
 def checked(sha256: str, size: int, codec: str, packed: bytes) -> bytes:

@@ -51,7 +51,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Writer:
-    """Owns the writing connection. `append` and `close` may be called from any one thread."""
+    """Owns the writing connection. `waiting` are blobs by hash that go with the next commit."""
 
     def __init__(self, path: Path, session: str) -> None:
         self._session = session
@@ -78,6 +78,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        batch: list[Append] = []
         is_open = True
         try:
             while is_open:
@@ -86,6 +87,13 @@ class Writer:
                     self._write_each(batch)
                 if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
                     self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except BaseException as error:
+            # A fault of ours: nobody may wait for ever for a thread that is gone.
+            while is_open:
+                for item in batch:
+                    item.tell((), error)
+                batch, is_open = self._next_batch()
+            raise
         finally:
             self._connection.set_busy_timeout(0)
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -115,11 +123,6 @@ class Writer:
             self._undo()
             for item in batch:
                 item.tell((), error)
-        except BaseException as error:
-            self._undo()
-            for item in batch:
-                item.tell((), error)
-            raise
         else:
             for item, recorded in zip(batch, written, strict=True):
                 item.tell(recorded, None)
