@@ -55,6 +55,14 @@ def chain(previous: bytes, seq: int, time_us: int, kind: str, stored: bytes) -> 
     return hashlib.sha256(_STEP.pack(previous, seq, time_us, len(name)) + name + stored).digest()
 
 
+def follows(previous: bytes, seq: Any, time_us: Any, kind: Any, stored: Any, hash_: Any) -> bool:
+    """Whether a row, as it was read, is the one that was hashed; damage may have changed its types too."""
+    try:
+        return chain(previous, seq, time_us, kind, stored) == hash_
+    except (TypeError, AttributeError, struct.error):
+        return False
+
+
 def reference(blob: Blob) -> bytes:
     """The stored body of an event whose body is this blob."""
     return f"@{blob.sha256}:{blob.size}".encode()
@@ -214,6 +222,8 @@ def explained(session: str) -> Generator[None]:
         yield
     except apsw.Error as error:
         raise explain(error, session) from error
+    except UnicodeDecodeError as error:
+        raise explain(apsw.CorruptError(str(error)), session) from error
 
 
 def explain(error: apsw.Error, session: str) -> JournalError:

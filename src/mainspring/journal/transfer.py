@@ -67,7 +67,7 @@ _DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
 def export(
     file: JournalFile, to: BinaryIO, *, blobs_beside: Path | None = None, readable_only: bool = False
 ) -> Header:
-    """Writes a sound journal; of a damaged one, `readable_only` writes the events before the first broken one.
+    """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
     With `blobs_beside` each blob becomes a file in that folder."""
     return file.scan(
         lambda connection: _export(file, connection, to, blobs_beside, readable_only=readable_only)
