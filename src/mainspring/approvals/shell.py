@@ -2,8 +2,8 @@
 
 Pipelines, lists, subshells, substitutions, heredocs, functions, loops and redirections are all walked; what
 runs another command (`env`, `sudo`, `bash -c`, `xargs`, …) is looked through (see `wrappers`). Nothing is
-guessed: text that cannot be parsed, a construct that is not known here, or a program whose name is only known
-when it runs is reported in `Script.opaque`, and whoever judges must ask. Pure, and it never raises.
+guessed: what cannot be parsed or is known only when it runs is reported, and whoever judges must ask. Pure;
+it never raises.
 """
 
 from __future__ import annotations
@@ -12,20 +12,14 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
+from mainspring.approvals.grammar import COMMANDS, WORDS, is_faithful, parse, text_of, word_of
 from mainspring.approvals.wrappers import SHELLS, Inner, Word, look_through
 
-_LANGUAGE = Language(tree_sitter_bash.language())
-_MAX_BYTES = 64 * 1024
 _MAX_DEPTH = 60
 _MAX_COMMANDS = 500
 
-# Characters on whose meaning the grammar and bash disagree: they make a text unreadable, not harmless.
-_AMBIGUOUS = re.compile(
-    r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f\ufeff\ud800-\udfff]|\S\\\n|(?:\A|\n)[ \t]*\\\n|\$(?=[\s;&|<>]|\Z)"
-)
 _RESERVED = frozenset(
     {"!", "{", "}", "then", "do", "done", "fi", "esac", "elif", "else", "if", "while", "until"}
 )
@@ -40,7 +34,7 @@ _CONTAINERS = frozenset(
         "translated_string", "concatenation", "array", "subscript", "binary_expression", "unary_expression",
         "ternary_expression", "postfix_expression", "parenthesized_expression", "brace_expression",
         "variable_assignments", "heredoc_body", "command_name",
-        "herestring_redirect", "heredoc_redirect",
+        "herestring_redirect", "heredoc_redirect", "ERROR",
     }
 )  # fmt: skip
 _LEAVES = frozenset(
@@ -50,18 +44,6 @@ _LEAVES = frozenset(
         "file_descriptor", "test_operator", "extglob_pattern",
     }
 )  # fmt: skip
-_STATIC_PIECES = frozenset({"word", "number", "variable_name", "special_variable_name", "test_operator"})
-_COMMANDS = frozenset({"command", "declaration_command", "unset_command"})
-_WORDS = _STATIC_PIECES | {
-    "concatenation",
-    "string",
-    "raw_string",
-    "ansi_c_string",
-    "simple_expansion",
-    "expansion",
-}
-_BRACES = re.compile(r"\{[^}]*(,|\.\.)|[,.]\.?[^{]*\}")
-_GLOB = re.compile(r"[*?\[]|[@!+]\(")
 _FREE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-"})
 
 
@@ -96,18 +78,31 @@ class Simple(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """All that a line would run and open, and why some of it cannot be known."""
+    """All that a line would run and open.
+
+    `opaque` says what is known only when it runs; `unreadable`, why commands in it may have been missed.
+    """
 
     commands: tuple[Simple, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     opaque: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        return not (self.opaque or self.unreadable)
 
 
 def read(source: str) -> Script:
     """Takes a line or a whole script of bash apart."""
     reader = _Reader()
     reader.source(source, via=(), upstream=(), depth=0)
-    return Script(tuple(reader.commands), tuple(reader.redirects), tuple(dict.fromkeys(reader.opaque)))
+    return Script(
+        tuple(reader.commands),
+        tuple(reader.redirects),
+        tuple(dict.fromkeys(reader.opaque)),
+        tuple(dict.fromkeys(reader.unreadable)),
+    )
 
 
 class _Within(msgspec.Struct, frozen=True):
@@ -123,19 +118,15 @@ class _Reader:
         self.commands: list[Simple] = []
         self.redirects: list[Redirect] = []
         self.opaque: list[str] = []
+        self.unreadable: list[str] = []
 
     def source(
         self, text: str, *, via: tuple[tuple[Word, ...], ...], upstream: tuple[str, ...], depth: int
     ) -> None:
-        encoded = text.encode("utf-8", "surrogatepass")
-        if len(encoded) > _MAX_BYTES:
-            self.opaque.append("it is too long to be read")
-        elif _AMBIGUOUS.search(text):
-            self.opaque.append("it contains characters that shells read in different ways")
-        else:
-            root = Parser(_LANGUAGE).parse(encoded).root_node
-            if root.has_error or encoded[: root.start_byte].strip(b" \t\n"):
-                self.opaque.append("it cannot be parsed")
+        root, problem = parse(text)
+        if problem:
+            self.unreadable.append(problem)
+        if root is not None:
             self.walk(root, _Within(via, upstream, depth))
 
     def walk(self, node: Node, within: _Within) -> None:
@@ -144,7 +135,7 @@ class _Reader:
         within = msgspec.structs.replace(within, depth=within.depth + 1)
         self.check(node)
         match node.type:
-            case kind if kind in _COMMANDS:
+            case kind if kind in COMMANDS:
                 self.command(node, within, extra=(), stdin=None)
             case "variable_assignment":
                 self.name_of(node)
@@ -159,18 +150,18 @@ class _Reader:
             case kind if kind in _CONTAINERS:
                 self.container(node, within)
             case kind if kind not in _LEAVES and node.is_named:
-                self.opaque.append(f"it contains something unknown ({kind.lower()})")
+                self.unreadable.append(f"it contains something unknown ({kind.lower()})")
             case _:
                 pass
 
     def check(self, node: Node) -> None:
-        if not _is_faithful(node):
-            self.opaque.append("the parser does not read it as a shell would")
+        if not is_faithful(node):
+            self.unreadable.append("the parser does not read it as a shell would")
 
     def is_full(self, within: _Within) -> bool:
         if within.depth <= _MAX_DEPTH and len(self.commands) <= _MAX_COMMANDS:
             return False
-        self.opaque.append("it is nested or repeated too deeply")
+        self.unreadable.append("it is nested or repeated too deeply")
         return True
 
     def inside(self, node: Node, within: _Within) -> None:
@@ -178,15 +169,15 @@ class _Reader:
             self.walk(child, within)
 
     def name_of(self, assignment: Node) -> None:
-        if not re.match(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", _text(assignment)):
-            self.opaque.append("it contains an assignment that a shell would run as a command")
+        if not re.match(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", text_of(assignment)):
+            self.unreadable.append("it contains an assignment that a shell would run as a command")
 
     def container(self, node: Node, within: _Within) -> None:
-        text = _text(node)
+        text = text_of(node)
         if node.type == "expansion" and "@P" in text:
             self.opaque.append("it expands a variable as a prompt, which can run commands")
         if node.type == "function_definition" and _is_fork_bomb(text):
-            self.opaque.append("it starts itself again and again")
+            self.unreadable.append("it starts itself again and again")
         self.inside(node, within)
 
     def pipeline(self, node: Node, within: _Within) -> None:
@@ -203,29 +194,29 @@ class _Reader:
         before = len(self.commands)
         if body.type == "command":
             self.check(body)
-            self.command(body, within, extra=tuple(_word(word) for word in extra), stdin=stdin)
+            self.command(body, within, extra=tuple(word_of(word) for word in extra), stdin=stdin)
         else:
             self.walk(body, within)
             feeds_shell = any(
                 simple.argv and simple.argv[0].program in SHELLS for simple in self.commands[before:]
             )
             if extra or (stdin is not None and feeds_shell):
-                self.opaque.append("it gives input or arguments to a whole group of commands")
+                self.unreadable.append("it gives input or arguments to a whole group of commands")
         fed = tuple(name for simple in self.commands[before:] for name in _names(simple))
         for redirect in redirects:
             self.walk(redirect, msgspec.structs.replace(within, upstream=within.upstream + fed))
 
     def redirect(self, node: Node, within: _Within) -> None:
-        operator = next((_text(child) for child in node.children if not child.is_named), "")
+        operator = next((text_of(child) for child in node.children if not child.is_named), "")
         targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
         self.inside(node, within)
         if not targets or targets[0].type == "process_substitution":
             return
-        target = _word(targets[0])
-        descriptor = next((_text(child) for child in node.children if child.type == "file_descriptor"), "1")
+        target = word_of(targets[0])
+        descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "1")
         is_odd = operator in (">&", "<&") and target.text.startswith("-") and target.text != "-"
         if is_odd or not re.fullmatch(r"\d+|\{\w+\}", descriptor):
-            self.opaque.append("it contains a redirection that a shell reads differently")
+            self.unreadable.append("it contains a redirection that a shell reads differently")
         is_descriptor = operator in (">&", "<&") and target.is_static and target.text.rstrip("-").isdigit()
         if not is_descriptor and not (target.is_static and target.text in _FREE_TARGETS):
             self.redirects.append(Redirect("<" if operator in ("<", "<&") else ">", target))
@@ -239,15 +230,15 @@ class _Reader:
                 self.inside(child, within)
                 assignments.append(_assignment(child))
                 if node.type != "command":
-                    argv.append(Word(_text(child), is_static=assignments[-1][1].is_static))
+                    argv.append(Word(text_of(child), is_static=assignments[-1][1].is_static))
                 continue
             self.walk(child, within)
             if child.type in ("file_redirect", "herestring_redirect"):
                 stdin = _stdin(child) or stdin
                 if _stray_words(child):
-                    self.opaque.append("words behind a redirection hide what runs")
-            elif child.type != "comment" and _text(child):
-                argv.append(_word(child))
+                    self.unreadable.append("words behind a redirection hide what runs")
+            elif child.type != "comment" and text_of(child):
+                argv.append(word_of(child))
         self.add(
             Simple(
                 argv=tuple(argv) + extra,
@@ -267,6 +258,7 @@ class _Reader:
             self.opaque.append(f"what {simple.argv[0].text!r} will be is known only when it runs")
         inner = look_through(simple.argv, stdin=simple.stdin)
         self.opaque.extend(inner.opaque)
+        self.unreadable.extend(inner.unreadable)
         if inner.keeps_outer or not (inner.commands or inner.scripts):
             self.commands.append(simple)
         via = (*simple.via, simple.argv)
@@ -287,37 +279,6 @@ class _Reader:
                 self.commands.append(msgspec.structs.replace(simple, argv=()))
 
 
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
-
-
-def _is_faithful(node: Node) -> bool:
-    """Whether the grammar accounts for every byte here, and splits words only where a shell does."""
-    if not node.child_count or node.type in ("string", "heredoc_body"):
-        return node.type not in ("word", "number") or not re.search(r"(?<!\\)[ \t\n;&|<>()`]", _text(node))
-    raw, position = node.text or b"", 0
-    previous: Node | None = None
-    for child in node.children:
-        gap = raw[position : child.start_byte - node.start_byte].replace(b"\\\n", b" ")
-        blank = b" \t" if node.type in _COMMANDS else b" \t\n"
-        if gap.strip(blank) or (not gap and previous is not None and _must_be_apart(node, previous, child)):
-            return False
-        position, previous = child.end_byte - node.start_byte, child
-    return not raw[position:].replace(b"\\\n", b" ").strip(b" \t\n")
-
-
-def _must_be_apart(parent: Node, left: Node, right: Node) -> bool:
-    if parent.type == "negated_command":
-        return left.type == "!"
-    if parent.type in ("test_command", "compound_statement"):
-        return left.type in ("[", "[[", "{")
-    if parent.type in _COMMANDS:
-        return right.type not in ("file_redirect", "herestring_redirect")
-    if parent.type in ("file_redirect", "heredoc_redirect"):
-        return left.is_named and left.type != "file_descriptor" and right.type in _WORDS
-    return False
-
-
 def _names(simple: Simple) -> Iterator[str]:
     for argv in (simple.argv, *simple.via):
         if argv:
@@ -330,84 +291,27 @@ def _stray_words(redirect: Node) -> list[Node]:
     if redirect.type == "file_redirect":
         return words[1:]
     if redirect.type == "heredoc_redirect":
-        return [
-            child
-            for child in words
-            if child.type in _STATIC_PIECES | {"concatenation", "string", "raw_string"}
-        ]
+        return [child for child in words if child.type in WORDS]
     return []
 
 
 def _stdin(redirect: Node) -> Word | None:
     """The text that a heredoc or here-string feeds to a command."""
     if redirect.type == "herestring_redirect":
-        return _word(redirect.children[-1])
+        return word_of(redirect.children[-1])
     if redirect.type != "heredoc_redirect":
         return None
-    start = next((_text(child) for child in redirect.children if child.type == "heredoc_start"), "")
-    body = next((_text(child) for child in redirect.children if child.type == "heredoc_body"), "")
+    start = next((text_of(child) for child in redirect.children if child.type == "heredoc_start"), "")
+    body = next((text_of(child) for child in redirect.children if child.type == "heredoc_body"), "")
     is_literal = any(quote in start for quote in "'\"\\")
     return Word(body, is_static=is_literal or not re.search(r"[$`\\]", body))
 
 
 def _assignment(node: Node) -> tuple[str, Word]:
     """The name and value of an assignment."""
-    name = _text(node).split("=", 1)[0].rstrip("+").split("[", 1)[0]
+    name = text_of(node).split("=", 1)[0].rstrip("+").split("[", 1)[0]
     value = node.child_by_field_name("value")
-    return name, Word("") if value is None else _word(value)
-
-
-def _word(node: Node) -> Word:
-    """The value of a word, as far as it is known before it runs."""
-    if node.type == "command_name" and node.named_child_count:
-        node = node.named_children[0]
-    pieces = list(_pieces(node))
-    text = "".join(text for text, _ in pieces)
-    bare = "".join(text if kind == "bare" else "\0" for text, kind in pieces)
-    is_static = not any(kind == "dynamic" for _, kind in pieces) and not _BRACES.search(bare)
-    return Word(text, is_static=is_static, is_glob=bool(_GLOB.search(bare)))
-
-
-def _pieces(node: Node) -> Iterator[tuple[str, str]]:
-    """Parts of a word, each `bare`, `quoted` or `dynamic`."""
-    text = _text(node)
-    if node.type in _STATIC_PIECES or not node.is_named:
-        for part in re.findall(r"\\\n|\\.|[^\\]+|\\", text, re.DOTALL):
-            if part.startswith("\\") and len(part) > 1:
-                yield ("" if part == "\\\n" else part[1:]), "quoted"
-            else:
-                yield part, "dynamic" if "$" in part else "bare"
-    elif node.type == "raw_string":
-        yield text[1:-1], "quoted"
-    elif node.type == "string":
-        yield from _string_pieces(node)
-    elif node.type == "concatenation":
-        end = node.start_byte
-        for child in node.children:
-            if child.start_byte != end:
-                yield "", "dynamic"
-            end = child.end_byte
-            yield from _pieces(child)
-    else:
-        yield text, "dynamic"
-
-
-def _string_pieces(node: Node) -> Iterator[tuple[str, str]]:
-    raw = node.text or b""
-    position = 1
-    for child in node.children:
-        if child.type in ('"', "string_content"):
-            continue
-        start = child.start_byte - node.start_byte
-        yield _unescaped(raw[position:start]), "quoted"
-        yield _text(child), "dynamic"
-        position = child.end_byte - node.start_byte
-    yield _unescaped(raw[position:-1]), "quoted"
-
-
-def _unescaped(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    return re.sub(r'\\([$`"\\\n])', lambda found: found[1].replace("\n", ""), text)
+    return name, Word("") if value is None else word_of(value)
 
 
 def _is_fork_bomb(text: str) -> bool:

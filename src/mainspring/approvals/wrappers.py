@@ -35,11 +35,15 @@ Assignments = tuple[tuple[str, Word], ...]
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command runs: argument lists, texts of shell, and why some of it cannot be known."""
+    """What a command runs: argument lists and texts of shell.
+
+    `opaque` says what is known only when it runs; `unreadable`, what is written in a way not known here.
+    """
 
     commands: tuple[tuple[Argv, Assignments], ...] = ()
     scripts: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     keeps_outer: bool = False
 
 
@@ -136,7 +140,7 @@ def look_through(argv: Argv, *, stdin: Word | None = None) -> Inner:
     if name in SHELLS:
         return _shell(argv, stdin)
     if name in OTHER_SHELLS:
-        return Inner(opaque=(f"what {name} does is not readable here",), keeps_outer=True)
+        return Inner(unreadable=(f"what {name} does is not readable here",), keeps_outer=True)
     special = _SPECIAL.get(name)
     if special is not None:
         return special(argv)
@@ -151,7 +155,7 @@ def look_through(argv: Argv, *, stdin: Word | None = None) -> Inner:
 def _prefix(name: str, options: _Options, argv: Argv) -> Inner:
     rest, _, problem = _after_options(argv[1:], options)
     if problem:
-        return Inner(opaque=(f"{name}: {problem}",), keeps_outer=True)
+        return Inner(unreadable=(f"{name}: {problem}",), keeps_outer=True)
     rest = rest[options.positionals :]
     assignments: list[tuple[str, Word]] = []
     while options.assigns and rest and re.match(r"[A-Za-z_]\w*=", rest[0].text):
@@ -238,7 +242,8 @@ def _joined(words: Sequence[Word], why: str) -> Inner:
 
 
 def _eval(argv: Argv) -> Inner:
-    return _joined(argv[1:], "what eval runs is known only when it runs")
+    words = argv[2:] if len(argv) > 1 and argv[1].text == "--" else argv[1:]
+    return _joined(words, "what eval runs is known only when it runs")
 
 
 def _trap(argv: Argv) -> Inner:
@@ -267,7 +272,7 @@ def _env(argv: Argv) -> Inner:
 def _xargs(argv: Argv) -> Inner:
     rest, values, problem = _after_options(argv[1:], _XARGS)
     if problem:
-        return Inner(opaque=(f"xargs: {problem}",), keeps_outer=True)
+        return Inner(unreadable=(f"xargs: {problem}",), keeps_outer=True)
     if not rest:
         return Inner()
     replaced = values.get("I") or values.get("replace")
@@ -304,7 +309,7 @@ def _find(argv: Argv) -> Inner:
 def _watch(argv: Argv) -> Inner:
     rest, values, problem = _after_options(argv[1:], _WATCH)
     if problem:
-        return Inner(opaque=(f"watch: {problem}",), keeps_outer=True)
+        return Inner(unreadable=(f"watch: {problem}",), keeps_outer=True)
     if "x" in values or "exec" in values:
         return Inner(commands=((rest, ()),)) if rest else Inner()
     return _joined(rest, "what watch runs is known only when it runs")
@@ -313,7 +318,7 @@ def _watch(argv: Argv) -> Inner:
 def _parallel(argv: Argv) -> Inner:
     rest, _, problem = _after_options(argv[1:], _PARALLEL)
     if problem:
-        return Inner(opaque=(f"parallel: {problem}",), keeps_outer=True)
+        return Inner(unreadable=(f"parallel: {problem}",), keeps_outer=True)
     stop = next((at for at, word in enumerate(rest) if word.text.startswith(":::")), len(rest))
     if not rest[:stop]:
         return Inner(opaque=("parallel runs its input as commands",), keeps_outer=True)
@@ -333,7 +338,7 @@ def _dash_c(argv: Argv) -> Inner:
                 keeps_outer=True,
             )
         if re.match(r"-\w*c|--command=", word.text):
-            return Inner(opaque=(f"{name}: {word.text!r} cannot be read",), keeps_outer=True)
+            return Inner(unreadable=(f"{name}: {word.text!r} cannot be read",), keeps_outer=True)
     if name == "flock":
         return _prefix(name, _PREFIXES["flock"], argv)
     return Inner(keeps_outer=True)
