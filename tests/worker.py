@@ -24,6 +24,8 @@ from mainspring.journal.store import Store
 from mainspring.loop import run_turn
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import Policy
 from mainspring.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
@@ -79,6 +81,9 @@ class Nowhere:
 
     async def run(self, command: Any, on_output: Any = None) -> Any:
         raise NotImplementedError
+
+    async def close(self) -> None:
+        return
 
 
 class Killer:
@@ -187,6 +192,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         toolbox=Toolbox(tools(folder, killer)),
         policy=ByMode("auto"),
         sandbox=Nowhere(),
+        files=Files(Policy(workspace=folder.path)),
         engine=run_turn,
         workspace=str(folder.path),
         mode="auto",
