@@ -254,7 +254,10 @@ class _Reader:
         """Records a command, or what it runs in its place."""
         if self.is_full(within):
             return
-        if simple.argv and (not simple.argv[0].is_plain or simple.argv[0].text in _RESERVED):
+        if simple.argv and simple.argv[0].text in _RESERVED:
+            self.unreadable.append("the parser does not read it as a shell would")
+            simple = msgspec.structs.replace(simple, argv=simple.argv[1:])
+        if simple.argv and not simple.argv[0].is_plain:
             self.opaque.append(f"what {simple.argv[0].text!r} will be is known only when it runs")
         inner = look_through(simple.argv, stdin=simple.stdin)
         self.opaque.extend(inner.opaque)
