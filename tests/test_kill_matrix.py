@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from worker import SCRIPT, SESSION, Folder
 
 from mainspring.context.history import load_history
 from mainspring.events import (
@@ -31,6 +30,7 @@ from mainspring.events import (
 )
 from mainspring.models.scripted import ScriptedModel
 from mainspring.state import load_state
+from worker import SCRIPT, SESSION, Folder
 
 EVENTS = 53
 LABELS = ("1a", "1b", "2a", "3a", "3b", "3c", "3d", "4c", "5a", "5b")
