@@ -337,6 +337,7 @@ _CHECKS: dict[str, Callable[[Argv, Place], Iterator[str]]] = {
     "parallel": _always("xargs"),
     "zip": _options("runs-program", r"(-TT|--unzip-command|-\w*T\w*T)"),
     "rg": _options("runs-program", r"--(pre|hostname-bin)"),
+    **dict.fromkeys(("docker", "podman"), _options("privilege", r"(--privileged|--pid|-v|--volume|--mount)")),
     **dict.fromkeys(("rm", "rmdir", "unlink", "shred", "srm", "truncate"), _rm),
     **dict.fromkeys(("chmod", "chown", "chgrp", "setfacl"), _chmod),
     **dict.fromkeys(("cp", "mv", "tee", "install", "ln"), _writer),
