@@ -1,3 +1,30 @@
-"""An agent runtime that you can leave alone for days."""
+"""An agent runtime that you can leave alone for days.
+
+    async with mainspring.open(".", model="…") as session:
+        async for event in session.run("…"):
+            ...
+
+Names below are loaded when they are first used, so importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost 6 ms
+if TYPE_CHECKING:
+    from mainspring.app import open  # noqa: A004
+    from mainspring.events import Limits
+    from mainspring.session import Session
+    from mainspring.tools.schema import tool
 
 __version__ = "0.1.0"
+__all__ = ["Limits", "Session", "__version__", "open", "tool"]
+
+_HOMES = {"open": "app", "Limits": "events", "Session": "session", "tool": "tools.schema"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - not needed by `--version`
+
+    return getattr(import_module(f"mainspring.{_HOMES[name]}"), name)

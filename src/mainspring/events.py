@@ -152,13 +152,9 @@ class TurnStarted(Event, frozen=True):
     limits: Limits = Limits()
 
 
-class StepStarted(Event, frozen=True):
-    step: int
-    model: str
-
-
 class SpendReserved(Event, frozen=True):
-    """Money and tokens set aside before they are spent; without a settlement they count as spent."""
+    """Money and tokens set aside before they are spent; without a settlement they count as spent.
+    With the source `step` it is also the beginning of a step."""
 
     spend: str
     source: str
@@ -314,7 +310,6 @@ STORED: tuple[type[Event], ...] = (
     UserSaid,
     NoteAdded,
     TurnStarted,
-    StepStarted,
     SpendReserved,
     SpendSettled,
     RequestFailed,

@@ -62,6 +62,11 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def is_containing(self) -> bool:
+        """Whether a command here is confined to the workspace by something stronger than good manners."""
+        ...
+
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""

@@ -19,6 +19,7 @@ class PlainSandbox:
     """`environment` is the host's, of which an allow-list is passed on."""
 
     name = "none"
+    is_containing = False
 
     def __init__(self, *, environment: Mapping[str, str]) -> None:
         self._host = environment

@@ -1,0 +1,165 @@
+"""Builds a session from settings: the only place that names concrete classes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast, get_args
+
+import msgspec
+
+from mainspring.approvals import ByMode, Mode
+from mainspring.config import Config, load_config
+from mainspring.context.prompt import system_prompt
+from mainspring.engines import builtin
+from mainspring.errors import UsageError
+from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.journal import Journal
+from mainspring.journal.store import Store
+from mainspring.models import Model
+from mainspring.models.chat import ChatModel
+from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.sandbox import Policy as Confinement
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import policy as confined
+from mainspring.sandbox.process import PlainSandbox
+from mainspring.session import Approver, Parts, Session
+from mainspring.tools import Tool
+from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.read import TOOL as READ
+from mainspring.tools.shell import TOOL as SHELL
+from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.write import TOOL as WRITE
+
+DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL)
+DEFAULT_MODE: Mode = "auto"
+
+
+@asynccontextmanager
+async def open(  # noqa: A001 - `mainspring.open` is how a program begins
+    workspace: Path | str = ".",
+    *,
+    session: str = "",
+    model: Model | str = "",
+    mode: str = "",
+    limits: Limits | None = None,
+    tools: Sequence[Tool] = DEFAULT_TOOLS,
+    sandbox: Sandbox | None = None,
+    approver: Approver | None = None,
+    allow_unpriced: bool = False,
+    config: Config | None = None,
+) -> AsyncGenerator[Session]:
+    """A new session in a workspace, or with `session` an earlier one, going on where it was.
+
+    What is not given is taken from the session's journal, then from the settings.
+    """
+    config = config or load_config()
+    store = Store(config.home)
+    limits = limits or Limits()
+    journal = await store.open(store.find(session)) if session else None
+    try:
+        known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
+        named = model or known.model or config.model
+        chosen = build_model(named, config) if isinstance(named, str) else named
+        check_price(chosen, limits, allow_unpriced=allow_unpriced)
+        chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        parts = Parts(
+            model=chosen,
+            toolbox=Toolbox(tools),
+            policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
+            sandbox=sandbox or PlainSandbox(environment=config.environment),
+            files=Files(confinement(known.place, chosen_mode, config)),
+            engine=builtin.take_turn,
+            workspace=str(known.place),
+            mode=chosen_mode,
+            system=system_prompt(workspace=known.place, mode=chosen_mode),
+            limits=limits,
+            approver=approver,
+        )
+        journal = journal or await store.create()
+    except BaseException:
+        if journal:
+            await journal.close()
+        raise
+    async with Session(journal, parts) as running:
+        yield running
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What a session is known to work with before anybody chooses."""
+
+    place: Path
+    model: str = ""
+    mode: str = ""
+
+
+async def _recall(journal: Journal) -> _Known:
+    started = await journal.last("SessionStarted")
+    model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
+    if started is None or not isinstance(started.event, SessionStarted):
+        raise UsageError("This session has no beginning: nothing was recorded in it.")
+    return _Known(
+        place=_folder(Path(started.event.workspace)),
+        model=model.event.model if model and isinstance(model.event, ModelChosen) else "",
+        mode=mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
+    )
+
+
+def _folder(path: Path) -> Path:
+    place = path.expanduser().resolve()
+    if not place.is_dir():
+        raise UsageError(f"The workspace {place} is not a folder.", remedy="Choose one with -C.")
+    return place
+
+
+def build_model(spec: str, config: Config) -> Model:
+    """The model that a user named: `scripted@FILE`, `openai-compatible@URL#NAME`, or a name alone, which is
+    asked for at OPENAI_BASE_URL."""
+    if not spec:
+        raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    provider, separator, address = spec.partition("@")
+    if separator and provider == "scripted":
+        return ScriptedModel(load_script(Path(address)), name=spec)
+    if separator and provider == "openai-compatible":
+        base_url, separator, name = address.partition("#")
+        if not separator or not base_url.startswith(("http://", "https://")):
+            raise UsageError(
+                f"The model {spec} cannot be understood.",
+                remedy="Write it as openai-compatible@http://127.0.0.1:8080/v1#NAME.",
+            )
+    elif separator:
+        raise UsageError(f"There is no provider {provider!r}.", remedy="Use openai-compatible@URL#NAME.")
+    else:
+        base_url, name = config.variable("OPENAI_BASE_URL") or "https://api.openai.com/v1", spec
+    return ChatModel(
+        name=spec,
+        base_url=base_url,
+        api_key=config.variable("OPENAI_API_KEY"),
+        model=name,
+        price=config.settings.prices.get(spec) or config.settings.prices.get(name),
+    )
+
+
+def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
+    """A capped run needs a price: a cap that cannot be kept is not given."""
+    if model.price is None and limits.max_cost_usd is not None and not allow_unpriced:
+        raise UsageError(
+            f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
+            remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
+            " tokens), or run with --allow-unpriced.",
+        )
+
+
+def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:
+    """What file tools and commands may touch in a workspace."""
+    home = Path(config.variable("HOME") or "/")
+    access = "read-only" if mode == "plan" else "workspace-write"
+    return confined(workspace, home=home, data=config.home, mode=access)
+
+
+def parse_mode(mode: str) -> Mode:
+    if mode not in get_args(Mode):
+        raise UsageError(f"There is no mode {mode!r}.", remedy=f"The modes are {', '.join(get_args(Mode))}.")
+    return cast("Mode", mode)

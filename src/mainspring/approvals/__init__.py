@@ -1,0 +1,198 @@
+"""Whether a call may run, must be asked, or is refused: the words, and what each mode says by itself.
+
+A `Policy` is a pure function of what is proposed. `ByMode` knows only the mode; `policy.Layered` puts rules,
+grants and the built-in dangers on top of it (and is a module of its own because it loads a shell parser).
+Paths are compared as text: whoever proposes a call has resolved symlinks before. The sandbox is the guard;
+this is comfort on top of it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from mainspring.errors import ConfigError
+
+Answer = Literal["allow", "ask", "deny"]
+"""Ordered from mild to strict; `ask` means that only a person can say yes."""
+
+Effect = Literal["none", "read", "write", "execute", "network", "other"]
+"""What a call does to the world; `none` is bookkeeping of our own (plans, notes, questions)."""
+
+Mode = Literal["plan", "ask", "edits", "auto", "yolo"]
+
+MODES: dict[Mode, str] = {
+    "plan": "read only",
+    "ask": "reads are free, everything else is asked",
+    "edits": "edits in the workspace are free, commands are asked",
+    "auto": "free inside the sandbox, asked outside it",
+    "yolo": "everything is free within a budget",
+}
+
+LEVELS: dict[str, Mode] = {
+    "L0": "plan",
+    "L1": "ask",
+    "L2": "edits",
+    "L3": "auto",
+    "L4": "auto",
+    "L5": "yolo",
+}
+"""Levels of autonomy. L4 is `auto` with money: like L5 it needs a cap, and spends within it unasked."""
+
+LEVELS_WITH_BUDGET = frozenset({"L4", "L5"})
+
+
+class Proposed(msgspec.Struct, frozen=True, kw_only=True):
+    """A call before it runs.
+
+    `cost_usd` is an estimate, and None when nobody knows the price. `is_contained` says that the sandbox
+    in use confines this call to the workspace. `is_recurring` says that it takes effect later or again.
+    """
+
+    tool: str
+    effect: Effect
+    arguments: Mapping[str, Any] = {}
+    paths: tuple[str, ...] = ()
+    command: str = ""
+    hosts: tuple[str, ...] = ()
+    cost_usd: float | None = 0.0
+    workspace: str = ""
+    cwd: str = ""
+    session: str = ""
+    is_contained: bool = False
+    is_recurring: bool = False
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said about one part of a call: a simple command, a path, a host, or the call itself."""
+
+    subject: str
+    answer: Answer
+    reason: str
+    rule: str
+    argv: tuple[str, ...] = ()
+    accepts: tuple[str, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer, one sentence for it, the rule that gave it, and every part that was judged."""
+
+    answer: Answer
+    reason: str
+    rule: str
+    findings: tuple[Finding, ...] = ()
+
+
+class Policy(Protocol):
+    def judge(self, proposed: Proposed) -> Verdict: ...
+
+
+class ByMode:
+    """What a mode says when no rule and no grant says anything."""
+
+    def __init__(self, mode: Mode, *, max_cost_usd: float | None = None) -> None:
+        if mode not in MODES:
+            raise ConfigError(f"There is no mode {mode!r}.", remedy=f"Use one of {', '.join(MODES)}.")
+        if max_cost_usd is not None and not 0 < max_cost_usd < float("inf"):
+            raise ConfigError("A budget must be more than 0 USD and finite.", remedy="Set a number like 5.0.")
+        if mode == "yolo" and max_cost_usd is None:
+            raise ConfigError(
+                "The mode yolo runs everything unasked, so it needs a budget.",
+                remedy="Set a cost cap in USD.",
+            )
+        self.mode: Mode = mode
+        self.max_cost_usd = max_cost_usd
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        return strictest((self._of_effect(proposed), self._of_money(proposed)))
+
+    def _of_effect(self, proposed: Proposed) -> Verdict:
+        if proposed.effect in ("none", "read"):
+            return self._says("allow", "reading changes nothing")
+        match self.mode:
+            case "plan":
+                return self._says("deny", f"plan mode only reads, and {proposed.tool} does more than read")
+            case "ask":
+                return self._says("ask", f"{proposed.tool} does more than read")
+            case "edits":
+                if proposed.effect == "write" and is_workspace_edit(proposed):
+                    return self._says("allow", "edits in the workspace are free")
+                return self._says("ask", f"{proposed.tool} does more than edit the workspace")
+            case "auto":
+                if proposed.is_contained:
+                    return self._says("allow", "the sandbox contains it")
+                return self._says("ask", f"the sandbox does not contain {proposed.tool}")
+            case "yolo":
+                return self._says("allow", "everything is free within the budget")
+
+    def _of_money(self, proposed: Proposed) -> Verdict:
+        blocked = why_not_free(proposed, remaining_usd=self.max_cost_usd, cap_usd=self.max_cost_usd)
+        return self._says("ask", blocked) if blocked else self._says("allow", "it costs nothing unforeseen")
+
+    def _says(self, answer: Answer, reason: str) -> Verdict:
+        return Verdict(answer=answer, reason=reason, rule=f"mode:{self.mode}")
+
+
+def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:
+    """The policy of a level of autonomy, L0 to L5."""
+    mode = LEVELS.get(level)
+    if mode is None:
+        raise ConfigError(f"There is no level {level!r}.", remedy="Use L0 to L5.")
+    if level in LEVELS_WITH_BUDGET and max_cost_usd is None:
+        raise ConfigError(
+            f"{level} spends money unasked, so it needs a budget.", remedy="Set a cost cap in USD."
+        )
+    return ByMode(mode, max_cost_usd=max_cost_usd)
+
+
+def why_not_free(proposed: Proposed, *, remaining_usd: float | None, cap_usd: float | None) -> str:
+    """Why this call needs a person for what it costs or repeats; empty when it does not."""
+    if proposed.is_recurring:
+        return "scheduled and recurring effects always need a person"
+    left = (
+        "there is no budget"
+        if remaining_usd is None
+        else f"{remaining_usd:.2f} of {cap_usd:.2f} USD are left"
+    )
+    if proposed.cost_usd is None:
+        return f"its price is unknown, and {left}"
+    if not proposed.cost_usd >= 0:
+        return f"its price of {proposed.cost_usd} USD makes no sense"
+    if proposed.cost_usd > (remaining_usd or 0.0):
+        return f"it may cost {proposed.cost_usd:.2f} USD, and {left}"
+    return ""
+
+
+_STRICTNESS: dict[Answer, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def strictness(answer: Answer) -> int:
+    return _STRICTNESS[answer]
+
+
+def strictest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The strictest of several, the first of equals."""
+    return max(verdicts, key=lambda verdict: _STRICTNESS[verdict.answer])
+
+
+def absolute(path: str, *, cwd: str) -> str:
+    """The path as text from the root, without `.` and `..`."""
+    joined = posixpath.normpath(posixpath.join(cwd or "/", path))
+    return "/" + joined.lstrip("/")
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether an absolute path is the folder or lies in it."""
+    root = absolute(folder, cwd="/")
+    return bool(folder) and (path == root or path.startswith(root.rstrip("/") + "/"))
+
+
+def is_workspace_edit(proposed: Proposed) -> bool:
+    """Whether a call names what it touches, and all of that lies in the workspace."""
+    cwd = proposed.cwd or proposed.workspace
+    return bool(proposed.paths) and all(
+        is_inside(absolute(path, cwd=cwd), proposed.workspace) for path in proposed.paths
+    )

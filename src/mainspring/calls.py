@@ -1,0 +1,146 @@
+"""The path of a call, the same live and resumed: prepare, permit, start, run, end.
+
+A call that is malformed, refused or fails is answered to the model and the turn goes on; its siblings keep
+their results. Approval is awaited here, inside the path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+
+from mainspring.approvals import Proposed
+from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, OutputDelta
+from mainspring.state import OpenCall
+from mainspring.tools import Output, Place
+from mainspring.tools.toolbox import Prepared
+from mainspring.turn import End, Turn
+
+_TRUNCATED = (
+    "Not run: your message was cut off at the output limit, so this call may be incomplete."
+    " Send it again, alone and with less in it."
+)
+_DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
+_UNKNOWN = (
+    "The session was interrupted after this call had started, and its outcome is unknown."
+    " Look at what it did before you repeat it."
+)
+
+
+async def run_calls(turn: Turn) -> End | None:
+    """Runs all open calls side by side; what each gives is recorded as it comes."""
+    seen: set[str] = set()
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks: list[asyncio.Task[End | None]] = []
+            for call in turn.state.open_calls:
+                is_double = call.asked.provider_id in seen
+                seen |= {call.asked.provider_id} - {""}
+                tasks.append(group.create_task(_run_call(turn, call, is_double=is_double)))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    ends = [end for task in tasks if (end := task.result())]
+    return ends[0] if ends else None
+
+
+async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | None:
+    prepared = turn.toolbox.prepare(call.asked)
+    if call.is_started and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
+        await turn.emit(CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN))
+        return None
+    if is_double or call.is_truncated:
+        prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
+    if isinstance(prepared, Output):
+        await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
+        return None
+    told = ""
+    if not call.is_started:
+        permitted = await _permit(turn, call, prepared)
+        if isinstance(permitted, CallEnded):
+            await turn.emit(permitted)
+            return None
+        if isinstance(permitted, End):
+            return permitted
+        told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
+        prepared = permitted
+        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+    began = time.monotonic()
+    output = await turn.toolbox.run(prepared, _place(turn, call.asked.call))
+    ended = CallEnded(
+        call=call.asked.call,
+        outcome="error" if output.is_error else "ok",
+        output=told + output.text,
+        media=output.media,
+        exit_code=output.exit_code,
+        full=output.full,
+        duration_s=round(time.monotonic() - began, 6),
+    )
+    await turn.emit(ended)
+    return None
+
+
+async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:
+    """The call as it may run, or how it ended without running, or the end of the turn."""
+    asked = call.asked
+    verdict = turn.policy.judge(_proposed(turn, prepared))
+    if verdict.answer == "deny":
+        return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
+    if verdict.answer == "allow":
+        return prepared
+    question = call.question or ApprovalAsked(
+        call=asked.call,
+        tool=asked.name,
+        arguments=prepared.text,
+        arguments_sha256=hashlib.sha256(prepared.text.encode()).hexdigest(),
+        reason=verdict.reason,
+    )
+    answer = call.answer or await turn.ask(question)
+    if answer is None:
+        detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
+        return End("blocked", detail, "Resume the session in a terminal to answer, or choose another --mode.")
+    if answer.decision == "stop":
+        return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
+    if answer.decision != "allow":
+        return _refused(asked.call, answer)
+    if answer.edited_arguments is None:
+        return prepared
+    edited = turn.toolbox.prepare(asked, answer.edited_arguments)
+    if isinstance(edited, Output):
+        return CallEnded(call=asked.call, outcome="error", output=f"Edited by a person: {edited.text}")
+    if turn.policy.judge(_proposed(turn, edited)).answer == "deny":
+        return CallEnded(
+            call=asked.call, outcome="refused", output="Refused: a rule forbids the edited call."
+        )
+    return edited
+
+
+def _refused(call: str, answer: ApprovalGiven) -> CallEnded:
+    if answer.decision == "abandon":
+        text = "Not run: the user said something new instead of answering."
+        return CallEnded(call=call, outcome="abandoned", output=text)
+    if answer.decision == "expire":
+        return CallEnded(call=call, outcome="refused", output="Not run: nobody approved it in time.")
+    feedback = f" They said: {answer.feedback}" if answer.feedback else ""
+    return CallEnded(call=call, outcome="refused", output=f"A person refused this call.{feedback}")
+
+
+def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
+    state = turn.state
+    return turn.toolbox.proposed(
+        prepared,
+        session=state.session,
+        workspace=state.workspace,
+        is_contained=turn.sandbox.is_containing,
+    )
+
+
+def _place(turn: Turn, call: str) -> Place:
+    return Place(
+        call=call,
+        workspace=turn.state.workspace,
+        sandbox=turn.sandbox,
+        files=turn.files,
+        show=lambda text: turn.show(OutputDelta(call=call, text=text)),
+        keep=turn.put_blob,
+    )

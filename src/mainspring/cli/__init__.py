@@ -1,0 +1,17 @@
+"""The command line. Each command lives in a module of its own that is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+
+from mainspring import __version__
+
+
+def main() -> None:
+    """The entry point of the `mainspring` command."""
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"mainspring {__version__}\n")
+        return
+    from mainspring.cli.commands import run_command  # noqa: PLC0415 - `--version` must not wait for it
+
+    run_command()

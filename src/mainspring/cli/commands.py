@@ -1,0 +1,77 @@
+"""The table of commands, and what becomes of errors: a sentence, a remedy, an honest exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from mainspring import __version__
+from mainspring.errors import MainspringError
+
+# name: (module, one line of help); the module holds a click command of that name with `_` for `-`.
+_COMMANDS = {
+    "run": ("run", "Work towards a goal, without a person at the keyboard."),
+    "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
+    "sessions": ("sessions", "List sessions, the most recent first."),
+    "show": ("sessions", "Show what happened in a session."),
+    "tail": ("sessions", "Watch a session while another process runs it."),
+    "verify": ("transfer", "Check a session's hash chain."),
+    "export": ("transfer", "Write a session to one portable file."),
+    "import": ("transfer", "Bring an exported session in."),
+    "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        found = _COMMANDS.get(cmd_name)
+        if found is None:
+            return None
+        module = import_module(f"mainspring.cli.{found[0]}")
+        return getattr(module, f"{cmd_name}_command")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        # Taken from the table, so that `--help` imports no command.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=_Commands, context_settings=_SETTINGS)
+@click.version_option(__version__, message="mainspring %(version)s")
+def mainspring() -> None:
+    """An agent runtime that you can leave alone for days.
+
+    Exit codes: 0 done, 1 failed, 2 usage, 3 blocked or waiting for a person, 4 budget spent,
+    5 limit of steps or time reached, 130 interrupted.
+    """
+
+
+def run_command() -> None:
+    try:
+        code = mainspring.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except MainspringError as error:
+        click.echo(f"mainspring: {error.message}", err=True)
+        if error.remedy:
+            click.echo(f"  {error.remedy}", err=True)
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output went away; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)

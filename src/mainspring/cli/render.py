@@ -1,0 +1,174 @@
+"""Events as lines for people. Pure: text in, text out; control characters never reach a terminal."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    Compacted,
+    Crashed,
+    Ending,
+    Event,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    Recorded,
+    RequestFailed,
+    SessionResumed,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    Text,
+    Thinking,
+    TurnEnded,
+    TurnStarted,
+    Undone,
+    Unknown,
+    UserSaid,
+    encode,
+)
+
+EXIT_CODES: dict[Ending, int] = {
+    "done": 0,
+    "failed": 1,
+    "blocked": 3,
+    "waiting": 3,
+    "budget": 4,
+    "limit": 5,
+    "interrupted": 130,
+}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MAX_LINES = 12
+_MAX_ARGUMENTS = 160
+
+
+def clean(text: str) -> str:
+    """The text with control characters made visible, so that output cannot act on the terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
+
+
+def when(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def money(usd: float) -> str:
+    return f"${usd:.4f}" if usd else "$0"
+
+
+def as_json(recorded: Recorded) -> bytes:
+    """One event as a line of JSON."""
+    kind, body = encode(recorded.event)
+    head = {"seq": recorded.seq, "time": when(recorded.time_us), "kind": kind}
+    return msgspec.json.encode({**head, "body": msgspec.Raw(body)})
+
+
+def as_text(event: Event, *, whole: bool = False) -> str:
+    """What a person reads about an event; empty for bookkeeping that would only be noise."""
+    return clean(_text(event, whole=whole))
+
+
+def _text(event: Event, *, whole: bool) -> str:
+    match event:
+        case UserSaid():
+            return f"» {event.text}"
+        case AssistantSaid():
+            return "\n".join(filter(None, (_part(part) for part in event.parts)))
+        case CallEnded():
+            return _ended(event, whole=whole)
+        case ApprovalAsked():
+            return f"? {event.tool} needs approval: {event.reason}\n  {event.arguments[:_MAX_ARGUMENTS]}"
+        case ApprovalGiven():
+            feedback = f": {event.feedback}" if event.feedback else ""
+            return f"? {event.decision} by {event.by}{feedback}"
+        case TurnEnded():
+            return ended_line(event)
+        case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
+            return ""
+        case _:
+            return _about_session(event)
+
+
+def _about_session(event: Event) -> str:
+    match event:
+        case RequestFailed():
+            again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
+            return f"! {event.error}: {event.message}{again}"
+        case Crashed():
+            return f"! {event.traceback}"
+        case NoteAdded():
+            return f"· note from {event.source}: {event.text}"
+        case _:
+            return _about_settings(event)
+
+
+def _about_settings(event: Event) -> str:
+    match event:
+        case SessionStarted():
+            return f"· session {event.session} in {event.workspace}"
+        case SessionResumed():
+            return f"· resumed by process {event.pid} on {event.host}"
+        case ModelChosen():
+            return f"· model {event.model}"
+        case ModeChosen():
+            return f"· mode {event.mode}"
+        case Compacted():
+            return f"· history compacted; kept from event {event.keep_from_seq} on"
+        case Undone():
+            return f"· undone: everything after event {event.to_seq}"
+        case Unknown():
+            return f"· {event.kind} (of a newer version)"
+        case _:
+            return ""
+
+
+def ended_line(event: TurnEnded) -> str:
+    cost = f"{event.steps} steps, {event.usage.total_tokens:,} tokens, {money(event.cost_usd)}"
+    detail = f": {event.detail}" if event.detail and event.ending != "done" else ""
+    remedy = f" {event.remedy}" if event.remedy else ""
+    return f"■ {event.ending}{detail}{remedy} ({cost})"
+
+
+def call_line(call: CallAsked) -> str:
+    """A call on one line, with its most telling argument when there is one."""
+    try:
+        known = msgspec.json.decode(call.arguments, type=_Telling)
+    except msgspec.MsgspecError:
+        known = _Telling()
+    shown = known.command or known.path or call.arguments
+    first, *rest = shown.splitlines() or [""]
+    more = " …" if rest or len(first) > _MAX_ARGUMENTS else ""
+    return f"→ {call.name} {first[:_MAX_ARGUMENTS]}{more}"
+
+
+class _Telling(msgspec.Struct, frozen=True):
+    command: str = ""
+    path: str = ""
+
+
+def _part(part: Text | Thinking | CallAsked) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Thinking():
+            return ""
+        case CallAsked():
+            return call_line(part)
+
+
+def _ended(event: CallEnded, *, whole: bool) -> str:
+    mark = "✓" if event.outcome == "ok" else f"✗ {event.outcome}:"
+    lines = event.output.splitlines() or ["(no output)"]
+    if not whole and len(lines) > _MAX_LINES:
+        half = _MAX_LINES // 2
+        lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+    return f"  {mark} " + "\n    ".join(lines)

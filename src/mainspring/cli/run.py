@@ -1,0 +1,168 @@
+"""`run` and `resume`: one turn without a screen. What the agent says goes to standard output, what it does
+to standard error, and the exit code tells how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mainspring import app
+from mainspring.approvals import MODES
+from mainspring.cli.ask import approver_for
+from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line, clean
+from mainspring.config import load_config
+from mainspring.errors import UsageError
+from mainspring.events import AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
+from mainspring.journal.shelf import Shelf
+from mainspring.session import Session
+
+
+def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `run` and `resume` share."""
+    options = [
+        click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+        click.option("--model", default="", help="Model, as provider@address#name; see the README."),
+        click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval."),
+        click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
+        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session."),
+        click.option(
+            "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
+        ),
+        click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
+        click.option(
+            "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that this turn may work."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("run")
+@click.argument("goal")
+@turn_options
+@click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
+def run_command(goal: str, folder: Path, **options: Any) -> None:
+    """Work towards GOAL in the workspace, without a person at the keyboard."""
+    if not goal.strip():
+        raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
+    sys.exit(asyncio.run(_take_turn(goal, "", folder, **options)))
+
+
+@click.command("resume")
+@click.argument("session", default="")
+@click.argument("text", default="")
+@turn_options
+def resume_command(session: str, text: str, **options: Any) -> None:
+    """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
+    session = session or _newest_here()
+    sys.exit(asyncio.run(_take_turn(text, session, Path(), **options)))
+
+
+def _newest_here() -> str:
+    here = str(Path.cwd().resolve())
+    for row in Shelf(load_config().home).sessions():
+        if row.workspace == here:
+            return row.id
+    raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+
+
+async def _take_turn(
+    text: str,
+    session: str,
+    folder: Path,
+    *,
+    is_json: bool,
+    model: str,
+    mode: str | None,
+    max_steps: int | None,
+    max_tokens: int | None,
+    max_cost_usd: float | None,
+    allow_unpriced: bool,
+    timeout: float | None,
+) -> int:
+    limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
+    opened = app.open(
+        folder,
+        session=session,
+        model=model,
+        mode=mode or "",
+        limits=limits,
+        allow_unpriced=allow_unpriced,
+        approver=approver_for(sys.stdin),
+    )
+    async with opened as running:
+        _stop_on_signals(running)
+        return await (_print_json if is_json else _print_text)(running, text)
+
+
+def _stop_on_signals(session: Session) -> None:
+    """The first signal stops the turn and lets it be recorded, the second ends everything at once."""
+    loop, received = asyncio.get_running_loop(), list[signal.Signals]()
+
+    def on_signal(number: signal.Signals) -> None:
+        if received:
+            os._exit(130)
+        received.append(number)
+        click.echo("stopping; once more to quit at once", err=True)
+        session.stop_soon()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+
+
+async def _print_json(session: Session, text: str) -> int:
+    code = 0
+    write = sys.stdout.buffer.write
+    async with aclosing(session.watch(text)) as events:
+        async for recorded in events:
+            if recorded.seq:
+                write(as_json(recorded) + b"\n")
+                sys.stdout.flush()
+            if isinstance(recorded.event, TurnEnded):
+                code = EXIT_CODES[recorded.event.ending]
+    return code
+
+
+async def _print_text(session: Session, text: str) -> int:
+    click.echo(f"session {session.id}", err=True)
+    ended: TurnEnded | None = None
+    is_midline = False
+    async with aclosing(session.watch(text)) as events:
+        async for recorded in events:
+            event = recorded.event
+            if isinstance(event, TextDelta):
+                click.echo(clean(event.text), nl=False)
+                is_midline = not event.text.endswith("\n")
+                continue
+            if is_midline and recorded.seq:
+                click.echo()
+                is_midline = False
+            _print_event(recorded)
+            ended = event if isinstance(event, TurnEnded) else ended
+    if ended is None:
+        click.echo("Nothing to go on with: the last turn is done. Say something new.", err=True)
+        return 0
+    return EXIT_CODES[ended.ending]
+
+
+def _print_event(recorded: Recorded) -> None:
+    event = recorded.event
+    if recorded.seq == 0 or isinstance(event, UserSaid):
+        return
+    if isinstance(event, AssistantSaid):
+        lines = [call_line(call) for call in event.calls]
+    else:
+        lines = [as_text(event)]
+    for line in lines:
+        if line:
+            click.echo(clean(line), err=True)

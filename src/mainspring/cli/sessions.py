@@ -1,0 +1,117 @@
+"""`sessions`, `show` and `tail`: what is in the journals, without an event loop and without owning them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import click
+import msgspec
+
+from mainspring.cli.render import as_json, as_text, clean, money, when
+from mainspring.config import load_config
+from mainspring.events import Recorded, SpendReserved, SpendSettled, TurnEnded
+from mainspring.journal.file import JournalFile
+from mainspring.journal.owner import owner_of
+from mainspring.journal.shelf import Shelf
+
+_POLL_S = 0.1
+_LINE = 60
+
+
+@click.command("sessions")
+@click.option("--json", "is_json", is_flag=True, help="Print one session per line as JSON.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
+@click.option("--all", "is_all", is_flag=True, help="All of them, whatever the limit.")
+def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
+    """List sessions, the most recent first."""
+    rows = Shelf(load_config().home).sessions()
+    shown = rows if is_all else rows[:limit]
+    for row in shown:
+        if is_json:
+            click.echo(msgspec.json.encode(row))
+            continue
+        line = clean(row.last_line or row.title)[:_LINE]
+        click.echo(
+            f"{row.id}  {when(row.updated_us)}  {row.state:<11} {money(row.cost_usd):>8}"
+            f"  {clean(row.workspace)}  {line}"
+        )
+    if not is_json and len(rows) > len(shown):
+        click.echo(f"({len(rows) - len(shown)} older ones: --all)", err=True)
+    if not rows and not is_json:
+        click.echo('No sessions yet. Start one: mainspring run "…"', err=True)
+
+
+@click.command("show")
+@click.argument("session")
+@click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
+@click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
+def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
+    """Show what happened in SESSION."""
+    file = _open(session)
+    try:
+        for recorded in _pages(file, after=0):
+            _print(recorded, is_json=is_json, is_whole=is_whole)
+    finally:
+        file.close()
+
+
+@click.command("tail")
+@click.argument("session")
+@click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
+@click.option("--follow/--no-follow", default=True, help="Go on until the run has ended.")
+def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
+    """Watch SESSION while another process runs it; ends when that process is gone or its turn is over."""
+    file = _open(session)
+    pause = threading.Event()
+    is_over = False
+    try:
+        while True:
+            is_owned = _is_owned(file)
+            for recorded in _pages(file, after=after):
+                after = recorded.seq
+                is_over = isinstance(recorded.event, TurnEnded)
+                _print(recorded, is_json=is_json, is_whole=False)
+            if not follow or is_over or not is_owned:
+                break
+            pause.wait(_POLL_S)
+    finally:
+        file.close()
+    if follow and not is_over:
+        click.echo(f"Nobody runs this session now. Go on with it: mainspring resume {file.session}", err=True)
+
+
+def _is_owned(file: JournalFile) -> bool:
+    owner = owner_of(file.path.parent)
+    return owner is not None and owner.is_alive
+
+
+def _open(session: str) -> JournalFile:
+    shelf = Shelf(load_config().home)
+    return shelf.file(shelf.find(session))
+
+
+def _pages(file: JournalFile, *, after: int) -> Iterator[Recorded]:
+    while page := file.read(after=after):
+        yield from page
+        after = page[-1].seq
+
+
+def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:
+    if is_json:
+        sys.stdout.buffer.write(as_json(recorded) + b"\n")
+        sys.stdout.flush()
+        return
+    match recorded.event:
+        case SpendSettled(usage=usage, usd=usd) if usage.input_tokens:
+            share = f"{usage.cached_tokens / usage.input_tokens:.0%} cached"
+            text = f"  ({usage.input_tokens:,} in, {share}, {usage.output_tokens:,} out, {money(usd)})"
+        case SpendReserved():
+            text = ""
+        case event:
+            text = as_text(event, whole=is_whole)
+    if text:
+        margin = "\n" + " " * 16
+        click.echo(f"{recorded.seq:>6} {when(recorded.time_us)[11:19]} {text.replace(chr(10), margin)}")

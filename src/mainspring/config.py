@@ -1,0 +1,64 @@
+"""Settings, read once: the environment, and `config.toml` of the user. A repository's files are not trusted
+with settings. Nothing else in the house looks at the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from mainspring.errors import ConfigError
+from mainspring.models import Price
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `config.toml` may say."""
+
+    model: str = ""
+    mode: str = ""
+    prices: dict[str, Price] = {}
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    home: Path
+    settings: Settings
+    environment: Mapping[str, str]
+
+    @property
+    def model(self) -> str:
+        return self.environment.get("MAINSPRING_MODEL") or self.settings.model
+
+    def variable(self, name: str) -> str:
+        """An environment variable, empty when it is not set."""
+        return self.environment.get(name, "").strip()
+
+
+def load_config(environment: Mapping[str, str] | None = None) -> Config:
+    values = dict(os.environ if environment is None else environment)
+    chosen = values.get("MAINSPRING_HOME")
+    if chosen:
+        home = Path(chosen).expanduser().absolute()
+        file = home / "config.toml"
+    else:
+        home = platformdirs.user_data_path("mainspring", appauthor=False)
+        file = platformdirs.user_config_path("mainspring", appauthor=False) / "config.toml"
+    return Config(home=home, settings=_load_settings(file), environment=values)
+
+
+def _load_settings(file: Path) -> Settings:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+    try:
+        return msgspec.convert(tomllib.loads(text), Settings)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        fields = ", ".join(Settings.__struct_fields__)
+        raise ConfigError(f"{file} is not valid: {error}.", remedy=f"It may set: {fields}.") from error

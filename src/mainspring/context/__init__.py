@@ -1,0 +1,1 @@
+"""What the model sees: projections from a journal to a request, pure and incremental."""

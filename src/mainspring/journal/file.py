@@ -1,0 +1,174 @@
+"""A journal as a file that can be read, without an event loop and whoever writes it meanwhile.
+
+Reading never changes the journal. While nobody has it open for writing, reading leaves no trace in its folder
+either. What cannot be read raises `JournalDamaged`, which says up to which event the journal is sound.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from mainspring.errors import JournalDamaged, JournalOwned
+from mainspring.events import Blob, Recorded, decode
+from mainspring.journal import Verdict, tables
+from mainspring.journal.checking import check, damaged
+
+_T = TypeVar("_T")
+_END = 2**63 - 1
+
+
+class JournalFile:
+    """One session's journal, open for reading. Threads may share it; they take turns."""
+
+    def __init__(self, path: Path, session: str) -> None:
+        self.path = path
+        self.session = session
+        self._turn = threading.Lock()
+        self._settled = _settled_state(path)
+        try:
+            self._connection = tables.connect_reader(path, session, is_settled=self._settled is not None)
+        except JournalDamaged:
+            if not self._was_disturbed():
+                raise
+            self._settled = None
+            self._connection = tables.connect_reader(path, session, is_settled=False)
+
+    def last_seq(self) -> int:
+        return self._read(_last_seq)
+
+    def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        sql = "SELECT seq, time_us, kind, body FROM events WHERE seq > ? AND seq <= ?"
+        bounds = (after, _END if until is None else until)
+        if until is not None:
+            limit = max(0, min(limit, until - after))  # no step beyond `until`: what follows may be damaged
+        if kinds:
+            sql += f" AND kind IN ({','.join('?' * len(kinds))})"
+        sql += " ORDER BY seq LIMIT ?"
+        return self._read(lambda connection: self._recorded(connection, sql, (*bounds, *kinds, limit), after))
+
+    def last(self, *kinds: str) -> Recorded | None:
+        return self._read(lambda connection: self._newest(connection, kinds))
+
+    def get(self, blob: Blob) -> bytes:
+        return self._read(lambda connection: self._bytes_of(connection, blob))
+
+    def verify(self) -> Verdict:
+        return self._read(check)
+
+    def scan(self, use: Callable[[apsw.Connection], _T]) -> _T:
+        """What `use` makes of one unchanging view of the journal; it is called only once."""
+        with self._turn, tables.explained(self.session):
+            if self._was_disturbed():
+                self._reconnect()
+            self._connection.execute("BEGIN")
+            try:
+                result = use(self._connection)
+            finally:
+                self._connection.execute("ROLLBACK")
+            if self._was_disturbed():
+                raise JournalOwned(
+                    f"Session {self.session} was opened for writing while it was read.", remedy="Try again."
+                )
+            return result
+
+    def close(self) -> None:
+        with self._turn:
+            self._connection.close()
+
+    def _read(self, use: Callable[[apsw.Connection], _T]) -> _T:
+        with self._turn, tables.explained(self.session):
+            if self._was_disturbed():
+                self._reconnect()
+            try:
+                result = use(self._connection)
+            except (apsw.CorruptError, JournalDamaged):
+                if not self._was_disturbed():
+                    raise
+            else:
+                if not self._was_disturbed():
+                    return result
+            self._reconnect()
+            return use(self._connection)
+
+    def _was_disturbed(self) -> bool:
+        """Someone writes, or wrote, the file that this connection takes to be at rest."""
+        return self._settled is not None and self._settled != _settled_state(self.path)
+
+    def _reconnect(self) -> None:
+        self._connection.close()
+        self._settled = None
+        self._connection = tables.connect_reader(self.path, self.session, is_settled=False)
+
+    def _recorded(
+        self, connection: apsw.Connection, sql: str, bindings: tuple[int | str, ...], after: int
+    ) -> list[Recorded]:
+        try:
+            rows: list[Any] = connection.execute(sql, bindings).fetchall()
+        except (apsw.CorruptError, UnicodeDecodeError) as error:
+            raise damaged(self.session, check(connection)) from error
+        if len(bindings) == 3 and [row[0] for row in rows] != list(range(after + 1, after + 1 + len(rows))):
+            raise damaged(self.session, check(connection))
+        try:
+            return [
+                Recorded(seq, time_us, decode(kind, body if body[:1] != b"@" else _spilled(connection, body)))
+                for seq, time_us, kind, body in rows
+            ]
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise damaged(self.session, check(connection)) from error
+
+    def _newest(self, connection: apsw.Connection, kinds: tuple[str, ...]) -> Recorded | None:
+        # One descent of the index per kind; `kind IN (…) ORDER BY seq` would sort every event of these kinds.
+        try:
+            if kinds:
+                sql = "SELECT max(seq) FROM events WHERE kind = ?"
+                seq = max(connection.execute(sql, (kind,)).get or 0 for kind in kinds)
+            else:
+                seq = _last_seq(connection)
+        except apsw.CorruptError as error:
+            raise damaged(self.session, check(connection)) from error
+        if seq == 0:
+            return None
+        sql = "SELECT seq, time_us, kind, body FROM events WHERE seq = ?"
+        found_event = self._recorded(connection, sql, (seq,), seq - 1)
+        if not found_event:
+            raise damaged(self.session, check(connection))
+        return found_event[0]
+
+    def _bytes_of(self, connection: apsw.Connection, blob: Blob) -> bytes:
+        try:
+            return tables.required_blob(connection, blob.sha256)
+        except ValueError as error:
+            raise JournalDamaged(
+                f"In session {self.session} {error}.", remedy="Restore it from a backup or an export."
+            ) from error
+
+
+def _spilled(connection: apsw.Connection, stored: bytes) -> bytes:
+    blob = tables.referenced(stored)
+    return stored if blob is None else tables.required_blob(connection, blob.sha256)
+
+
+def _last_seq(connection: apsw.Connection) -> int:
+    return connection.execute("SELECT max(seq) FROM events").get or 0
+
+
+def _settled_state(path: Path) -> tuple[int, int] | None:
+    """Size and time of a journal that no process has open for writing: then there is no WAL beside it."""
+    try:
+        if tables.wal_of(path).exists():
+            return None
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,165 @@
+"""The journal in a SQLite file, as the ports `Reader` and `Journal` describe it.
+
+A thin layer: reading is `JournalFile` off the event loop, writing is the thread of `Writer`. What it adds is
+the order on the event loop: the subscriber hears of an append before its caller does, and hears of it once,
+also when the caller was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import msgspec
+
+from mainspring.events import STORED, Blob, Event, Recorded, Unknown, encode
+from mainspring.journal import Verdict, tables
+from mainspring.journal.file import JournalFile
+from mainspring.journal.owner import Ownership, own
+from mainspring.journal.writer import Append, Writer
+
+Parts = tuple[JournalFile, Writer, Ownership]
+
+_STORED = frozenset(STORED)
+_WAITING_BYTES = 1024 * 1024
+
+
+class SqliteReader:
+    """A session's journal, open for reading."""
+
+    def __init__(self, file: JournalFile) -> None:
+        self._file = file
+
+    @property
+    def session(self) -> str:
+        return self._file.session
+
+    async def last_seq(self) -> int:
+        return await asyncio.to_thread(self._file.last_seq)
+
+    async def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        return await asyncio.to_thread(self._file.read, after=after, until=until, kinds=kinds, limit=limit)
+
+    async def last(self, *kinds: str) -> Recorded | None:
+        return await asyncio.to_thread(self._file.last, *kinds)
+
+    async def get(self, blob: Blob) -> bytes:
+        return await asyncio.to_thread(self._file.get, blob)
+
+    async def verify(self) -> Verdict:
+        return await asyncio.to_thread(self._file.verify)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._file.close)
+
+
+class SqliteJournal(SqliteReader):
+    """A session's journal, open for writing by this process and this event loop."""
+
+    def __init__(self, file: JournalFile, writer: Writer, ownership: Ownership) -> None:
+        super().__init__(file)
+        self._writer = writer
+        self._ownership = ownership
+        self._loop = asyncio.get_running_loop()
+        self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
+        self._is_closed = False
+
+    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
+        self._on_appended = on_appended
+
+    async def append(self, *events: Event) -> Sequence[Recorded]:
+        return await self._append(events) if events else ()
+
+    async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
+        sha256 = hashlib.sha256(data).hexdigest()
+        waiting = self._writer.waiting
+        if len(data) + sum(map(len, waiting.copy().values())) > _WAITING_BYTES:
+            await self._append((), blobs=((sha256, data),))
+        else:
+            waiting[sha256] = data
+        return Blob(sha256=sha256, size=len(data), media_type=media_type)
+
+    async def get(self, blob: Blob) -> bytes:
+        waiting = self._writer.waiting.get(blob.sha256)
+        return await super().get(blob) if waiting is None else waiting
+
+    async def close(self) -> None:
+        """Raises `JournalUnwritable` when a kept blob could not be written, and closes all the same."""
+        if self._is_closed:
+            return
+        try:
+            if self._writer.waiting:
+                await self._append(())
+        finally:
+            self._is_closed = True
+            await asyncio.shield(asyncio.to_thread(close_writer, self._file, self._writer, self._ownership))
+
+    async def _append(
+        self, events: Sequence[Event], *, blobs: Sequence[tuple[str, bytes]] = ()
+    ) -> Sequence[Recorded]:
+        if self._is_closed:
+            raise RuntimeError(f"the journal of session {self.session} is closed")
+        done: asyncio.Future[Sequence[Recorded]] = self._loop.create_future()
+
+        def tell(recorded: Sequence[Recorded], error: BaseException | None) -> None:
+            try:
+                self._loop.call_soon_threadsafe(self._appended, done, recorded, error)
+            except RuntimeError:
+                # The loop ended before the journal was closed: the events are durable, nobody can hear.
+                if not self._loop.is_closed():
+                    raise
+
+        self._writer.append(Append(events, [_encoded(event) for event in events], blobs, tell))
+        return await asyncio.shield(done)
+
+    def _appended(
+        self,
+        done: asyncio.Future[Sequence[Recorded]],
+        recorded: Sequence[Recorded],
+        error: BaseException | None,
+    ) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+            return
+        done.set_result(recorded)  # wakes the caller in a later step of the loop, after the subscriber below
+        if recorded and self._on_appended is not None:
+            self._on_appended(recorded)
+
+
+def open_writer(directory: Path, session: str) -> Parts:
+    """What a `SqliteJournal` is made of; blocks, so call it off the event loop."""
+    ownership = own(directory, session)
+    try:
+        writer = Writer(directory / tables.FILE_NAME, session)
+        try:
+            return JournalFile(directory / tables.FILE_NAME, session), writer, ownership
+        except BaseException:
+            writer.close()
+            raise
+    except BaseException:
+        ownership.release()
+        raise
+
+
+def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> None:
+    try:
+        file.close()
+        writer.close()
+    finally:
+        ownership.release()
+
+
+def _encoded(event: Event) -> tuple[str, bytes]:
+    kind, body = encode(event)
+    if isinstance(event, Unknown):
+        kind.encode()  # a kind that is no text must fail here, not in the writer's thread
+        return kind, msgspec.json.format(body, indent=-1)  # an export has one event per line
+    if type(event) not in _STORED:
+        raise TypeError(f"{kind} is not an event that a journal keeps")
+    return kind, body

@@ -1,0 +1,212 @@
+"""The one thread that writes a journal.
+
+Whatever waits when it turns to its queue is committed in one transaction, yet each append stands or falls by
+itself. What was not committed leaves no trace: number and hash of the next event come from the disk again.
+It checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from mainspring.errors import JournalDamaged, JournalError
+from mainspring.events import Blob, Event, Recorded
+from mainspring.journal import tables
+
+_GROUP = 256
+_PAGE_BYTES = 4096
+_CHECKPOINT_PAGES = 4 * 1024 * 1024 // _PAGE_BYTES
+_CHECKPOINT_NOW_PAGES = 16 * _CHECKPOINT_PAGES
+
+Told = Callable[[Sequence[Recorded], BaseException | None], None]
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """Events with their kinds and bodies, blobs to keep with them, and whom to tell."""
+
+    events: Sequence[Event]
+    encoded: Sequence[tuple[str, bytes]]
+    blobs: Sequence[tuple[str, bytes]]
+    tell: Told
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """Where the chain ends."""
+
+    seq: int
+    time_us: int
+    hash: bytes
+
+
+class Writer:
+    """Owns the writing connection. `waiting` are blobs by hash that go with the next commit."""
+
+    def __init__(self, path: Path, session: str) -> None:
+        self._session = session
+        self._connection = tables.connect_writer(path, session)
+        try:
+            with tables.explained(session):
+                self._head: Head | None = read_head(self._connection, session)
+        except BaseException:
+            self._connection.close()
+            raise
+        self.waiting: dict[str, bytes] = {}
+        self._wal_pages = 0
+        self._connection.set_wal_hook(self._note_wal)
+        self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"journal {session}", daemon=True)
+        self._thread.start()
+
+    def append(self, item: Append) -> None:
+        self._queue.put(item)
+
+    def close(self) -> None:
+        """Returns when everything asked for before is written or refused, and the file is closed."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        batch: list[Append] = []
+        is_open = True
+        try:
+            while is_open:
+                batch, is_open = self._next_batch()
+                if batch:
+                    self._write_each(batch)
+                if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
+                    self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except BaseException as error:
+            # A fault of ours: nobody may wait for ever for a thread that is gone.
+            self._refuse(batch, error)
+            while is_open:
+                batch, is_open = self._next_batch()
+                self._refuse(batch, error)
+            raise
+        finally:
+            self._connection.set_busy_timeout(0)
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._connection.close()
+
+    def _next_batch(self) -> tuple[list[Append], bool]:
+        batch: list[Append] = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) == _GROUP or self._queue.empty():
+                return batch, True
+            item = self._queue.get_nowait()
+        return batch, False
+
+    def _write_each(self, batch: list[Append]) -> None:
+        try:
+            written = self._write(batch)
+        except apsw.Error as error:
+            self._undo()
+            if len(batch) > 1:
+                for item in batch:
+                    self._write_each([item])
+            else:
+                self._refuse(batch, tables.explain(error, self._session))
+        except JournalError as error:
+            self._undo()
+            self._refuse(batch, error)
+        else:
+            for item, recorded in zip(batch, written, strict=True):
+                item.tell(recorded, None)
+
+    def _refuse(self, batch: list[Append], error: BaseException) -> None:
+        for item in batch:
+            item.tell((), error)
+
+    def _write(self, batch: list[Append]) -> list[list[Recorded]]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        head = self._head or read_head(connection, self._session)
+        blobs = self.waiting.copy()
+        for sha256, data in blobs.items():
+            tables.keep_blob(connection, sha256, data)
+        written: list[list[Recorded]] = []
+        for item in batch:
+            for sha256, data in item.blobs:
+                tables.keep_blob(connection, sha256, data)
+            recorded, rows, head = self._chained(item, head)
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
+            written.append(recorded)
+        connection.execute("COMMIT")
+        self._head = head
+        for sha256 in blobs:
+            self.waiting.pop(sha256, None)
+        return written
+
+    def _chained(self, item: Append, head: Head) -> tuple[list[Recorded], list[tuple[Any, ...]], Head]:
+        seq, hash_ = head.seq, head.hash
+        # A clock set back must not make a later event look older.
+        time_us = max(head.time_us, time.time_ns() // 1000)
+        recorded: list[Recorded] = []
+        rows: list[tuple[Any, ...]] = []
+        for event, (kind, body) in zip(item.events, item.encoded, strict=True):
+            seq += 1
+            stored = body if len(body) <= tables.INLINE_BYTES else self._spill(body)
+            hash_ = tables.chain(hash_, seq, time_us, kind, stored)
+            rows.append((seq, time_us, kind, stored, hash_))
+            recorded.append(Recorded(seq, time_us, event))
+        return recorded, rows, Head(seq, time_us, hash_)
+
+    def _spill(self, body: bytes) -> bytes:
+        blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
+        tables.keep_blob(self._connection, blob.sha256, body)
+        return tables.reference(blob)
+
+    def _undo(self) -> None:
+        self._head = None
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _note_wal(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, mode: int) -> None:
+        self._wal_pages = 0
+        try:
+            self._connection.wal_checkpoint(mode=mode)
+        except (
+            apsw.BusyError,
+            apsw.LockedError,
+            apsw.FullError,
+            apsw.IOError,
+            apsw.ReadOnlyError,
+            apsw.CorruptError,
+        ):
+            # Nothing is lost: events stay in the WAL, and an append that cannot be written says so itself.
+            return
+
+
+def read_head(connection: apsw.Connection, session: str) -> Head:
+    """Where the chain on disk ends, after checking its last link."""
+    rows: list[Any] = connection.execute(
+        "SELECT seq, time_us, kind, body, hash FROM events ORDER BY seq DESC LIMIT 2"
+    ).fetchall()
+    if not rows:
+        return Head(0, 0, tables.GENESIS)
+    seq, time_us, kind, body, hash_ = rows[0]
+    previous = rows[1][4] if len(rows) == 2 else tables.GENESIS
+    if not tables.follows(previous, seq, time_us, kind, body, hash_):
+        raise JournalDamaged(
+            f"The last event of session {session}, number {seq}, does not match its hash.",
+            remedy=f"`mainspring verify {session}` says what is readable.",
+            seq=seq,
+        )
+    return Head(seq, time_us, hash_)

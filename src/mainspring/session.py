@@ -1,0 +1,381 @@
+"""Owns one journal, one running turn, one inbox and the subscribers.
+
+Everything that happens is appended first and published after: `state` and `history` never hold what the
+journal does not. Faces send commands (`say`, `note`, `approve`, `stop`, `undo`, `compact`) and watch events;
+they never call the loop. A slow subscriber loses deltas, never an event, and never holds up a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.approvals import Policy
+from mainspring.context.history import History, is_undone, load_history, undone_ranges
+from mainspring.errors import MainspringError, UsageError
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CallEnded,
+    Compacted,
+    Crashed,
+    Decision,
+    Delta,
+    Event,
+    Limits,
+    Media,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    PromptSet,
+    Recorded,
+    SessionResumed,
+    SessionStarted,
+    TurnEnded,
+    TurnStarted,
+    Undone,
+    UserSaid,
+)
+from mainspring.feed import Feed
+from mainspring.journal import Journal
+from mainspring.models import Model
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.state import State, load_state
+from mainspring.tools.toolbox import Toolbox
+from mainspring.turn import End, Engine, Turn, end_turn
+
+
+class Approver(Protocol):
+    """Who answers when a call needs a person."""
+
+    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
+        """An answer, or None when there is nobody to ask."""
+        ...
+
+
+class Compactor(Protocol):
+    """Who makes a long history short."""
+
+    async def __call__(self, turn: Turn) -> Compacted: ...
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is built from."""
+
+    model: Model
+    toolbox: Toolbox
+    policy: Policy
+    sandbox: Sandbox
+    files: Files
+    engine: Engine
+    workspace: str
+    mode: str
+    system: str
+    limits: Limits = Limits()
+    approver: Approver | None = None
+    compactor: Compactor | None = None
+
+
+class Session:
+    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+
+    def __init__(self, journal: Journal, parts: Parts) -> None:
+        self._journal = journal
+        self._parts = parts
+        self._group = asyncio.TaskGroup()
+        self._worker: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._feed = Feed(journal, last_seq=0)
+        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._watched_seq = 0
+        self.state = State()
+        self.history = History(parts.model.encode)
+
+    @property
+    def id(self) -> str:
+        return self._journal.session
+
+    @property
+    def model(self) -> Model:
+        return self._parts.model
+
+    @property
+    def toolbox(self) -> Toolbox:
+        return self._parts.toolbox
+
+    @property
+    def policy(self) -> Policy:
+        return self._parts.policy
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._parts.sandbox
+
+    @property
+    def files(self) -> Files:
+        return self._parts.files
+
+    @property
+    def is_running(self) -> bool:
+        return self._worker is not None and not self._worker.done()
+
+    async def __aenter__(self) -> Self:
+        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
+        if self._feed.last_seq:
+            self.state = await load_state(self._journal)
+            self.history = await load_history(self._journal, self.model.encode)
+        self._journal.subscribe(self._on_appended)
+        await self.emit(*self._opening())
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._failure is None:
+                await self.stop()
+            await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as errors:
+            raise self._failure or errors from None
+        finally:
+            self._feed.close(self._failure)
+            await self.sandbox.close()
+            await self.model.close()
+            await self._journal.close()
+
+    async def say(self, text: str, media: Sequence[Media] = ()) -> None:
+        """Says something to the model: it starts a turn, or enters the running one between two steps.
+        Approvals that are still open are abandoned."""
+        if not text.strip() and not media:
+            raise UsageError("There is nothing to say: the text is empty.")
+        await self._abandon_questions()
+        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._ensure_worker()
+
+    async def note(self, text: str, source: str = "user") -> None:
+        """Tells the model something between two steps, without asking for anything."""
+        await self.emit(NoteAdded(text=text, source=source))
+
+    async def proceed(self) -> bool:
+        """Goes on with what was interrupted, blocked or limited; False when nothing was."""
+        if self.is_running:
+            return True
+        if not self.state.is_turn_wanted and self.history.is_answered and not self.state.open_calls:
+            return False
+        if not self.state.is_turn_open:
+            await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        self._ensure_worker()
+        return True
+
+    async def approve(
+        self,
+        call: str,
+        decision: Decision = "allow",
+        *,
+        arguments_sha256: str,
+        feedback: str = "",
+        edited_arguments: str | None = None,
+    ) -> None:
+        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
+        waiting = self._pending.get(call)
+        open_call = self.state.open_call(call)
+        question = open_call.question if open_call else None
+        if waiting is None or waiting.done() or question is None:
+            raise UsageError(
+                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
+            )
+        if question.arguments_sha256 != arguments_sha256:
+            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
+        given = ApprovalGiven(
+            call=call,
+            arguments_sha256=arguments_sha256,
+            decision=decision,
+            feedback=feedback,
+            edited_arguments=edited_arguments,
+        )
+        waiting.set_result(given)
+
+    async def stop(self) -> None:
+        """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
+        self.stop_soon()
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    def stop_soon(self) -> None:
+        """Asks the running turn to stop, from a signal handler or a callback."""
+        if self._worker is not None:
+            self._worker.cancel()
+
+    async def undo(self) -> UserSaid:
+        """Takes back the last turn from the conversation, and gives what the user had said."""
+        self._refuse_while_running("undo")
+        kinds = ("UserSaid", "TurnEnded", "Undone")
+        recorded = [item async for item in self._stored(kinds)]
+        dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
+        live = [item for item in recorded if not is_undone(item.seq, dead)]
+        first: Recorded | None = None
+        ended = 0
+        for item in reversed(live):
+            ended += isinstance(item.event, TurnEnded)
+            if ended > 1:
+                break
+            first = item if isinstance(item.event, UserSaid) else first
+        if first is None or not isinstance(first.event, UserSaid):
+            raise UsageError("There is nothing to undo.")
+        await self.emit(Undone(to_seq=first.seq - 1))
+        self.history = await load_history(self._journal, self.model.encode)
+        return first.event
+
+    async def compact(self) -> Compacted:
+        """Replaces old history by a summary; the journal keeps everything."""
+        self._refuse_while_running("compact")
+        if self._parts.compactor is None:
+            raise UsageError("This session was built without a compactor.")
+        compacted = await self._parts.compactor(self)
+        await self.emit(compacted)
+        self.history = await load_history(self._journal, self.model.encode)
+        return compacted
+
+    async def run(self, text: str = "") -> AsyncGenerator[Event]:
+        """Says something (or goes on, without a text) and gives each event until the turn has ended."""
+        async with aclosing(self.watch(text)) as recorded:
+            async for item in recorded:
+                yield item.event
+
+    async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
+        """As `run`, with the number and time of each event, from the opening of this session on unless this
+        was watched before; a delta has the number 0."""
+        after = self._watched_seq
+        if text:
+            await self.say(text)
+        elif not await self.proceed():
+            return
+        async with aclosing(self.subscribe(after, deltas=True)) as events:
+            async for item in events:
+                self._watched_seq = item.seq or self._watched_seq
+                yield item
+                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
+                    return
+
+    def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
+        """Every event with a number above `after`, in order, without a gap or a double, then what comes.
+        With `deltas` also what is shown and not stored, as far as the subscriber keeps up."""
+        return self._feed.subscribe(after, deltas=deltas)
+
+    async def emit(self, *events: Event) -> None:
+        await self._journal.append(*events)
+
+    def show(self, delta: Delta) -> None:
+        self._feed.show(delta)
+
+    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        open_call = self.state.open_call(question.call)
+        future = asyncio.get_running_loop().create_future()
+        self._pending[question.call] = future
+        try:
+            if open_call is None or open_call.question is None:
+                await self.emit(question)
+            approver = self._parts.approver
+            given = await (approver(question) if approver else future)
+        finally:
+            del self._pending[question.call]
+        if given is not None:
+            await self.emit(given)
+        return given
+
+    async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        return await self._journal.put(data, media_type)
+
+    async def get_blob(self, blob: Blob) -> bytes:
+        return await self._journal.get(blob)
+
+    def _opening(self) -> list[Event]:
+        """What a process records when it takes the journal over."""
+        parts, events = self._parts, list[Event]()
+        if not self.state.session:
+            events.append(SessionStarted(session=self.id, workspace=parts.workspace, version=__version__))
+            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs))
+        else:
+            events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
+        if parts.model.name != self.state.model:
+            events.append(ModelChosen(model=parts.model.name))
+        if parts.mode != self.state.mode:
+            events.append(ModeChosen(mode=parts.mode))
+        return events
+
+    def _on_appended(self, recorded: Sequence[Recorded]) -> None:
+        for item in recorded:
+            self.state.apply(item)
+            self.history.apply(item)
+            self._feed.publish(item)
+
+    def _ensure_worker(self) -> None:
+        if not self.is_running:
+            self._worker = self._group.create_task(self._take_turns())
+
+    async def _take_turns(self) -> None:
+        try:
+            while self.state.is_turn_wanted:
+                if not self.state.is_turn_open:
+                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                await self._parts.engine(self)
+                ended = self.state.last_ending
+                if ended and ended.ending == "done" and not self.history.is_answered:
+                    # Something was said while the turn was ending.
+                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._failure = error
+            await self._record_failure(error)
+            self._feed.close(error)
+            raise
+
+    async def _record_failure(self, error: Exception) -> None:
+        """Leaves a terminal event behind a fault, as long as the journal can still take one."""
+        try:
+            if isinstance(error, MainspringError):
+                end = End("failed", error.message, error.remedy)
+            else:
+                await self.emit(Crashed(traceback="".join(traceback.format_exception(error))))
+                end = End(
+                    "failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal."
+                )
+            await end_turn(self, end)
+        except MainspringError as unwritable:
+            error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
+
+    async def _abandon_questions(self) -> None:
+        """What a person says replaces the answers that they did not give."""
+        for call, waiting in list(self._pending.items()):
+            open_call = self.state.open_call(call)
+            if open_call and open_call.question and not waiting.done():
+                sha256 = open_call.question.arguments_sha256
+                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
+        if not self.is_running and self.state.open_calls:
+            text = "Not run: the user said something new instead of answering."
+            calls = [call.asked.call for call in self.state.open_calls]
+            await self.emit(*(CallEnded(call=call, outcome="abandoned", output=text) for call in calls))
+
+    def _refuse_while_running(self, what: str) -> None:
+        if self.is_running:
+            raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
+
+    async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:
+        after = 0
+        while page := await self._journal.read(after=after, kinds=kinds):
+            for recorded in page:
+                yield recorded
+            after = page[-1].seq

@@ -1,0 +1,199 @@
+"""What a journal says now: the fold that the loop and the session decide from.
+
+`State.apply` takes each event once, in order. `load_state` gives the same state from a journal while reading
+only light events and what came after the last reply, so a long session opens quickly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from mainspring.events import (
+    STORED,
+    ApprovalAsked,
+    ApprovalGiven,
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    Ending,
+    Event,
+    Limits,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    PromptSet,
+    Recorded,
+    SessionResumed,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    TurnEnded,
+    TurnStarted,
+    Undone,
+    Usage,
+    UserSaid,
+)
+from mainspring.journal import Reader
+from mainspring.ledger import Ledger
+
+STEP = "step"
+"""The source of a spend that is a step of a turn."""
+
+_HEAVY = {"AssistantSaid", "CallStarted", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
+_LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
+
+
+class OpenCall(msgspec.Struct, frozen=True):
+    """A call that the last reply asked for and that has no result yet."""
+
+    asked: CallAsked
+    is_truncated: bool = False
+    question: ApprovalAsked | None = None
+    answer: ApprovalGiven | None = None
+    is_started: bool = False
+
+
+class State:
+    def __init__(self) -> None:
+        self.session = ""
+        self.workspace = Path()
+        self.model = ""
+        self.mode = ""
+        self.prompt = PromptSet(system="")
+        self.ledger = Ledger()
+        self.step = 0
+        self.turn = 0
+        self.is_turn_open = False
+        self.is_turn_wanted = False
+        self.limits = Limits()
+        self.turn_steps = 0
+        self.turn_usage = Usage()
+        self.turn_cost_usd = 0.0
+        self.active_us = 0
+        self.turn_cutoffs = 0
+        self.last_ending: TurnEnded | None = None
+        self.last_reply = AssistantSaid(step=0)
+        self._calls: dict[str, OpenCall] = {}
+        self._last_us = 0
+
+    @property
+    def open_calls(self) -> tuple[OpenCall, ...]:
+        return tuple(self._calls.values())
+
+    def open_call(self, call: str) -> OpenCall | None:
+        return self._calls.get(call)
+
+    def apply(self, recorded: Recorded) -> None:
+        event = recorded.event
+        # Time counts while a process is at work, not while the machine is off.
+        if self._last_us and not isinstance(event, SessionResumed):
+            self.active_us += recorded.time_us - self._last_us
+        self._last_us = recorded.time_us
+        match event:
+            case SpendReserved() | SpendSettled():
+                self._apply_spend(event)
+            case AssistantSaid() | ApprovalAsked() | ApprovalGiven() | CallStarted() | CallEnded():
+                self._apply_call(event)
+            case UserSaid() | TurnStarted() | TurnEnded() | Undone():
+                self._apply_turn(event)
+            case _:
+                self._apply_setting(event)
+
+    def _apply_setting(self, event: Event) -> None:
+        match event:
+            case SessionStarted():
+                self.session, self.workspace = event.session, Path(event.workspace)
+            case PromptSet():
+                self.prompt = event
+            case ModelChosen():
+                self.model = event.model
+            case ModeChosen():
+                self.mode = event.mode
+            case NoteAdded(source="mainspring"):
+                self.turn_cutoffs += 1
+            case _:
+                pass
+
+    def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
+        self.ledger.apply(event)
+        if isinstance(event, SpendSettled):
+            self.turn_usage = _sum(self.turn_usage, event.usage)
+            self.turn_cost_usd += event.usd
+        elif event.source == STEP:
+            self.step += 1
+            self.turn_steps += 1
+
+    def _apply_turn(self, event: UserSaid | TurnStarted | TurnEnded | Undone) -> None:
+        match event:
+            case UserSaid():
+                self.is_turn_wanted = True
+            case TurnStarted():
+                self.turn, self.limits = event.turn, event.limits
+                self.is_turn_open = self.is_turn_wanted = True
+                self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
+                self.active_us = self.turn_cutoffs = 0
+            case TurnEnded():
+                self.is_turn_open = self.is_turn_wanted = False
+                self.last_ending = event
+                if event.ending not in KEEPS_CALLS_OPEN:
+                    self._calls = {}
+            case Undone():
+                self.is_turn_open = self.is_turn_wanted = False
+                self._calls = {}
+
+    def _apply_call(
+        self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
+    ) -> None:
+        if isinstance(event, AssistantSaid):
+            self.last_reply = event
+            is_cut = event.stop == "length"
+            self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}
+            return
+        call = self._calls.get(event.call)
+        if call is None:
+            return
+        replace = msgspec.structs.replace
+        match event:
+            case ApprovalAsked():
+                self._calls[event.call] = replace(call, question=event)
+            case ApprovalGiven():
+                self._calls[event.call] = replace(call, answer=event)
+            case CallStarted():
+                self._calls[event.call] = replace(call, is_started=True)
+            case CallEnded():
+                del self._calls[event.call]
+
+
+KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
+"""Endings after which a person's answer continues the same calls."""
+
+
+async def load_state(journal: Reader) -> State:
+    """Folds a journal, leaving the bodies of old replies and results unread."""
+    state = State()
+    reply = await journal.last("AssistantSaid")
+    boundary = reply.seq - 1 if reply else 0
+    after = 0
+    while page := await journal.read(after=after, until=boundary, kinds=_LIGHT, limit=5000):
+        for recorded in page:
+            state.apply(recorded)
+        after = page[-1].seq
+    after = boundary
+    while page := await journal.read(after=after, limit=5000):
+        for recorded in page:
+            state.apply(recorded)
+        after = page[-1].seq
+    return state
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(
+        input_tokens=first.input_tokens + second.input_tokens,
+        cached_tokens=first.cached_tokens + second.cached_tokens,
+        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
+    )

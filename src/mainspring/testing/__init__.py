@@ -1,0 +1,1 @@
+"""For tests of your own: a scripted model and model server, and one conformance suite per port."""

@@ -1,0 +1,114 @@
+"""Validates and runs calls. Whatever a tool does, the answer is an `Output`: this never raises for it.
+
+A call passes prepare → run. Cancelling `run` cancels the tool, gives it a second to clean up, and then goes
+on without it: a tool that ignores cancellation cannot hold a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring.approvals import Proposed
+from mainspring.errors import JournalError, UsageError
+from mainspring.events import CallAsked, ToolSpec
+from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools.schema import decode_arguments, spec_of
+
+_GRACE_S = 0.8
+_MAX_TEXT = 64_000
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A call whose tool exists and whose arguments fit."""
+
+    call: str
+    tool: Tool
+    arguments: msgspec.Struct
+    text: str
+
+
+class Toolbox:
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        if len(self._tools) != len(tools):
+            raise UsageError("Two tools have the same name; each name must be unique.")
+        self.specs: tuple[ToolSpec, ...] = tuple(spec_of(tool) for tool in self._tools.values())
+        self._leftover: set[asyncio.Task[Any]] = set()
+
+    def tool(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def prepare(self, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
+        """The call, ready to be judged and run, or the error that the model is told instead."""
+        tool = self._tools.get(asked.name)
+        if tool is None:
+            names = ", ".join(sorted(self._tools))
+            return Output(
+                text=f"There is no tool named {asked.name!r}. The tools are: {names}.", is_error=True
+            )
+        text = asked.arguments if edited is None else edited
+        arguments = decode_arguments(tool, text)
+        if isinstance(arguments, str):
+            return Output(text=arguments, is_error=True)
+        return Prepared(call=asked.call, tool=tool, arguments=arguments, text=text)
+
+    def proposed(self, prepared: Prepared, *, session: str, workspace: Path, is_contained: bool) -> Proposed:
+        """The call in the words that a policy judges. File tools refuse what lies outside by themselves."""
+        tool, arguments = prepared.tool, prepared.arguments
+        return Proposed(
+            tool=tool.name,
+            effect=tool.effect,
+            arguments=msgspec.to_builtins(arguments),
+            paths=tool.paths(arguments),
+            command=tool.command(arguments),
+            workspace=str(workspace),
+            session=session,
+            is_contained=is_contained or tool.effect == "write",
+        )
+
+    async def run(self, prepared: Prepared, place: Place) -> Output:
+        # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
+        task = asyncio.create_task(_run(prepared, place))
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            self._leftover.add(task)
+            task.add_done_callback(self._leftover.discard)
+            await asyncio.wait({task}, timeout=_GRACE_S)
+            raise
+        if task.cancelled():  # by the tool itself: nobody asked this session to stop
+            return Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
+        return task.result()
+
+
+async def _run(prepared: Prepared, place: Place) -> Output:
+    try:
+        output = await prepared.tool.run(prepared.arguments, place)
+        return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
+    except ToolFailed as error:
+        return Output(text=str(error), is_error=True)
+    except JournalError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
+        trace = "".join(traceback.format_exception(error)[-3:])
+        return Output(text=f"The tool {prepared.tool.name} failed: {error!r}\n{trace}", is_error=True)
+
+
+async def _bounded(output: Output, place: Place) -> Output:
+    """Keeps what the model is sent small: the middle of a long text goes into a blob. Half a character, as
+    file names can have, cannot be written and becomes a question mark."""
+    output = msgspec.structs.replace(output, text=output.text.encode("utf-8", "replace").decode())
+    if len(output.text) <= _MAX_TEXT:
+        return output
+    full = output.full or await place.keep(output.text.encode(), "text/plain")
+    half = _MAX_TEXT // 2
+    cut = len(output.text) - 2 * half
+    text = f"{output.text[:half]}\n[… {cut:,} characters left out …]\n{output.text[-half:]}"
+    return msgspec.structs.replace(output, text=text, full=full)

@@ -1,0 +1,104 @@
+"""What a turn works with, and how it ends: the port between a session and whoever takes its turns."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from mainspring.approvals import Policy
+from mainspring.context.history import History
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CallEnded,
+    Delta,
+    Ending,
+    Event,
+    TurnEnded,
+)
+from mainspring.models import Model
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.tools.toolbox import Toolbox
+
+
+class Turn(Protocol):
+    """`emit` returns once the events are durable and folded into `state` and `history`."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def history(self) -> History: ...
+
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def toolbox(self) -> Toolbox: ...
+
+    @property
+    def policy(self) -> Policy: ...
+
+    @property
+    def sandbox(self) -> Sandbox: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    async def emit(self, *events: Event) -> None: ...
+
+    def show(self, delta: Delta) -> None: ...
+
+    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
+
+    async def get_blob(self, blob: Blob) -> bytes: ...
+
+
+class Engine(Protocol):
+    """Who takes a turn: the built-in loop, or an outside agent."""
+
+    async def __call__(self, turn: Turn) -> None:
+        """Returns after a `TurnEnded` was recorded, or raises when that was not possible."""
+        ...
+
+
+class End(msgspec.Struct, frozen=True):
+    """Why a turn is over, and what a person can do about it."""
+
+    ending: Ending
+    detail: str = ""
+    remedy: str = ""
+
+
+async def end_turn(turn: Turn, end: End) -> None:
+    """Closes the open calls and the turn in one commit."""
+    state = turn.state
+    closing: list[Event] = []
+    if end.ending not in KEEPS_CALLS_OPEN:
+        closing += [_closed(call) for call in state.open_calls]
+    ended = TurnEnded(
+        turn=state.turn,
+        ending=end.ending,
+        detail=end.detail,
+        remedy=end.remedy,
+        steps=state.turn_steps,
+        usage=state.turn_usage,
+        cost_usd=state.turn_cost_usd,
+    )
+    await turn.emit(*closing, ended)
+
+
+def _closed(call: OpenCall) -> CallEnded:
+    if call.is_started:
+        text = "Cancelled while it ran. What it had done by then is not undone."
+    else:
+        text = "Not run: the turn was stopped first."
+    return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
