@@ -35,8 +35,9 @@ async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
     limit_s = turn.state.limits.timeout_s
     left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
+    allowed = asyncio.timeout(left_s)
     try:
-        async with asyncio.timeout(left_s) as allowed:
+        async with allowed:
             end = await _steps(turn)
     except TimeoutError:
         if not allowed.expired():
@@ -68,6 +69,7 @@ async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
     state, model = turn.state, turn.model
     messages = await turn.history.messages(turn.get_blob)
+    heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt.system)
     step = state.step + 1
     reserved = state.ledger.reserve(
@@ -100,7 +102,7 @@ async def _step(turn: Turn) -> End | None:
         await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
-    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
+    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await turn.emit(_settled(turn, reserved, finished.usage), said)
     return await _judge_cutoff(turn, said)
 
