@@ -96,6 +96,7 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._is_proceeding = False
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -162,12 +163,10 @@ class Session:
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
-        if self.is_running:
-            return True
-        if not self.state.is_turn_wanted and self.history.is_answered and not self.state.open_calls:
-            return False
-        if not self.state.is_turn_open:
-            await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        if not self._is_turn_wanted:
+            if self.history.is_answered and not self.state.open_calls:
+                return False
+            self._is_proceeding = True
         self._ensure_worker()
         return True
 
@@ -256,7 +255,7 @@ class Session:
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
                 yield item
-                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
+                if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
@@ -311,20 +310,24 @@ class Session:
             self.history.apply(item)
             self._feed.publish(item)
 
+    @property
+    def _is_turn_wanted(self) -> bool:
+        """Whether a turn runs or is to begin, also because something was said while the last one ended."""
+        ended = self.state.last_ending
+        is_late = ended is not None and ended.ending == "done" and not self.history.is_answered
+        return self.state.is_turn_wanted or self._is_proceeding or is_late
+
     def _ensure_worker(self) -> None:
         if not self.is_running:
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:
         try:
-            while self.state.is_turn_wanted:
+            while self._is_turn_wanted:
+                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
                 await self._parts.engine(self)
-                ended = self.state.last_ending
-                if ended and ended.ending == "done" and not self.history.is_answered:
-                    # Something was said while the turn was ending.
-                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
         except asyncio.CancelledError:
             raise
         except Exception as error:
