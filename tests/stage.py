@@ -134,6 +134,24 @@ class Stage:
         finally:
             file.close()
 
+    def killed_after(self, folder: Path, seq: int) -> "Stage":
+        """The same session as a process leaves it that dies right after an event."""
+
+        async def copied() -> None:
+            journal = await again.store.create(SESSION)
+            for item in self.journal()[:seq]:
+                await journal.append(item.event)
+            await journal.close()
+
+        again = Stage(folder)
+        again.script, again.tools = self.script, self.tools
+        asyncio.run(copied())
+        return again
+
+    def seq(self, kind: type[Event], number: int = 0) -> int:
+        """The number of the first, second, … event of a kind."""
+        return [item.seq for item in self.journal() if isinstance(item.event, kind)][number]
+
     def events(self, kind: type[E]) -> list[E]:
         return [item.event for item in self.journal() if isinstance(item.event, kind)]
 

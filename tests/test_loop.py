@@ -428,6 +428,15 @@ def test_a_reply_cut_off_is_asked_to_go_on(tmp_path):
     assert "cut off at the output limit" in texts(stage.sent())[2]
 
 
+def test_a_reply_cut_off_right_before_a_crash_is_asked_to_go_on(tmp_path):
+    stage = Stage(tmp_path / "one", says("One ", **CUT), says("two."))
+    stage.take("go")
+    again = stage.killed_after(tmp_path / "two", stage.seq(AssistantSaid))
+    ended = again.take()
+    assert (ended.ending, ended.detail) == ("done", "two.")
+    assert len(again.events(NoteAdded)) == 1
+
+
 def test_a_model_that_is_always_cut_off_fails_in_the_end(tmp_path):
     stage = Stage(tmp_path, *[says("on and on", **CUT)] * 10)
     ended = stage.take("go")
