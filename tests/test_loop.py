@@ -83,6 +83,18 @@ def test_of_calls_with_the_same_id_only_the_first_runs(tmp_path):
     assert stage.effects == ["first", "third"]
 
 
+def test_of_calls_with_the_same_id_the_second_does_not_run_after_a_crash_either(tmp_path):
+    asked = [call("do", arguments, id_="same") for arguments in ("[]", {"what": "second"})]
+    stage = Stage(tmp_path / "one", calls(*asked), says("Done."))
+    stage.take("go")
+    again = stage.killed_after(tmp_path / "two", stage.seq(CallEnded))
+    again.take()
+    assert [ended.output for ended in again.events(CallEnded)] == [
+        ended.output for ended in stage.events(CallEnded)
+    ]
+    assert stage.effects == []
+
+
 def test_calls_without_ids_are_all_different_calls(tmp_path):
     stage = Stage(tmp_path, calls(*(call("do", {"what": what}) for what in "abc")), says("Done."))
     stage.take("go")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 
 from mainspring.approvals import Proposed
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, OutputDelta
+from mainspring.events import ApprovalAsked, ApprovalGiven, CallAsked, CallEnded, CallStarted, OutputDelta
 from mainspring.state import OpenCall
 from mainspring.tools import Output, Place
 from mainspring.tools.toolbox import Prepared
@@ -30,18 +31,27 @@ _UNKNOWN = (
 
 async def run_calls(turn: Turn) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes."""
-    seen: set[str] = set()
+    doubles = _doubles(turn.state.last_reply.calls)
     try:
         async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[End | None]] = []
-            for call in turn.state.open_calls:
-                is_double = call.asked.provider_id in seen
-                seen |= {call.asked.provider_id} - {""}
-                tasks.append(group.create_task(_run_call(turn, call, is_double=is_double)))
+            tasks = [
+                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles))
+                for call in turn.state.open_calls
+            ]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
+
+
+def _doubles(calls: Sequence[CallAsked]) -> set[str]:
+    """The calls that carry the provider's id of an earlier call of their message."""
+    first: dict[str, str] = {}
+    return {
+        asked.call
+        for asked in calls
+        if asked.provider_id and first.setdefault(asked.provider_id, asked.call) != asked.call
+    }
 
 
 async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | None:
