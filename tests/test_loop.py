@@ -9,6 +9,7 @@ from mainspring.errors import AuthFailed, NetworkFailed, Overloaded
 from mainspring.events import (
     AssistantSaid,
     CallEnded,
+    CallStarted,
     Crashed,
     NoteAdded,
     RequestFailed,
@@ -21,6 +22,7 @@ from mainspring.events import (
 from mainspring.models import Finished, Retrying
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
+from mainspring.turn import End, end_turn
 from stage import PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
 
 MALFORMED = {
@@ -544,3 +546,24 @@ def test_the_end_of_a_turn_says_what_it_used(tmp_path):
     assert (ended.steps, ended.usage.input_tokens, ended.usage.reasoning_tokens) == (2, 2000, 20)
     assert ended.cost_usd == pytest.approx(2 * (1000 * 1.0 + 50 * 2.0) / 1e6)
     assert stage.take("more").steps == 1
+
+
+def test_a_call_that_had_started_before_a_crash_is_unknown_also_when_the_user_says_something_else(tmp_path):
+    stage = Stage(tmp_path / "one", calls(call("do", {"what": "x"})), says("Done."))
+    stage.take("go")
+    again = stage.killed_after(tmp_path / "two", stage.seq(CallStarted))
+    assert again.take("leave that").ending == "done"
+    assert [ended.outcome for ended in again.events(CallEnded)] == ["unknown"]
+    assert texts(again.sent())[2:] == [f"results: {again.events(CallEnded)[0].output}", "user: leave that"]
+
+
+def test_a_call_that_had_started_before_a_crash_is_unknown_also_when_the_turn_is_stopped_at_once(tmp_path):
+    stage = Stage(tmp_path / "one", calls(call("do", {"what": "x"})), says("Done."))
+    stage.take("go")
+    again = stage.killed_after(tmp_path / "two", stage.seq(CallStarted))
+    again.take(engine=_stop_at_once)
+    assert [ended.outcome for ended in again.events(CallEnded)] == ["unknown"]
+
+
+async def _stop_at_once(turn) -> None:
+    await end_turn(turn, End("interrupted", "Stopped."))

@@ -26,7 +26,6 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
-    CallEnded,
     Compacted,
     Crashed,
     Decision,
@@ -52,7 +51,7 @@ from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, end_turn
+from mainspring.turn import End, Engine, Turn, abandoned, end_turn
 
 
 class Approver(Protocol):
@@ -358,9 +357,7 @@ class Session:
                 sha256 = open_call.question.arguments_sha256
                 waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
         if not self.is_running and self.state.open_calls:
-            text = "Not run: the user said something new instead of answering."
-            calls = [call.asked.call for call in self.state.open_calls]
-            await self.emit(*(CallEnded(call=call, outcome="abandoned", output=text) for call in calls))
+            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:
