@@ -216,12 +216,11 @@ class Session:
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
-        ended = 0
         for item in reversed(live):
-            ended += isinstance(item.event, TurnEnded)
-            if ended > 1:
+            if isinstance(item.event, UserSaid):
+                first = item
+            elif first is not None:
                 break
-            first = item if isinstance(item.event, UserSaid) else first
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
