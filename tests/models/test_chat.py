@@ -131,16 +131,16 @@ def test_results_are_one_message_each_and_their_images_follow() -> None:
     assert messages[2]["content"][0]["type"] == "image_url"
 
 
-def test_the_body_has_sorted_keys_and_messages_last() -> None:
+def test_the_body_has_sorted_keys_and_what_changes_stands_behind_the_messages() -> None:
     chat = model(quirks=ChatQuirks(max_tokens_field="max_completion_tokens"))
     body = chat.body(Request("be good", (TOOL,), [chat.encode(UserMessage("hi"))], max_output_tokens=99))
     assert list(msgspec.json.decode(body)) == [
-        "max_completion_tokens",
         "model",
         "stream",
         "stream_options",
         "tools",
         "messages",
+        "max_completion_tokens",
     ]
     assert msgspec.json.decode(body)["messages"] == [
         {"role": "system", "content": "be good"},

@@ -8,7 +8,7 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -71,13 +71,19 @@ class Price(msgspec.Struct, frozen=True):
         ) / 1_000_000
 
 
+Effort = Literal["low", "medium", "high", "max"]
+"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
+
+
 class Request(msgspec.Struct, frozen=True):
-    """One request. `messages` were encoded by the same model's `encode`, in order."""
+    """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
+    provider's own choice."""
 
     system: str
     tools: tuple[ToolSpec, ...]
     messages: Sequence[bytes]
     max_output_tokens: int | None = None
+    effort: Effort | None = None
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -1,14 +1,12 @@
 """OpenAI chat completions, as spoken by OpenAI and by every server that calls itself compatible with it.
 
-A message is encoded once. `messages` stands last in the body, so each request starts with the bytes of the
-one before it, up to what is new. Ids of calls on the wire are ours. What a server leaves out, repeats, sends
-whole or sends twice is evened out here, and only here.
+Ids of calls on the wire are ours. What a server leaves out, repeats, sends whole or sends twice is evened out
+here, and only here.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal, Unpack
 
 import msgspec
 
@@ -19,7 +17,6 @@ from mainspring.models import (
     Attachment,
     Finished,
     Message,
-    Price,
     Request,
     ResultsMessage,
     StreamItem,
@@ -27,20 +24,25 @@ from mainspring.models import (
 )
 from mainspring.models.encoding import ENCODER, attached_text, data_url, is_object, object_text
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.http import Bounds, Channel
+from mainspring.models.http import Reader
+from mainspring.models.wire import Options, Wire
 
 WIRE = "chat"
+_NEW_LIMIT = "max_completion_tokens"
 
 
 class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where servers differ. `thinking_field` is where one wants earlier reasoning back; empty is nowhere."""
+    """Where servers differ. `thinking_field` is where one wants earlier reasoning back, `effort` how it wants
+    to be told how hard to think (empty: not at all), `max_effort` its word for the hardest."""
 
     max_tokens_field: str = "max_tokens"
     thinking_field: str = ""
     has_stream_options: bool = True
+    effort: Literal["", "reasoning_effort", "reasoning"] = "reasoning_effort"
+    max_effort: str = "high"
 
 
-class ChatModel:
+class ChatModel(Wire):
     def __init__(
         self,
         name: str,
@@ -48,24 +50,11 @@ class ChatModel:
         api_key: str = "",
         model: str = "",
         *,
-        provider: str = "",
-        key_variable: str = "OPENAI_API_KEY",
-        is_local: bool = False,
         quirks: ChatQuirks | None = None,
-        context_tokens: int | None = None,
-        price: Price | None = None,
-        headers: dict[str, str] | None = None,
-        bounds: Bounds | None = None,
+        **options: Unpack[Options],
     ) -> None:
-        self.name = name
-        self.context_tokens = context_tokens
-        self.price = price
+        super().__init__(name, base_url, api_key, model, **options)
         self._quirks = quirks or ChatQuirks()
-        base_url = base_url.rstrip("/")
-        self._endpoint = Endpoint(provider or base_url, base_url, model, key_variable, is_local)
-        authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._channel = Channel(self._endpoint, {**authorization, **(headers or {})}, bounds)
-        self._head: tuple[Request, bytes, bytes] | None = None
 
     def encode(self, message: Message) -> bytes:
         match message:
@@ -76,16 +65,11 @@ class ChatModel:
             case ResultsMessage():
                 return _results(message)
 
-    def body(self, request: Request) -> bytes:
-        opening, system = self._opening(request)
-        messages = (system, *request.messages) if system else request.messages
-        return b"".join((opening, b",".join(messages), b"]}"))
+    def _path(self) -> str:
+        return "/chat/completions"
 
-    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
-        return self._channel.stream("/chat/completions", self.body(request), _Reader(self._endpoint))
-
-    async def close(self) -> None:
-        await self._channel.close()
+    def _reader(self) -> Reader:
+        return _Reader(self._endpoint)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
         calls = [part for part in message.parts if isinstance(part, CallAsked)]
@@ -100,22 +84,19 @@ class ChatModel:
                 }
                 for call in calls
             ]
-        kept = (part.text for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE)
-        thinking = "".join(kept)
-        if thinking and self._quirks.thinking_field:
-            fields[self._quirks.thinking_field] = thinking
+        if self._quirks.thinking_field:
+            kept = (part.text for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE)
+            fields[self._quirks.thinking_field] = "".join(kept)
         return ENCODER.encode(fields)
 
-    def _opening(self, request: Request) -> tuple[bytes, bytes]:
-        """What stands before the messages, and the first of them; kept from one request to the next."""
-        like = msgspec.structs.replace(request, messages=())
-        if self._head is not None and self._head[0] == like:
-            return self._head[1:]
+    def _opening_fields(self, request: Request) -> dict[str, Any]:
         fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True}
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
-        if request.max_output_tokens is not None:
-            fields[self._quirks.max_tokens_field] = request.max_output_tokens
+        effort = self._effort(request)
+        if effort and self._quirks.effort:
+            word = self._quirks.max_effort if effort == "max" else effort
+            fields[self._quirks.effort] = {"effort": word} if self._quirks.effort == "reasoning" else word
         if request.tools:
             fields["tools"] = [
                 {
@@ -128,10 +109,24 @@ class ChatModel:
                 }
                 for tool in request.tools
             ]
-        system = ENCODER.encode({"role": "system", "content": request.system}) if request.system else b""
-        opening = ENCODER.encode(fields)[:-1] + b',"messages":['
-        self._head = (like, opening, system)
-        return opening, system
+        return fields
+
+    def _closing_fields(self, request: Request) -> dict[str, Any]:
+        if request.max_output_tokens is None:
+            return {}
+        field = self._quirks.max_tokens_field
+        # Newer models refuse the older name, and say so.
+        return {_NEW_LIMIT if field in self._lacks else field: request.max_output_tokens}
+
+    def _leading(self, request: Request) -> bytes:
+        system = self._system(request)
+        return ENCODER.encode({"role": "system", "content": system}) if system else b""
+
+    def _without_thinking(self, message: bytes) -> bytes:
+        messages = msgspec.json.decode(b"[" + message + b"]", type=list[dict[str, Any]])
+        for fields in messages:
+            fields.pop(self._quirks.thinking_field, None)
+        return b",".join(ENCODER.encode(fields) for fields in messages)
 
 
 def _user(text: str, attachments: tuple[Attachment, ...]) -> bytes:
