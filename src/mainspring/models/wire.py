@@ -152,7 +152,8 @@ class Wire(ABC):
         like = msgspec.structs.replace(request, messages=(), max_output_tokens=None)
         if self._opening is None or self._opening[0] != like:
             fields = ENCODER.encode(self._without_lacks(self._opening_fields(request)))
-            opening = fields[:-1] + f',"{self.messages_field}":['.encode()
+            separator = "," if len(fields) > 2 else ""
+            opening = fields[:-1] + f'{separator}"{self.messages_field}":['.encode()
             self._opening = (like, opening, self._leading(request))
         return self._opening[1:]
 
