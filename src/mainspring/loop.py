@@ -36,9 +36,11 @@ async def run_turn(turn: Turn) -> None:
     limit_s = turn.state.limits.timeout_s
     left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
     try:
-        async with asyncio.timeout(left_s):
+        async with asyncio.timeout(left_s) as allowed:
             end = await _steps(turn)
     except TimeoutError:
+        if not allowed.expired():
+            raise
         end = End("limit", f"The time limit of {limit_s} s is reached.", "Resume with a higher --timeout.")
     except asyncio.CancelledError:
         await end_turn(turn, End("interrupted", "Stopped by request."))

@@ -98,7 +98,7 @@ TAMPERED = {
         1,
         "event 1 is missing, the next one is 0",
     ),
-    "a body of another type": ("UPDATE events SET body = 'text' WHERE seq = 9", 9, "cannot be decoded"),
+    "a body of another type": ("UPDATE events SET body = 'text' WHERE seq = 9", 9, "does not match its hash"),
     "a missing blob": ("DELETE FROM blobs", 299, "is missing"),
     "a changed blob": ("UPDATE blobs SET codec = 'raw', data = x'00'", 299, "does not match its hash"),
     "a blob that is no longer compressed": (

@@ -26,6 +26,25 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledg
     file.close()
 
 
+def test_reading_while_another_process_opens_and_closes_sees_a_growing_sound_journal(store, worker):
+    write(store, "one", [])
+    process = worker("open_and_close")
+    kept = store.file("one")
+    seen = 0
+    while process.poll() is None:
+        fresh = store.file("one")
+        for file in (kept, fresh):
+            events = file.read()
+            assert len(events) >= seen
+            seen = len(events)
+            assert file.verify().problem == ""
+        fresh.close()
+        assert store.sessions()[0].state in ("new", "running", "crashed")
+    assert process.returncode == 0
+    assert len(kept.read()) == 120
+    kept.close()
+
+
 def test_a_full_disk_refuses_the_append_and_nothing_else(store, worker):
     write(store, "one", [])
     process = worker("fill_the_disk")

@@ -1,11 +1,12 @@
 import asyncio
+import contextlib
 import os
 import shutil
 import time
 
 import pytest
 
-from mainspring.errors import UnknownSession, UsageError
+from mainspring.errors import JournalOwned, UnknownSession, UsageError
 from mainspring.events import (
     AssistantSaid,
     CallStarted,
@@ -235,3 +236,19 @@ def test_ten_thousand_sessions_are_listed_without_reading_them(store):
         path.write_bytes(bytes(status.st_size))
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert store.sessions() == rows
+
+
+def test_opening_that_is_cancelled_gives_the_session_back(store):
+    write(store, "one", TURN)
+
+    async def opening():
+        for _ in range(20):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await store.open("one")
+        while True:
+            with contextlib.suppress(JournalOwned):
+                journal = await store.open("one")
+                return await journal.close()
+
+    asyncio.run(opening())

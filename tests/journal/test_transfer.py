@@ -1,10 +1,12 @@
 import io
 import re
 
+import apsw
 import pytest
 
 from mainspring.errors import JournalDamaged, JournalForeign, UnknownSession, UsageError
 from mainspring.events import UserSaid
+from mainspring.journal import tables
 from mainspring.journal.store import Store
 from mainspring.journal.transfer import export, import_journal
 
@@ -65,8 +67,13 @@ def test_blobs_can_lie_beside(store, other, tmp_path):
     assert contents(other) == contents(store)
 
 
-def test_what_is_readable_can_be_exported_alone(store, other, lines):
-    import_journal(other, exported(store, until=2))
+def test_a_damaged_journal_is_exported_only_up_to_the_damage_and_only_when_asked(store, other, lines):
+    connection = apsw.Connection(str(store.directory("one") / tables.FILE_NAME))
+    connection.execute("UPDATE events SET time_us = 0 WHERE seq = 3")
+    connection.close()
+    with pytest.raises(JournalDamaged, match=r"its hash\. Events 1 to 2 are readable"):
+        exported(store)
+    import_journal(other, exported(store, readable_only=True))
     assert [item.event for item in contents(other)[0]] == SAID[:2]
 
 

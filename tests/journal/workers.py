@@ -47,6 +47,13 @@ async def write_for_ever(home: str) -> None:
         say(recorded[-1].seq)
 
 
+async def open_and_close(home: str) -> None:
+    for number in range(60):
+        journal = await Store(Path(home)).open("one")
+        await journal.append(UserSaid(text="x" * 50 * number), UserSaid(text="y" * 20_000))
+        await journal.close()
+
+
 async def fill_the_disk(home: str) -> None:
     journal = await Store(Path(home)).open("one")
     await journal.append(UserSaid(text="fits"))

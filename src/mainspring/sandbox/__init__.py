@@ -43,7 +43,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
     `stopped` says why we ended it ("timed out after 5 s", a limit by name), or is empty.
     `left_running` lists processes that were still alive when the command itself had exited.
-    `undone` lists protected paths that it changed and that were put back.
+    `set_aside` lists protected paths that it made or changed and that were renamed or put back.
     """
 
     exit_code: int
@@ -55,7 +55,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     dropped_bytes: int = 0
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
-    undone: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):

@@ -30,6 +30,13 @@ UNATTENDED: Mapping[str, str] = {
     "TERM": "dumb",
 }
 
+SCRATCH: Mapping[str, str] = {
+    "GOCACHE": "/tmp/.cache/go-build",  # noqa: S108 - private in the sandbox
+    "UV_CACHE_DIR": "/tmp/.cache/uv",  # noqa: S108
+    "npm_config_cache": "/tmp/.cache/npm",  # noqa: S108
+}
+"""Caches of tools that fail, rather than do without, when their usual folder is read-only."""
+
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

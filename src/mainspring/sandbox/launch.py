@@ -35,8 +35,9 @@ BOOT = "import sys; sys.path.append(sys.argv[1]); from custody.warden import mai
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How a rung wants a command started.
 
-    `extra` descriptors appear in the program as 100, 101 and so on. `is_wrapped` says that the program is
-    a wrapper with a pid namespace, whose own processes are not the command's.
+    `extra` descriptors appear in the program as 100, 101 and so on, and are closed here once handed over.
+    `is_wrapped` says that the program is a wrapper with a pid namespace, whose own processes are not the
+    command's. `status`, read and closed here, tells what the wrapper says of its own success.
     """
 
     argv: tuple[str, ...]
@@ -49,6 +50,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     seccomp: bytes = b""
     extra: Sequence[int] = ()
     is_wrapped: bool = False
+    status: int = -1
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -219,6 +221,13 @@ class Custody:
         self._left: dict[Running, asyncio.TimerHandle] = {}
 
     async def run(self, launch: Launch, command: Command, on_output: OnOutput | None = None) -> Finished:
+        try:
+            return await self._run(launch, command, on_output)
+        finally:
+            if launch.status >= 0:
+                os.close(launch.status)
+
+    async def _run(self, launch: Launch, command: Command, on_output: OnOutput | None) -> Finished:
         started = time.monotonic()
         running = self._start(launch, command)
         running.on_output = on_output
@@ -240,6 +249,8 @@ class Custody:
             self._leave(running, remaining_s)
         else:
             running.abandon()
+        if launch.status >= 0 and not stopped and not running.limit:
+            _check_wrapper(launch.status, kept[1].text())
         limit = running.limit or passed_by(command.limits, report.exited, report.max_rss)
         return Finished(
             exit_code=report.exited,
@@ -278,6 +289,9 @@ class Custody:
             for fd in ends:
                 os.close(fd)
             raise
+        finally:
+            for fd in launch.extra:
+                os.close(fd)
         os.close(ends[1])
         os.close(ends[3])
         return Running(control, (ends[0], ends[2]), command)
@@ -332,6 +346,13 @@ def _not_started(report: Report, command: Command, duration_s: float) -> Finishe
     if stage == "chdir":
         return refused(str(command.cwd), reason, 126, duration_s)
     raise SandboxError(f"The sandbox could not be set up ({stage}): {reason}.")
+
+
+def _check_wrapper(status: int, stderr: bytes) -> None:
+    """bubblewrap reports an exit code only of a program that it did start."""
+    if b"exit-code" not in os.read(status, 4096):
+        reason = stderr.decode(errors="replace").strip() or "the wrapper died"
+        raise SandboxError(f"The sandbox could not be set up: {reason}.")
 
 
 def refused(what: str, reason: str, exit_code: int, duration_s: float = 0.0) -> Finished:

@@ -93,13 +93,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def refuses_read(self, path: Path) -> str:
         """Why a resolved path may not be read, or nothing."""
-        if any(path.is_relative_to(shown) for shown in self.readable) or self._is_granted(path):
+        if self.is_shown(path):
             return ""
         if any(path.is_relative_to(hidden) for hidden in self.hidden_paths):
             return "it is a hidden secret"
         if any(is_hidden_name(part, self) for part in path.parts):
             return "files of that name hold secrets"
         return ""
+
+    def is_shown(self, path: Path) -> bool:
+        """Whether a person said that a path may be read, whatever it is."""
+        return any(path.is_relative_to(shown) for shown in self.readable) or self._is_granted(path)
 
     def protected_part(self, path: Path) -> str:
         """The part of a path that makes it protected, or nothing."""

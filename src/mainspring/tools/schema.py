@@ -48,7 +48,7 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
     """The arguments of a call, or the sentence that tells the model what is wrong with them."""
     try:
         value = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return f"The arguments of {tool.name} are not valid JSON ({error}). Send one JSON object."
     if not isinstance(value, dict):
         return f"The arguments of {tool.name} must be a JSON object, not {_json_name(value)}."

@@ -83,26 +83,28 @@ class Toolbox:
             task.add_done_callback(self._leftover.discard)
             await asyncio.wait({task}, timeout=_GRACE_S)
             raise
+        if task.cancelled():  # by the tool itself: nobody asked this session to stop
+            return Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
         return task.result()
 
 
 async def _run(prepared: Prepared, place: Place) -> Output:
     try:
         output = await prepared.tool.run(prepared.arguments, place)
+        return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
     except ToolFailed as error:
         return Output(text=str(error), is_error=True)
     except JournalError:
         raise
-    except Exception as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
         trace = "".join(traceback.format_exception(error)[-3:])
         return Output(text=f"The tool {prepared.tool.name} failed: {error!r}\n{trace}", is_error=True)
-    if isinstance(output, str):
-        output = Output(text=output)
-    return await _bounded(output, place)
 
 
 async def _bounded(output: Output, place: Place) -> Output:
-    """Keeps what the model is sent small: the middle of a long text goes into a blob."""
+    """Keeps what the model is sent small: the middle of a long text goes into a blob. Half a character, as
+    file names can have, cannot be written and becomes a question mark."""
+    output = msgspec.structs.replace(output, text=output.text.encode("utf-8", "replace").decode())
     if len(output.text) <= _MAX_TEXT:
         return output
     full = output.full or await place.keep(output.text.encode(), "text/plain")

@@ -16,38 +16,14 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn, TypedDict
+from typing import Any
 
-from . import kernel, tree
+from . import tree
+from .stub import Job, Stub
 
 GRACE_S = 0.25
 TICK_S = 1.0
 HIGHEST_FD = 1 << 20
-
-
-class Job(TypedDict):
-    """What a guard is asked to do; see `mainspring.sandbox.launch` for the meaning."""
-
-    argv: list[str]
-    env: dict[str, str]
-    cwd: str
-    rlimits: list[tuple[int, int]]
-    cgroups: list[str]
-    drop: bool
-    confine: bool
-    seccomp: str
-    is_wrapped: bool
-    cpu_s: float
-    disk_reserve: int
-
-
-class Files(TypedDict):
-    """Descriptors by role; `ruleset` is -1 when there is none."""
-
-    stdin: int
-    stdout: int
-    stderr: int
-    ruleset: int
 
 
 def tell(control: socket.socket, **fact: Any) -> None:
@@ -59,7 +35,7 @@ def tell(control: socket.socket, **fact: Any) -> None:
 
 
 def wakeup() -> int:
-    """A descriptor that becomes readable when a child dies or a SIGTERM comes."""
+    """A descriptor that becomes readable when a child dies."""
     readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _wake)
@@ -70,79 +46,6 @@ def wakeup() -> int:
 
 def _wake(_number: int, _frame: object) -> None:
     """A handler must exist for the wake-up descriptor to be written."""
-
-
-def start(job: Job, files: Files) -> tuple[int, tuple[str, int] | None]:
-    """Forks and executes; the program's process, and why it could not be started if it could not."""
-    readable, writable = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
-    if pid == 0:
-        _become(job, files, writable)
-    os.close(writable)
-    with os.fdopen(readable, "rb") as errors:
-        text = errors.read()
-    if not text:
-        return pid, None
-    stage, _, number = text.decode().partition(" ")
-    return pid, (stage, int(number))
-
-
-def _become(job: Job, files: Files, errors: int) -> NoReturn:
-    stage = "join"
-    try:
-        os.setsid()
-        _be_killed_first()
-        for cgroup in job["cgroups"]:
-            Path(cgroup, "cgroup.procs").write_text("0")
-        for target, number in enumerate((files["stdin"], files["stdout"], files["stderr"])):
-            os.dup2(number, target)
-        stage = "limit"
-        for kind, value in job["rlimits"]:
-            _limit(kind, value)
-        stage = "chdir"
-        os.chdir(job["cwd"])
-        stage = "confine"
-        _confine(job, files["ruleset"])
-        _reset_signals()
-        stage = "exec"
-        os.execve(job["argv"][0], job["argv"], job["env"])  # noqa: S606 - no shell is the point
-    except OSError as error:
-        os.write(errors, f"{stage} {error.errno or 0}".encode())
-    os._exit(127)
-
-
-def _be_killed_first() -> None:
-    """When memory runs out, the kernel picks the command before it picks its guards."""
-    try:
-        Path("/proc/self/oom_score_adj").write_text("500")
-    except OSError:
-        return
-
-
-def _limit(kind: int, value: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    # The second past the soft limit lets SIGXCPU name the limit before SIGKILL enforces it.
-    spare = 1 if kind == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or wanted < hard) else 0
-    resource.setrlimit(kind, (wanted, wanted + spare))
-
-
-def _confine(job: Job, ruleset: int) -> None:
-    if job["drop"]:
-        kernel.gain_no_privileges()
-        kernel.drop_capabilities()
-    if ruleset >= 0:
-        kernel.gain_no_privileges()
-        kernel.restrict_by_landlock(ruleset)
-    if job["seccomp"]:
-        kernel.gain_no_privileges()
-        kernel.restrict_by_seccomp(bytes.fromhex(job["seccomp"]))
-
-
-def _reset_signals() -> None:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def exit_code(status: int) -> int:
@@ -186,7 +89,9 @@ class Watch:
             return []
         me = os.getpid()
         # In a pid namespace our only children are the wrapper's own processes.
-        return [found.pid for found in tree.alive_below(me) if found.ppid != me or not self.job["is_wrapped"]]
+        return [
+            found.pid for found in tree.listed_below(me) if found.ppid != me or not self.job["is_wrapped"]
+        ]
 
     def report(self) -> dict[str, Any]:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -225,24 +130,38 @@ def _free_bytes(path: str) -> int:
     return room.f_bavail * room.f_frsize
 
 
-def guard(job: Job, files: Files, control: socket.socket) -> None:
+class Ticks:
+    """Limits that the kernel does not count for a tree are looked at once a second."""
+
+    def __init__(self, job: Job) -> None:
+        self.is_needed = bool(job["cpu_s"] or job["disk_reserve"])
+        self._next = time.monotonic() + TICK_S
+
+    def wait_ms(self) -> float | None:
+        return max(0.0, (self._next - time.monotonic()) * 1000) if self.is_needed else None
+
+    def is_due(self) -> bool:
+        if not self.is_needed or time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + TICK_S
+        return True
+
+
+def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socket) -> None:
     """Runs until the command and everything that it started are gone."""
-    wake = wakeup()
-    kernel.become_subreaper()
-    pid, failure = start(job, files)
-    _close_all_but(control.fileno(), wake)
+    failure = stub.become(fds)
+    close_all_but(control.fileno(), wake)
     if failure:
-        os.waitpid(pid, 0)
+        os.waitpid(stub.pid, 0)
         tell(control, failed=failure)
         return
-    watch = Watch(job, pid, wake)
+    watch = Watch(job, stub.pid, wake)
     poller = select.poll()
     poller.register(wake, select.POLLIN)
     poller.register(control, select.POLLIN)
-    needs_ticks = bool(job["cpu_s"] or job["disk_reserve"])
-    next_tick = time.monotonic() + TICK_S
+    ticks = Ticks(job)
     while watch.any_left:
-        ready = dict(poller.poll(max(0, (next_tick - time.monotonic()) * 1000) if needs_ticks else None))
+        ready = dict(poller.poll(ticks.wait_ms()))
         if control.fileno() in ready:
             watch.end()
             tell(control, **watch.report())
@@ -250,15 +169,13 @@ def guard(job: Job, files: Files, control: socket.socket) -> None:
         tree.drain(wake)
         if watch.reap():
             tell(control, **watch.report())
-        if needs_ticks and time.monotonic() >= next_tick:
-            next_tick = time.monotonic() + TICK_S
-            if passed := watch.limit_passed():
-                tell(control, limit=passed)
-                watch.end()
-                tell(control, **watch.report())
+        if ticks.is_due() and (passed := watch.limit_passed()):
+            tell(control, limit=passed)
+            watch.end()
+            tell(control, **watch.report())
 
 
-def _close_all_but(*kept: int) -> None:
+def close_all_but(*kept: int) -> None:
     """Holding a pipe of the command would hide its end from us."""
     wakeup_fd = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)

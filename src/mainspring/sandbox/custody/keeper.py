@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+
+from .stub import Job, Stub
 
 
-def keep(job: Any, control: socket.socket) -> None:
-    raise NotImplementedError(job, control)
+def keep(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socket) -> None:
+    raise NotImplementedError(job, stub, wake, fds, control)

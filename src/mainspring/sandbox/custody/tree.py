@@ -53,6 +53,28 @@ def descendants(root: int) -> list[Stat]:
     return below
 
 
+def listed_below(root: int) -> list[Stat]:
+    """As `alive_below`, from the kernel's own lists: quick, but one that is just exiting hides its next."""
+    below: list[Stat] = []
+    parents = [root]
+    while parents:
+        pid = parents.pop()
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+            words = " ".join(Path(f"/proc/{pid}/task/{thread}/children").read_text() for thread in threads)
+        except FileNotFoundError:
+            if pid == root:
+                # A kernel without these lists.
+                return alive_below(root)
+            continue
+        except OSError:
+            continue
+        found = [child for child in map(stat, map(int, words.split())) if child and child.state not in "ZX"]
+        below += found
+        parents += [child.pid for child in found]
+    return below
+
+
 def alive_below(root: int) -> list[Stat]:
     return [process for process in descendants(root) if process.state not in "ZX"]
 

@@ -1,104 +1,108 @@
-"""The warden forks a guard for each request and outlives none of its askers.
+"""The warden keeps a few guards waiting, each with a stub that is ready to become a command.
 
-A request is one packet on its socket with descriptors: a memory file with the job as JSON, the guard's
-control socket, then those named in the job. An orphan that lost its guard falls to the warden, which
-ends it. When our side of the socket closes, the warden ends; each guard notices by its own socket.
+Forks are thus paid before a command is asked for. A request is one packet on our socket with
+descriptors: a memory file with the job as JSON, the control socket, then the command's own. A waiting
+guard takes it and says so; the warden forks another. What lost its guard falls to the warden, which ends
+it. When our side of the socket closes, the warden ends, and every guard notices by its own socket.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
+import gc
 import os
 import select
 import signal
 import socket
+import struct
 import traceback
-from array import array
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from . import kernel, tree
-from .guard import Files, guard, tell, wakeup
+from .guard import guard, tell, wakeup
 from .keeper import keep
+from .stub import Stub, job_in, receive
 
-MAX_FDS = 32
+WAITING = 3
+
+
+class Warden:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._wake = wakeup()
+        self._taken, self._take = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._guards: set[int] = set()
+        self._waiting: set[int] = set()
+        self._is_hunting = False
+
+    def run(self) -> NoReturn:
+        poller = select.poll()
+        poller.register(self._requests, 0)
+        poller.register(self._wake, select.POLLIN)
+        poller.register(self._taken, select.POLLIN)
+        while True:
+            while len(self._waiting) < WAITING:
+                self._fork()
+            ready = dict(poller.poll())
+            if self._requests.fileno() in ready:
+                os._exit(0)
+            if self._taken in ready:
+                for (pid,) in struct.iter_unpack("i", os.read(self._taken, 4096)):
+                    self._waiting.discard(pid)
+            if self._wake in ready:
+                self._reap()
+
+    def _fork(self) -> None:
+        pid = os.fork()
+        if pid == 0:
+            _wait_for_a_job(self._requests, self._take)
+        self._guards.add(pid)
+        self._waiting.add(pid)
+
+    def _reap(self) -> None:
+        tree.drain(self._wake)
+        dead, _ = tree.reap()
+        self._guards -= dead.keys()
+        self._waiting -= dead.keys()
+        # A guard that ends well has nothing below it; only one that was killed leaves strays.
+        self._is_hunting = (self._is_hunting or any(dead.values())) and _end_strays(self._guards)
 
 
 def main(fd: int) -> NoReturn:
-    requests = socket.socket(fileno=fd)
-    wake = wakeup()
-    kernel.become_subreaper()
     os.setsid()
-    guards: set[int] = set()
-    is_hunting = False
-    poller = select.poll()
-    poller.register(requests, select.POLLIN)
-    poller.register(wake, select.POLLIN)
-    while True:
-        ready = dict(poller.poll())
-        if wake in ready:
-            tree.drain(wake)
-            dead, _ = tree.reap()
-            # A guard that ends well has nothing below it; only one that was killed leaves strays.
-            is_hunting = is_hunting or any(dead.values())
-            guards -= dead.keys()
-            is_hunting = is_hunting and _end_strays(guards)
-        if fd in ready:
-            guards.add(_serve(requests))
+    kernel.become_subreaper()
+    gc.freeze()
+    gc.disable()
+    requests = socket.socket(fileno=fd)
+    # It came to us open for a child, but must not go on to a command.
+    fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    Warden(requests).run()
 
 
-def _serve(requests: socket.socket) -> int:
-    """The new guard's process id. Does not return when nobody can ask any more."""
-    fds = array("i")
-    # socket.recv_fds drops its flags, and these descriptors must not reach the command.
-    message, headers, _, _ = requests.recvmsg(
-        16, socket.CMSG_LEN(MAX_FDS * fds.itemsize), socket.MSG_CMSG_CLOEXEC
-    )
-    for _, _, data in headers:
-        fds.frombytes(data)
-    if not message:
-        os._exit(0)
-    pid = os.fork()
-    if pid == 0:
-        _guard(requests, list(fds))
-    for number in fds:
-        os.close(number)
-    return pid
-
-
-def _guard(requests: socket.socket, fds: list[int]) -> NoReturn:
+def _wait_for_a_job(requests: socket.socket, taken: int) -> NoReturn:
     is_done = False
-    control = socket.socket(fileno=fds[1])
+    control = None
     try:
-        requests.close()
         os.setsid()
-        with os.fdopen(fds[0], "rb") as body:
-            body.seek(0)
-            job: Any = json.loads(body.read())
-        if job.get("keep"):
-            keep(job, control)
-        else:
-            guard(job, _files(job, fds[2:]), control)
+        kernel.become_subreaper()
+        wake = wakeup()
+        stub = Stub()
+        fds = receive(requests)
+        if fds:
+            os.write(taken, struct.pack("i", os.getpid()))
+            control = socket.socket(fileno=fds[1])
+            job = job_in(fds[0])
+            if job.get("keep"):
+                keep(job, stub, wake, fds, control)
+            else:
+                null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                guard(job, stub, wake, [fds[0], null, *fds[2:]], control)
         is_done = True
     finally:
         # The warden's loop, which is below us on the stack, is not ours to continue.
-        if not is_done:
+        if control is not None and not is_done:
             tell(control, crashed=traceback.format_exc())
         os._exit(0 if is_done else 1)
-
-
-def _files(job: dict[str, Any], fds: list[int]) -> Files:
-    """The descriptors that came with the job: output, errors, a ruleset if any, then the extras.
-
-    The extras are renumbered to what the job's argv says.
-    """
-    rest = fds[2:]
-    ruleset = rest.pop(0) if job["confine"] else -1
-    targets: list[int] = job["extra"]
-    for number, target in zip(rest, targets, strict=True):
-        os.dup2(number, target)
-        os.close(number)
-    null = os.open(os.devnull, os.O_RDONLY)
-    return Files(stdin=null, stdout=fds[0], stderr=fds[1], ruleset=ruleset)
 
 
 def _end_strays(guards: set[int]) -> bool:
