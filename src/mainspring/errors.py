@@ -108,8 +108,8 @@ class ContextOverflow(ModelError):
 
 
 class BadRequest(ModelError):
-    """`cause` is what a wire may be able to do without (`effort`, `parameter`, `signature`, `tools`), and
-    `param` the name of what was refused."""
+    """`cause` names a refusal that a wire may be able to live with (`effort`, `parameter`, `signature`,
+    `tools`, `order`), and `param` what was refused."""
 
     def __init__(
         self,

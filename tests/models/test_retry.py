@@ -9,7 +9,16 @@ from every_wire import NAMES, WIRES, build
 
 from mainspring import errors
 from mainspring.events import CallAsked, Text, TextDelta, Thinking, ToolSpec
-from mainspring.models import AssistantMessage, Finished, Request, Retrying, StreamItem, UserMessage
+from mainspring.models import (
+    AssistantMessage,
+    Finished,
+    Request,
+    Result,
+    ResultsMessage,
+    Retrying,
+    StreamItem,
+    UserMessage,
+)
 from mainspring.models.http import Bounds
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
@@ -342,6 +351,16 @@ def test_the_same_refusal_is_healed_only_once() -> None:
 def test_a_parameter_that_was_never_sent_is_not_healed() -> None:
     told = tell(refusal("Unsupported", code="unsupported_parameter", param="temperature"))
     assert len(told.seen) == 1
+
+
+def test_an_order_that_is_refused_is_mended_once_and_for_all() -> None:
+    body = {"object": "error", "message": "Unexpected role 'user' after role 'tool'", "code": "3230"}
+    call = CallAsked(call="c00001000", name="read", arguments="{}")
+    results = ResultsMessage((Result("c00001000", "read", "ok"),))
+    messages = [UserMessage("hi"), AssistantMessage((call,)), results, UserMessage("and then?")]
+    told = tell(Fault(kind="status", status=400, body=body), messages=messages, times=2)
+    roles = [[message["role"] for message in body["messages"][3:]] for body in told.bodies]
+    assert roles == [["tool", "user"], ["tool", "assistant", "user"], ["tool", "assistant", "user"]]
 
 
 STALE = {

@@ -88,6 +88,7 @@ _NO_TOOLS = re.compile(
     r"|enable-auto-tool-choice|tool use is not supported|function calling is not (enabled|supported)",
     re.IGNORECASE,
 )
+_ORDER = re.compile(r"unexpected role 'user' after role 'tool'", re.IGNORECASE)
 _STALE = re.compile(
     r"(invalid|corrupted) [`']?(thought )?signature|blocks in the latest assistant message cannot be modified"
     r"|encrypted content .{0,200}could not be verified|signature: field required"
@@ -112,6 +113,15 @@ _RULES = (
         wording=_STALE,
         wording_statuses=frozenset({400}),
         cause="signature",
+    ),
+    _Rule(
+        BadRequest,
+        "{provider} wants messages in another order.",
+        "Choose another model.",
+        codes=frozenset({"invalid_request_message_order"}),
+        wording=_ORDER,
+        wording_statuses=frozenset({400, 500}),
+        cause="order",
     ),
     _Rule(
         ContextOverflow,

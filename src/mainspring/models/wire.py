@@ -90,6 +90,8 @@ class Wire(ABC):
                 lack = "max effort" if asked == "max" and "max effort" not in self._lacks else "effort"
             case "tools":
                 lack = "tools"
+            case "order":
+                lack = "user after tool"
             case "parameter" if self._is_sent(error.param):
                 lack = error.param
             case _:

@@ -188,7 +188,7 @@ def _closed_below(folder: Path, depth: int) -> Iterable[Path]:
 
 def _holds_something(entry: os.DirEntry[str], mode: int) -> bool:
     if stat.S_ISDIR(mode):
-        return bool(os.listdir(entry.path))  # noqa: PTH208
+        return bool(os.listdir(entry.path))
     return stat.S_ISREG(mode) and entry.stat().st_size > 0
 
 

@@ -60,7 +60,7 @@ def listed_below(root: int) -> list[Stat]:
     while parents:
         pid = parents.pop()
         try:
-            threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+            threads = os.listdir(f"/proc/{pid}/task")
             words = " ".join(Path(f"/proc/{pid}/task/{thread}/children").read_text() for thread in threads)
         except FileNotFoundError:
             if pid == root:
