@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
@@ -23,8 +24,8 @@ from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.sandbox.process import PlainSandbox
 from mainspring.session import Approver, Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
@@ -46,7 +47,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     config: Config | None = None,
@@ -65,12 +66,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen = build_model(named, config) if isinstance(named, str) else named
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
             toolbox=Toolbox(tools),
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
-            sandbox=sandbox or PlainSandbox(environment=config.environment),
-            files=Files(confinement(known.place, chosen_mode, config)),
+            sandbox=partial(_confine, sandbox, confinement, config),
+            files=Files(confinement),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
@@ -152,7 +154,11 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
         )
 
 
-def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:
+async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+    return await choose(policy, config.environment, name=sandbox) if isinstance(sandbox, str) else sandbox
+
+
+def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"

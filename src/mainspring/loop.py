@@ -35,8 +35,9 @@ async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
     limit_s = turn.state.limits.timeout_s
     left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
+    allowed = asyncio.timeout(left_s)
     try:
-        async with asyncio.timeout(left_s) as allowed:
+        async with allowed:
             end = await _steps(turn)
     except TimeoutError:
         if not allowed.expired():

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Protocol, Self
@@ -39,6 +39,7 @@ from mainspring.events import (
     NoteAdded,
     PromptSet,
     Recorded,
+    SandboxChosen,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -76,7 +77,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     toolbox: Toolbox
     policy: Policy
-    sandbox: Sandbox
+    sandbox: Callable[[], Awaitable[Sandbox]]
     files: Files
     engine: Engine
     workspace: str
@@ -99,6 +100,8 @@ class Session:
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
         self._watched_seq = 0
+        self._sandbox: Sandbox | None = None
+        self._choosing = asyncio.Lock()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -117,10 +120,6 @@ class Session:
     @property
     def policy(self) -> Policy:
         return self._parts.policy
-
-    @property
-    def sandbox(self) -> Sandbox:
-        return self._parts.sandbox
 
     @property
     def files(self) -> Files:
@@ -151,7 +150,8 @@ class Session:
             raise self._failure or errors from None
         finally:
             self._feed.close(self._failure)
-            await self.sandbox.close()
+            if self._sandbox is not None:
+                await self._sandbox.close()
             await self.model.close()
             await self._journal.close()
 
@@ -294,6 +294,13 @@ class Session:
         if given is not None:
             await self.emit(given)
         return given
+
+    async def sandbox(self) -> Sandbox:
+        async with self._choosing:
+            if self._sandbox is None:
+                self._sandbox = await self._parts.sandbox()
+                await self.emit(SandboxChosen(rung=self._sandbox.name))
+            return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         return await self._journal.put(data, media_type)

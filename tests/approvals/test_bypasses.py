@@ -295,6 +295,8 @@ def test_a_line_that_would_ruin_the_machine_is_refused_in_every_mode(command: st
         ("python3 -c 'print(1)'", "allow"),
         ("PYTHONPATH=src pytest", "allow"),
         ("echo x > a.txt", "allow"),
+        ("python3 - <<'END'\nprint(1)\nEND", "allow"),
+        ("docker run -v /:/host alpine ls", "ask"),
         ("git -c user.name=x commit -m y", "allow"),
         ("git push --force", "ask"),
         ("git clean -fdx", "ask"),

@@ -37,6 +37,11 @@ def test_words_behind_a_redirection_still_belong_to_the_command() -> None:
     assert [redirect.target.text for redirect in script.redirects] == ["out"]
 
 
+def test_a_lone_dash_before_a_heredoc_is_not_lost() -> None:
+    assert argvs("python - <<'E'\nx\nE") == [["python", "-"]]
+    assert argvs("bash - <<'E'\nrm x\nE") == [["bash", "-"], ["rm", "x"]]
+
+
 def test_a_pipe_names_what_feeds_it() -> None:
     last = read("curl x | tee y | (sh)").commands[-1]
     assert last.upstream == ("curl", "tee")

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.approvals import Answer
 from mainspring.approvals.places import Place, is_device, is_root_like, is_secret, is_startup
+from mainspring.approvals.secrets import PLACEHOLDER
 from mainspring.approvals.shell import Redirect, Simple
 from mainspring.approvals.wrappers import OTHER_SHELLS, SHELLS, Argv, Word
 
@@ -70,7 +71,6 @@ _INTERPRETERS: dict[str, str] = {
     "deno": "", "bun": "e", "php": "rBRE", "lua": "e", "Rscript": "e", "osascript": "e", "tclsh": "",
     "guile": "c",
 }  # fmt: skip
-_PLACEHOLDER = re.compile(r"__secret_\w*_[0-9a-f]{10}__")
 
 
 def of_command(simple: Simple, place: Place) -> set[str]:
@@ -80,9 +80,8 @@ def of_command(simple: Simple, place: Place) -> set[str]:
         found.add("environment")
     if simple.argv:
         found |= set(_of_input(simple))
-    if any(
-        _PLACEHOLDER.search(word.text) for word in (*simple.argv, *(value for _, value in simple.assignments))
-    ):
+    texts = [*simple.argv, *(value for _, value in simple.assignments), simple.stdin or Word("")]
+    if any(PLACEHOLDER.search(word.text) for word in texts):
         found.add("secret-value")
     return found
 
@@ -337,6 +336,7 @@ _CHECKS: dict[str, Callable[[Argv, Place], Iterator[str]]] = {
     "parallel": _always("xargs"),
     "zip": _options("runs-program", r"(-TT|--unzip-command|-\w*T\w*T)"),
     "rg": _options("runs-program", r"--(pre|hostname-bin)"),
+    **dict.fromkeys(("docker", "podman"), _options("privilege", r"(--privileged|--pid|-v|--volume|--mount)")),
     **dict.fromkeys(("rm", "rmdir", "unlink", "shred", "srm", "truncate"), _rm),
     **dict.fromkeys(("chmod", "chown", "chgrp", "setfacl"), _chmod),
     **dict.fromkeys(("cp", "mv", "tee", "install", "ln"), _writer),

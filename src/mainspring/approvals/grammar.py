@@ -51,6 +51,15 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
+def has_lone_dash(node: Node) -> bool:
+    """Whether the grammar lost the `-` of `python - <<END`, which it does between a command and a heredoc."""
+    if node.type != "redirected_statement" or node.child_count < 2 or node.children[0].type != "command":
+        return False
+    body, redirect = node.children[0], node.children[1]
+    gap = (node.text or b"")[body.end_byte - node.start_byte : redirect.start_byte - node.start_byte]
+    return redirect.type == "heredoc_redirect" and gap.strip(b" \t") == b"-" and gap[:1] in b" \t"
+
+
 def is_faithful(node: Node) -> bool:
     """Whether the grammar accounts for every byte here, and splits words only where a shell does."""
     if not node.child_count or node.type in ("string", "heredoc_body"):
@@ -60,7 +69,9 @@ def is_faithful(node: Node) -> bool:
     for child in node.children:
         gap = raw[position : child.start_byte - node.start_byte].replace(b"\\\n", b" ")
         blank = b" \t" if node.type in COMMANDS else b" \t\n"
-        if gap.strip(blank) or (not gap and previous is not None and _must_be_apart(node, previous, child)):
+        if (gap.strip(blank) and not (has_lone_dash(node) and previous == node.children[0])) or (
+            not gap and previous is not None and _must_be_apart(node, previous, child)
+        ):
             return False
         position, previous = child.end_byte - node.start_byte, child
     return not raw[position:].replace(b"\\\n", b" ").strip(b" \t\n")

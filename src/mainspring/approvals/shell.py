@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from mainspring.approvals.grammar import COMMANDS, WORDS, is_faithful, parse, text_of, word_of
+from mainspring.approvals.grammar import COMMANDS, WORDS, has_lone_dash, is_faithful, parse, text_of, word_of
 from mainspring.approvals.wrappers import SHELLS, Inner, Word, look_through
 
 _MAX_DEPTH = 60
@@ -194,7 +194,8 @@ class _Reader:
         before = len(self.commands)
         if body.type == "command":
             self.check(body)
-            self.command(body, within, extra=tuple(word_of(word) for word in extra), stdin=stdin)
+            dash = (Word("-"),) if has_lone_dash(node) else ()
+            self.command(body, within, extra=dash + tuple(word_of(word) for word in extra), stdin=stdin)
         else:
             self.walk(body, within)
             feeds_shell = any(

@@ -35,6 +35,7 @@ class BwrapSandbox:
     """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
 
     name = "bwrap"
+    is_containing = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))

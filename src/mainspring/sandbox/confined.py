@@ -44,7 +44,11 @@ Loose = Callable[[Findings], Iterable[Path]]
 
 
 class Confined:
-    """Runs prepared commands for a rung. `scratch` are variables that point caches at a private folder."""
+    """Runs prepared commands for a rung.
+
+    `scratch` are variables that point caches at a private folder. `is_elsewhere` says that programs are not
+    looked for on this machine.
+    """
 
     def __init__(
         self,
@@ -54,12 +58,14 @@ class Confined:
         launcher: Launcher,
         loose: Loose,
         scratch: Mapping[str, str],
+        is_elsewhere: bool = False,
     ) -> None:
         self._policy = policy
         self._host = environment
         self._scratch = scratch
         self._launcher = launcher
         self._loose = loose
+        self._is_elsewhere = is_elsewhere
         self._survey = Survey()
         self._cgroups = Cgroups()
         self._custody = Custody()
@@ -69,7 +75,7 @@ class Confined:
     async def run(self, command: Command, on_output: OnOutput | None) -> Finished:
         policy = command.policy or self._policy
         env = fresh(self._host, {**self._scratch, **command.env})
-        program = find_program(command, env)
+        program = command.argv[0] if self._is_elsewhere else find_program(command, env)
         if isinstance(program, Finished):
             return program
         if not command.cwd.is_dir():

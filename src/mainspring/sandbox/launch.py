@@ -224,8 +224,9 @@ class Custody:
         try:
             return await self._run(launch, command, on_output)
         finally:
-            if launch.status >= 0:
-                os.close(launch.status)
+            for fd in (launch.status, launch.ruleset):
+                if fd >= 0:
+                    os.close(fd)
 
     async def _run(self, launch: Launch, command: Command, on_output: OnOutput | None) -> Finished:
         started = time.monotonic()

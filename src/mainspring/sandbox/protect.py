@@ -79,6 +79,9 @@ def repair(policy: Policy, before: Findings, after: Findings, remembered: State)
 
 
 def _restore(path: Path, files: dict[Path, Kept | None]) -> list[Path]:
+    if not path.parent.is_dir():
+        # The whole repository or folder is gone, and with it whatever would have been run.
+        return []
     changed = [file for file, kept in files.items() if _content(file) != kept]
     for file in changed:
         if file.is_symlink() or file.exists():
@@ -107,9 +110,8 @@ def _tame(git_dir: Path) -> list[Path]:
     """A repository made during the run: no hooks, no settings that run programs, no detour."""
     changed: list[Path] = []
     for hook in _files(git_dir / "hooks"):
-        if hook.suffix != ".sample":
-            _set_aside(hook)
-            changed.append(hook)
+        _set_aside(hook)
+        changed.append(hook)
     for name in ("config.worktree", "commondir"):
         # A worktree's own folder needs its commondir; a repository's does not have one.
         if (git_dir / name).exists() and "worktrees" not in git_dir.parts:
@@ -151,7 +153,12 @@ def _set_aside(path: Path) -> None:
 def _files(path: Path) -> list[Path]:
     if path.is_symlink() or not path.is_dir():
         return [path] if path.is_symlink() or path.exists() else []
-    return [Path(folder, name) for folder, _, names in os.walk(path) for name in names if ASIDE not in name]
+    return [
+        Path(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if ASIDE not in name and not name.endswith(".sample")
+    ]
 
 
 def _content(path: Path) -> Kept | None:

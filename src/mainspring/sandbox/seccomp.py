@@ -1,13 +1,14 @@
 """A seccomp filter, assembled here: system calls that a command has no business making.
 
 It refuses what widens the kernel's surface or reaches around the other walls: keyrings, io_uring (its
-operations pass no filter), new namespaces, mounts, typing into terminals, and every socket family but
-those asked for (AF_VSOCK, for one, ignores network namespaces).
+operations pass no filter), new namespaces, mounts, set-user-id files, typing into terminals, and every
+socket family but those asked for (AF_VSOCK, for one, ignores network namespaces).
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import socket
 import struct
@@ -59,6 +60,22 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "umount2": (166, 39),
     "userfaultfd": (323, 282),
 }
+WITH_MODE: dict[tuple[int, int], int] = {
+    # -1: x86-64 alone has it.
+    (90, -1): 1,
+    (91, 52): 1,
+    (268, 53): 2,
+    (452, 452): 2,
+    (85, -1): 1,
+    (133, -1): 1,
+    (259, 33): 2,
+}
+"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: which argument is the mode."""
+WITH_FLAGS_AND_MODE: dict[tuple[int, int], int] = {(2, -1): 1, (257, 56): 2}
+"""open, openat: which argument is the flags; the mode follows, and means something if they create."""
+CREATES = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
+SETUID_AND_SETGID = 0o6000
+OPENAT2 = (437, 437)
 CLONE, CLONE3, UNSHARE, IOCTL, SOCKET = (56, 220), (435, 435), (272, 97), (16, 29), (41, 198)
 
 UNIX = frozenset({int(socket.AF_UNIX), int(socket.AF_NETLINK)})
@@ -84,8 +101,19 @@ def filter_for(families: Iterable[int], *, allows_datagrams: bool = True) -> byt
     ]
     for numbers in NUMBERS.values():
         code += _on(numbers[column], [_refuse(errno.EPERM)])
-    # clone3 hides its flags behind a pointer; without it the C library falls back to clone.
-    code += _on(CLONE3[column], [_refuse(errno.ENOSYS)])
+    # These hide their flags behind a pointer; without them programs fall back to clone and openat.
+    for call in (CLONE3, OPENAT2):
+        code += _on(call[column], [_refuse(errno.ENOSYS)])
+    # Where we are root, a set-user-id file in the workspace would be root's.
+    for numbers, argument in WITH_MODE.items():
+        if numbers[column] >= 0:
+            has_bit = _step(JUMP_SET, SETUID_AND_SETGID, 0, 1)
+            code += _on(numbers[column], [_argument(argument), has_bit, _refuse(errno.EPERM)])
+    for numbers, argument in WITH_FLAGS_AND_MODE.items():
+        if numbers[column] >= 0:
+            creates, has_bit = _step(JUMP_SET, CREATES, 0, 3), _step(JUMP_SET, SETUID_AND_SETGID, 0, 1)
+            body = [_argument(argument), creates, _argument(argument + 1), has_bit, _refuse(errno.EPERM)]
+            code += _on(numbers[column], body)
     for call in (CLONE, UNSHARE):
         code += _on(call[column], [_argument(0), _step(JUMP_SET, NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)])
     for request in (TIOCSTI, TIOCLINUX):
