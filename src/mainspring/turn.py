@@ -9,6 +9,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.context.history import History
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -21,7 +22,7 @@ from mainspring.events import (
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."

@@ -2,7 +2,8 @@
 
 An answer is bound to a call and the hash of its arguments. Only the first answer to a request that is still
 open counts; a replayed, stale or double one, and one after the call was cancelled, abandoned, expired or the
-turn ended, is refused with a reason. Pure: the journal alone rebuilds it.
+turn ended, is refused with a reason. A new reply of the model forgets the requests of the one before. Pure: the
+journal alone rebuilds it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from mainspring.approvals.grants import arguments_sha256
+from mainspring.approvals.grants import arguments_sha256, is_pattern
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
+    AssistantSaid,
     CallEnded,
     CallStarted,
     Decision,
@@ -43,8 +46,10 @@ class Requests(msgspec.Struct, frozen=True):
                 return self._close(event.call, "the call is no longer waiting")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
-            case TurnEnded():
+            case TurnEnded() if event.ending not in KEEPS_CALLS_OPEN:
                 return self._close_all("its turn has ended")
+            case AssistantSaid():
+                return Requests()
             case Undone():
                 return self._close_all("it was undone")
             case _:
@@ -61,7 +66,7 @@ class Requests(msgspec.Struct, frozen=True):
             return "the request itself does not fit its hash"
         if answer.edited_arguments is not None and not _is_object(answer.edited_arguments):
             return "the edited arguments are not a JSON object"
-        return ""
+        return _misfit(asked, answer)
 
     def answer_all(self, decision: Decision, *, by: str, feedback: str = "") -> tuple[ApprovalGiven, ...]:
         """One answer for each open request: to abandon, expire, allow or reject them together."""
@@ -93,6 +98,18 @@ def requests_of(events: Iterable[Event]) -> Requests:
     for event in events:
         requests = requests.after(event)
     return requests
+
+
+def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
+    """Why a yes cannot reach as far as it says."""
+    if answer.edited_arguments is not None and answer.scope != "once":
+        return "edited arguments can be allowed only once"
+    if not answer.pattern:
+        return ""
+    kinds = {kind for offer in asked.offers for kind in ("command", "path", "host") if getattr(offer, kind)}
+    if len(kinds) != 1:
+        return "this call can be allowed only as it is, not by a pattern"
+    return "" if kinds != {"command"} or is_pattern(answer.pattern) else "the pattern's quotes do not close"
 
 
 def _is_object(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from mainspring.cli.render import clean
+from mainspring.approvals.screen import plain
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
 from mainspring.session import Approver
 
@@ -31,7 +31,7 @@ class _Terminal:
 
     async def __call__(self, question: ApprovalAsked) -> ApprovalGiven | None:
         async with self._turn:
-            click.echo(clean(f"\n{question.tool} {question.arguments}\n  {question.reason}"), err=True)
+            click.echo(plain(f"\n{question.tool} {question.arguments}\n  {question.reason}"), err=True)
             while True:
                 click.echo("[y]es, [n]o (add why), [s]top the turn: ", nl=False, err=True)
                 line = await _line()

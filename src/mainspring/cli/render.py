@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 import msgspec
 
+from mainspring.approvals.screen import plain
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -48,14 +48,8 @@ EXIT_CODES: dict[Ending, int] = {
     "interrupted": 130,
 }
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
-
-
-def clean(text: str) -> str:
-    """The text with control characters made visible, so that output cannot act on the terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
 def when(time_us: int) -> str:
@@ -75,7 +69,7 @@ def as_json(recorded: Recorded) -> bytes:
 
 def as_text(event: Event, *, whole: bool = False) -> str:
     """What a person reads about an event; empty for bookkeeping that would only be noise."""
-    return clean(_text(event, whole=whole))
+    return plain(_text(event, whole=whole))
 
 
 def _text(event: Event, *, whole: bool) -> str:

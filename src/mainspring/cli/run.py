@@ -17,8 +17,9 @@ import click
 
 from mainspring import app
 from mainspring.approvals import MODES
+from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
-from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line, clean
+from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
@@ -150,7 +151,7 @@ async def _print_text(session: Session, text: str) -> int:
         async for recorded in events:
             event = recorded.event
             if isinstance(event, TextDelta):
-                click.echo(clean(event.text), nl=False)
+                click.echo(plain(event.text), nl=False)
                 is_midline = not event.text.endswith("\n")
                 continue
             if is_midline and recorded.seq:
@@ -174,4 +175,4 @@ def _print_event(recorded: Recorded) -> None:
         lines = [as_text(event)]
     for line in lines:
         if line:
-            click.echo(clean(line), err=True)
+            click.echo(plain(line), err=True)
