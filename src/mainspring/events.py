@@ -106,8 +106,8 @@ class Limits(Value, frozen=True):
 
 
 class Offer(Value, frozen=True):
-    """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them) every
-    call of the tool. `accepts` names the built-in dangers that it takes on."""
+    """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them)
+    every call of the tool. `accepts` names the built-in dangers that it takes on."""
 
     command: str = ""
     path: str = ""
@@ -254,8 +254,8 @@ class CallStarted(Event, frozen=True):
 
 
 class CallEnded(Event, frozen=True):
-    """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious` quotes
-    what reads like orders to the model."""
+    """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious`
+    quotes what reads like orders to the model."""
 
     call: str
     outcome: Outcome

@@ -23,8 +23,7 @@ class Approver(Protocol):
 
 
 class Questions:
-    """`refusal` says why an answer does not count, and nothing when it does. Without an approver only `answer`
-    answers."""
+    """`refusal` says why an answer does not count, and nothing when it does."""
 
     def __init__(
         self,

@@ -20,6 +20,9 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History, is_undone, load_history, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
@@ -28,7 +31,6 @@ from mainspring.events import (
     Blob,
     Compacted,
     Crashed,
-    Decision,
     Delta,
     Event,
     Limits,
@@ -49,19 +51,12 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.questions import Approver, Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import End, Engine, Turn, abandoned, end_turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
 
 
 class Compactor(Protocol):
@@ -82,8 +77,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     mode: str
     system: str
+    level: str = ""
     limits: Limits = Limits()
+    vault: Vault | None = None
+    grants: GrantFile | None = None
     approver: Approver | None = None
+    approval_timeout_s: float | None = None
     compactor: Compactor | None = None
 
 
@@ -97,11 +96,16 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._questions = Questions(
+            self._refusal,
+            approver=parts.approver,
+            timeout_s=parts.approval_timeout_s,
+        )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._is_proceeding = False
+        self.vault = parts.vault or Vault()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -178,33 +182,12 @@ class Session:
         self._ensure_worker()
         return True
 
-    async def approve(
-        self,
-        call: str,
-        decision: Decision = "allow",
-        *,
-        arguments_sha256: str,
-        feedback: str = "",
-        edited_arguments: str | None = None,
-    ) -> None:
-        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
-        waiting = self._pending.get(call)
-        open_call = self.state.open_call(call)
-        question = open_call.question if open_call else None
-        if waiting is None or waiting.done() or question is None:
-            raise UsageError(
-                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
-            )
-        if question.arguments_sha256 != arguments_sha256:
-            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
-        given = ApprovalGiven(
-            call=call,
-            arguments_sha256=arguments_sha256,
-            decision=decision,
-            feedback=feedback,
-            edited_arguments=edited_arguments,
-        )
-        waiting.set_result(given)
+    async def approve(self, *answers: ApprovalGiven) -> None:
+        """Answers open questions, also those of a turn that is blocked: `proceed` then goes on with it.
+        The hash binds an answer to the arguments that the person saw; one that does not count is refused."""
+        for given in answers:
+            if not self._questions.answer(given):
+                await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -273,25 +256,30 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        await self._journal.append(*events)
+        """Records what happened, without secrets; what stands in for them is kept before."""
+        recorded = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*recorded)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        future = asyncio.get_running_loop().create_future()
-        self._pending[question.call] = future
-        try:
-            if open_call is None or open_call.question is None:
-                await self.emit(question)
-            approver = self._parts.approver
-            given = await (approver(question) if approver else future)
-        finally:
-            del self._pending[question.call]
+        if open_call is None or open_call.question is None:
+            await self.emit(question)
+        elif open_call.answer is not None:
+            return open_call.answer
+        given = await self._questions.ask(question)
         if given is not None:
             await self.emit(given)
         return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if self._parts.grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._parts.grants.add, grant)
 
     async def sandbox(self) -> Sandbox:
         async with self._choosing:
@@ -301,6 +289,9 @@ class Session:
             return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        if media_type.startswith("text/"):
+            data = await asyncio.to_thread(self.vault.redact_bytes, data)
+            self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
@@ -316,8 +307,8 @@ class Session:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:
             events.append(ModelChosen(model=parts.model.name))
-        if parts.mode != self.state.mode:
-            events.append(ModeChosen(mode=parts.mode))
+        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
+            events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
 
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
@@ -366,13 +357,12 @@ class Session:
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self.state.requests.refusal(given)
+
     async def _abandon_questions(self) -> None:
         """What a person says replaces the answers that they did not give."""
-        for call, waiting in list(self._pending.items()):
-            open_call = self.state.open_call(call)
-            if open_call and open_call.question and not waiting.done():
-                sha256 = open_call.question.arguments_sha256
-                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
+        self._questions.abandon()
         if not self.is_running and self.state.open_calls:
             await self.emit(*map(abandoned, self.state.open_calls))
 

@@ -7,6 +7,8 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -53,6 +55,11 @@ class Turn(Protocol):
     @property
     def files(self) -> Files: ...
 
+    @property
+    def vault(self) -> Vault:
+        """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -63,6 +70,10 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

@@ -2,8 +2,8 @@
 
 An answer is bound to a call and the hash of its arguments. Only the first answer to a request that is still
 open counts; a replayed, stale or double one, and one after the call was cancelled, abandoned, expired or the
-turn ended, is refused with a reason. A new reply of the model forgets the requests of the one before. Pure: the
-journal alone rebuilds it.
+turn ended, is refused with a reason. A new reply of the model forgets the requests of the one before.
+Pure: the journal alone rebuilds it.
 """
 
 from __future__ import annotations

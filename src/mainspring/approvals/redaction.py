@@ -6,6 +6,8 @@ redacted as it stands. Reasoning that its provider has sealed is left alone: cha
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from mainspring.approvals.secrets import Vault
@@ -28,6 +30,8 @@ from mainspring.events import (
     UserSaid,
 )
 
+_E = TypeVar("_E", bound=Event)
+
 _TEXTS: dict[type[Event], tuple[str, ...]] = {
     PromptSet: ("system",),
     UserSaid: ("text",),
@@ -42,7 +46,7 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
 }
 
 
-def redacted(event: Event, vault: Vault) -> Event:
+def redacted(event: _E, vault: Vault) -> _E:
     """The event as it may be recorded."""
     changes: dict[str, object] = {
         name: vault.redact(getattr(event, name)) for name in _TEXTS.get(type(event), ())

@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -90,6 +91,7 @@ class Vault:
         keep: Callable[[Kept], None] | None = None,
     ) -> None:
         self._keep = keep
+        self._learning = threading.Lock()
         self._issued = set(kept.secrets) if kept else set[str]()
         self._saved = len(self._issued)
         self._key = kept.key if kept else secrets.token_bytes(16)
@@ -106,18 +108,27 @@ class Vault:
             text = hidden  # what was hidden may have been glued to a secret and made it look like another
         return text
 
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The bytes of a text without secrets; bytes that are no text stay as they are."""
+        return self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
     def redact_all(self, value: object) -> object:
         """Decoded arguments without the secrets in any of their texts."""
         return _in_texts(self.redact, value)
 
     def _redact_once(self, text: str) -> str:
-        before = len(self._values)
-        for piece in PLACEHOLDER.split(text):
-            for name, shape in _shapes_in(piece):
-                for found in shape.finditer(piece):
-                    self._learn(name, found[0])
-        if len(self._values) > before:
-            self._recompile()
+        fresh = [
+            (name, found[0])
+            for piece in PLACEHOLDER.split(text)
+            for name, shape in _shapes_in(piece)
+            for found in shape.finditer(piece)
+            if found[0] not in self._placeholders
+        ]
+        if fresh:
+            with self._learning:  # a long text is redacted in a thread, beside the others
+                for name, value in fresh:
+                    self._learn(name, value)
+                self._recompile()
         return self._hiding.sub(self._hide, text)
 
     def _hide(self, found: re.Match[str]) -> str:
@@ -163,7 +174,7 @@ class Vault:
         opened = text.rfind("-----BEGIN ")
         if opened >= 0 and "-----END " not in text[opened:]:
             at = min(at, opened)
-        for value in self._placeholders:
+        for value in tuple(self._placeholders):
             at = min(at, _overlap(text, value))
         if len(text) - at > _MAX_HELD_CHARS:
             at = len(text) - _KEPT_CHARS
