@@ -35,6 +35,7 @@ class BwrapSandbox:
     """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
 
     name = "bwrap"
+    is_containing = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
@@ -87,6 +88,8 @@ class BwrapSandbox:
             arguments.append("--unshare-net")
         is_full = policy.mode == "full"
         arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        # Root outside still owns the files of /proc/sys, and may write them without any capability.
+        arguments += ["--remount-ro", "/proc"]
         for folder in () if is_full else PRIVATE:
             arguments += ["--tmpfs", str(folder)]
         for name in () if is_full or policy.network.mode == "off" else NAMES_OF_HOSTS:

@@ -34,6 +34,7 @@ class ContainerSandbox:
     """`image` must be on the machine; it is never pulled during a run."""
 
     name = "container"
+    is_containing = True
 
     def __init__(
         self,

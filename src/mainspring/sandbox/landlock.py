@@ -58,6 +58,7 @@ class LandlockSandbox:
     """`environment` is the host's, of which an allow-list is passed on."""
 
     name = "landlock"
+    is_containing = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str]) -> None:
         self._abi = abi()
