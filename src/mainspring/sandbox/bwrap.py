@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
@@ -49,6 +49,9 @@ class BwrapSandbox:
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         return await self._confined.run(command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        return await self._confined.start(command, folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
         await self._confined.close()
