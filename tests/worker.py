@@ -86,6 +86,10 @@ class Nowhere:
         return
 
 
+async def nowhere() -> Nowhere:
+    return Nowhere()
+
+
 class Killer:
     def __init__(self, spec: str) -> None:
         self.kind, _, self.where = spec.partition(":")
@@ -191,7 +195,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         model=model(folder),
         toolbox=Toolbox(tools(folder, killer)),
         policy=ByMode("auto"),
-        sandbox=Nowhere(),
+        sandbox=nowhere,
         files=Files(Policy(workspace=folder.path)),
         engine=run_turn,
         workspace=str(folder.path),

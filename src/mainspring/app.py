@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
@@ -18,13 +19,14 @@ from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
-from mainspring.models.chat import ChatModel
+from mainspring.models.connect import connect
+from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.sandbox.process import PlainSandbox
 from mainspring.session import Approver, Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
@@ -46,7 +48,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     config: Config | None = None,
@@ -65,12 +67,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen = build_model(named, config) if isinstance(named, str) else named
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
             toolbox=Toolbox(tools),
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
-            sandbox=sandbox or PlainSandbox(environment=config.environment),
-            files=Files(confinement(known.place, chosen_mode, config)),
+            sandbox=partial(_confine, sandbox, confinement, config),
+            files=Files(confinement),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
@@ -115,31 +118,13 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: `scripted@FILE`, `openai-compatible@URL#NAME`, or a name alone, which is
-    asked for at OPENAI_BASE_URL."""
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
-    provider, separator, address = spec.partition("@")
-    if separator and provider == "scripted":
-        return ScriptedModel(load_script(Path(address)), name=spec)
-    if separator and provider == "openai-compatible":
-        base_url, separator, name = address.partition("#")
-        if not separator or not base_url.startswith(("http://", "https://")):
-            raise UsageError(
-                f"The model {spec} cannot be understood.",
-                remedy="Write it as openai-compatible@http://127.0.0.1:8080/v1#NAME.",
-            )
-    elif separator:
-        raise UsageError(f"There is no provider {provider!r}.", remedy="Use openai-compatible@URL#NAME.")
-    else:
-        base_url, name = config.variable("OPENAI_BASE_URL") or "https://api.openai.com/v1", spec
-    return ChatModel(
-        name=spec,
-        base_url=base_url,
-        api_key=config.variable("OPENAI_API_KEY"),
-        model=name,
-        price=config.settings.prices.get(spec) or config.settings.prices.get(name),
-    )
+    if spec.startswith("scripted@"):
+        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
+    return connect(spec, config.environment, prices=prices)
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
@@ -152,7 +137,11 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
         )
 
 
-def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:
+async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+    return await choose(policy, config.environment, name=sandbox) if isinstance(sandbox, str) else sandbox
+
+
+def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"

@@ -135,6 +135,12 @@ class ModeChosen(Event, frozen=True):
     mode: str
 
 
+class SandboxChosen(Event, frozen=True):
+    """Where commands run from here on: the highest rung that worked, or the one that a person named."""
+
+    rung: str
+
+
 class UserSaid(Event, frozen=True):
     text: str
     media: tuple[Media, ...] = ()
@@ -181,9 +187,12 @@ class RequestFailed(Event, frozen=True):
 
 
 class AssistantSaid(Event, frozen=True):
+    """A reply. What was said after `heard_seq` came too late for its request; 0 means that nothing did."""
+
     step: int
     parts: tuple[Part, ...] = ()
     stop: Stop = "end"
+    heard_seq: int = 0
 
     @property
     def text(self) -> str:
@@ -307,6 +316,7 @@ STORED: tuple[type[Event], ...] = (
     PromptSet,
     ModelChosen,
     ModeChosen,
+    SandboxChosen,
     UserSaid,
     NoteAdded,
     TurnStarted,

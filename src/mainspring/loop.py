@@ -35,8 +35,9 @@ async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
     limit_s = turn.state.limits.timeout_s
     left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
+    allowed = asyncio.timeout(left_s)
     try:
-        async with asyncio.timeout(left_s) as allowed:
+        async with allowed:
             end = await _steps(turn)
     except TimeoutError:
         if not allowed.expired():
@@ -55,8 +56,8 @@ async def _steps(turn: Turn) -> End:
     while True:
         if state.open_calls and (end := await run_calls(turn)):
             return end
-        if turn.history.is_answered:
-            return _answered(state.last_reply)
+        if turn.history.is_answered and (end := await _answered(turn)):
+            return end
         if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
             detail = f"The limit of {state.limits.max_steps} steps is reached."
             return End("limit", detail, "Resume with a higher --max-steps.")
@@ -68,6 +69,7 @@ async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
     state, model = turn.state, turn.model
     messages = await turn.history.messages(turn.get_blob)
+    heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt.system)
     step = state.step + 1
     reserved = state.ledger.reserve(
@@ -100,9 +102,9 @@ async def _step(turn: Turn) -> End | None:
         await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
-    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
+    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await turn.emit(_settled(turn, reserved, finished.usage), said)
-    return await _judge_cutoff(turn, said)
+    return None
 
 
 async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
@@ -138,7 +140,11 @@ def _settled_partly(turn: Turn, reserved: SpendReserved, reply: Reply, input_tok
     return _settled(turn, reserved, used)
 
 
-def _answered(said: AssistantSaid) -> End:
+async def _answered(turn: Turn) -> End | None:
+    """How the turn ends with its last reply; None when that reply is to go on."""
+    said = turn.state.last_reply
+    if said.stop == "length":
+        return await _ask_to_go_on(turn)
     lines = [line for line in said.text.splitlines() if line.strip()]
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
@@ -146,9 +152,7 @@ def _answered(said: AssistantSaid) -> End:
     return End("done", lines[-1].strip() if lines else "")
 
 
-async def _judge_cutoff(turn: Turn, said: AssistantSaid) -> End | None:
-    if said.stop != "length" or said.calls:
-        return None
+async def _ask_to_go_on(turn: Turn) -> End | None:
     if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
         detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
         return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Protocol, Self
@@ -26,7 +26,6 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
-    CallEnded,
     Compacted,
     Crashed,
     Decision,
@@ -39,6 +38,7 @@ from mainspring.events import (
     NoteAdded,
     PromptSet,
     Recorded,
+    SandboxChosen,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -53,7 +53,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, end_turn
+from mainspring.turn import End, Engine, Turn, abandoned, end_turn
 
 
 class Approver(Protocol):
@@ -76,7 +76,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     toolbox: Toolbox
     policy: Policy
-    sandbox: Sandbox
+    sandbox: Callable[[], Awaitable[Sandbox]]
     files: Files
     engine: Engine
     workspace: str
@@ -98,7 +98,10 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
-        self._watched_seq = 0
+        self._opened = (0, 0)
+        self._sandbox: Sandbox | None = None
+        self._choosing = asyncio.Lock()
+        self._is_proceeding = False
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -119,10 +122,6 @@ class Session:
         return self._parts.policy
 
     @property
-    def sandbox(self) -> Sandbox:
-        return self._parts.sandbox
-
-    @property
     def files(self) -> Files:
         return self._parts.files
 
@@ -131,12 +130,13 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
+        before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.history = await load_history(self._journal, self.model.encode)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
         await self._group.__aenter__()
         return self
 
@@ -151,7 +151,8 @@ class Session:
             raise self._failure or errors from None
         finally:
             self._feed.close(self._failure)
-            await self.sandbox.close()
+            if self._sandbox is not None:
+                await self._sandbox.close()
             await self.model.close()
             await self._journal.close()
 
@@ -170,12 +171,10 @@ class Session:
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
-        if self.is_running:
-            return True
-        if not self.state.is_turn_wanted and self.history.is_answered and not self.state.open_calls:
-            return False
-        if not self.state.is_turn_open:
-            await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        if not self._is_turn_wanted:
+            if self.history.is_answered and not self.state.open_calls:
+                return False
+            self._is_proceeding = True
         self._ensure_worker()
         return True
 
@@ -226,12 +225,11 @@ class Session:
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
-        ended = 0
         for item in reversed(live):
-            ended += isinstance(item.event, TurnEnded)
-            if ended > 1:
+            if isinstance(item.event, UserSaid):
+                first = item
+            elif first is not None:
                 break
-            first = item if isinstance(item.event, UserSaid) else first
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
@@ -255,18 +253,18 @@ class Session:
                 yield item.event
 
     async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
-        """As `run`, with the number and time of each event, from the opening of this session on unless this
-        was watched before; a delta has the number 0."""
-        after = self._watched_seq
+        """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
+        the session was opened comes first, if nothing has happened since."""
+        before, opened = self._opened
+        after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
-                self._watched_seq = item.seq or self._watched_seq
                 yield item
-                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
+                if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
@@ -295,6 +293,13 @@ class Session:
             await self.emit(given)
         return given
 
+    async def sandbox(self) -> Sandbox:
+        async with self._choosing:
+            if self._sandbox is None:
+                self._sandbox = await self._parts.sandbox()
+                await self.emit(SandboxChosen(rung=self._sandbox.name))
+            return self._sandbox
+
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         return await self._journal.put(data, media_type)
 
@@ -321,20 +326,24 @@ class Session:
             self.history.apply(item)
             self._feed.publish(item)
 
+    @property
+    def _is_turn_wanted(self) -> bool:
+        """Whether a turn runs or is to begin, also because something was said while the last one ended."""
+        ended = self.state.last_ending
+        is_late = ended is not None and ended.ending == "done" and not self.history.is_answered
+        return self.state.is_turn_wanted or self._is_proceeding or is_late
+
     def _ensure_worker(self) -> None:
         if not self.is_running:
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:
         try:
-            while self.state.is_turn_wanted:
+            while self._is_turn_wanted:
+                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
                 await self._parts.engine(self)
-                ended = self.state.last_ending
-                if ended and ended.ending == "done" and not self.history.is_answered:
-                    # Something was said while the turn was ending.
-                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -365,9 +374,7 @@ class Session:
                 sha256 = open_call.question.arguments_sha256
                 waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
         if not self.is_running and self.state.open_calls:
-            text = "Not run: the user said something new instead of answering."
-            calls = [call.asked.call for call in self.state.open_calls]
-            await self.emit(*(CallEnded(call=call, outcome="abandoned", output=text) for call in calls))
+            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

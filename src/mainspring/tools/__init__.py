@@ -37,7 +37,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     call: str
     workspace: Path
-    sandbox: Sandbox
+    sandbox: Callable[[], Awaitable[Sandbox]]
     files: Files
     show: Callable[[str], None]
     keep: Callable[[bytes, str], Awaitable[Blob]]

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mainspring.approvals import Proposed
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec
 from mainspring.tools import Output, Place, Tool, ToolFailed
@@ -57,20 +55,6 @@ class Toolbox:
         if isinstance(arguments, str):
             return Output(text=arguments, is_error=True)
         return Prepared(call=asked.call, tool=tool, arguments=arguments, text=text)
-
-    def proposed(self, prepared: Prepared, *, session: str, workspace: Path, is_contained: bool) -> Proposed:
-        """The call in the words that a policy judges. File tools refuse what lies outside by themselves."""
-        tool, arguments = prepared.tool, prepared.arguments
-        return Proposed(
-            tool=tool.name,
-            effect=tool.effect,
-            arguments=msgspec.to_builtins(arguments),
-            paths=tool.paths(arguments),
-            command=tool.command(arguments),
-            workspace=str(workspace),
-            session=session,
-            is_contained=is_contained or tool.effect == "write",
-        )
 
     async def run(self, prepared: Prepared, place: Place) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
