@@ -15,6 +15,8 @@ from mainspring.journal.store import Store
 from mainspring.loop import run_turn
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
@@ -33,6 +35,13 @@ class Nowhere:
 
     async def run(self, command: Any, on_output: Any = None) -> Any:
         raise NotImplementedError
+
+    async def close(self) -> None:
+        return
+
+
+async def nowhere() -> Nowhere:
+    return Nowhere()
 
 
 class PausingModel(ScriptedModel):
@@ -103,7 +112,8 @@ class Stage:
             "model": changes.get("model") or self.model(),
             "toolbox": Toolbox(self.tools),
             "policy": ByMode("auto"),
-            "sandbox": Nowhere(),
+            "sandbox": nowhere,
+            "files": Files(confined(self.store.home, home=self.store.home, data=self.store.home / "data")),
             "engine": run_turn,
             "workspace": "/",
             "mode": "auto",

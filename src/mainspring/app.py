@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
@@ -20,8 +21,11 @@ from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
-from mainspring.sandbox.process import PlainProcesses
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.ladder import choose
+from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Approver, Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
@@ -43,7 +47,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     config: Config | None = None,
@@ -62,11 +66,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen = build_model(named, config) if isinstance(named, str) else named
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
             toolbox=Toolbox(tools),
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
-            sandbox=sandbox or PlainProcesses(),
+            sandbox=partial(_confine, sandbox, confinement, config),
+            files=Files(confinement),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
@@ -146,6 +152,17 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
             remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
             " tokens), or run with --allow-unpriced.",
         )
+
+
+async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+    return await choose(policy, config.environment, name=sandbox) if isinstance(sandbox, str) else sandbox
+
+
+def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
+    """What file tools and commands may touch in a workspace."""
+    home = Path(config.variable("HOME") or "/")
+    access = "read-only" if mode == "plan" else "workspace-write"
+    return confined(workspace, home=home, data=config.home, mode=access)
 
 
 def parse_mode(mode: str) -> Mode:

@@ -11,7 +11,10 @@ import hashlib
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from mainspring.approvals import Proposed
+from mainspring.errors import PathRefused
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallAsked, CallEnded, CallStarted, OutputDelta
 from mainspring.state import OpenCall
 from mainspring.tools import Output, Place
@@ -89,7 +92,7 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | Non
 async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
     asked = call.asked
-    verdict = turn.policy.judge(_proposed(turn, prepared))
+    verdict = turn.policy.judge(await _proposed(turn, prepared))
     if verdict.answer == "deny":
         return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
     if verdict.answer == "allow":
@@ -114,7 +117,7 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     edited = turn.toolbox.prepare(asked, answer.edited_arguments)
     if isinstance(edited, Output):
         return CallEnded(call=asked.call, outcome="error", output=f"Edited by a person: {edited.text}")
-    if turn.policy.judge(_proposed(turn, edited)).answer == "deny":
+    if turn.policy.judge(await _proposed(turn, edited)).answer == "deny":
         return CallEnded(
             call=asked.call, outcome="refused", output="Refused: a rule forbids the edited call."
         )
@@ -130,14 +133,27 @@ def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
     return CallEnded(call=call.asked.call, outcome="refused", output=text)
 
 
-def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
-    state = turn.state
-    return turn.toolbox.proposed(
-        prepared,
+async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
+    """The call in the words that a policy judges. Tools that only touch files are held by `Files`."""
+    tool, arguments, state = prepared.tool, prepared.arguments, turn.state
+    is_file_tool = tool.effect in ("none", "read", "write")
+    return Proposed(
+        tool=tool.name,
+        effect=tool.effect,
+        arguments=msgspec.to_builtins(arguments),
+        paths=tuple(_real(turn, path) for path in tool.paths(arguments)),
+        command=tool.command(arguments),
+        workspace=str(state.workspace),
         session=state.session,
-        workspace=state.workspace,
-        is_contained=turn.sandbox.is_containing,
+        is_contained=is_file_tool or (await turn.sandbox()).is_containing,
     )
+
+
+def _real(turn: Turn, path: str) -> str:
+    try:
+        return str(turn.files.resolve(path))
+    except PathRefused:
+        return path  # the tool refuses it too, in words for the model
 
 
 def _place(turn: Turn, call: str) -> Place:
@@ -145,6 +161,7 @@ def _place(turn: Turn, call: str) -> Place:
         call=call,
         workspace=turn.state.workspace,
         sandbox=turn.sandbox,
+        files=turn.files,
         show=lambda text: turn.show(OutputDelta(call=call, text=text)),
         keep=turn.put_blob,
     )

@@ -10,6 +10,7 @@ MainspringError
 │   ├── JournalOwned           another process is writing it
 │   └── JournalUnwritable      disk full, read-only, I/O error
 ├── SandboxError               our machine failed, not the command
+├── PathRefused                the policy, or the file's kind, forbids touching it
 └── ModelError                 a provider did not give a reply
     ├── RateLimited            may carry when it resets
     ├── Overloaded             5xx, 529
@@ -77,6 +78,10 @@ class JournalUnwritable(JournalError):
 
 
 class SandboxError(MainspringError):
+    pass
+
+
+class PathRefused(MainspringError):
     pass
 
 

@@ -135,6 +135,12 @@ class ModeChosen(Event, frozen=True):
     mode: str
 
 
+class SandboxChosen(Event, frozen=True):
+    """Where commands run from here on: the highest rung that worked, or the one that a person named."""
+
+    rung: str
+
+
 class UserSaid(Event, frozen=True):
     text: str
     media: tuple[Media, ...] = ()
@@ -310,6 +316,7 @@ STORED: tuple[type[Event], ...] = (
     PromptSet,
     ModelChosen,
     ModeChosen,
+    SandboxChosen,
     UserSaid,
     NoteAdded,
     TurnStarted,

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Protocol, Self
@@ -38,6 +38,7 @@ from mainspring.events import (
     NoteAdded,
     PromptSet,
     Recorded,
+    SandboxChosen,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -49,6 +50,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import End, Engine, Turn, abandoned, end_turn
@@ -74,7 +76,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     toolbox: Toolbox
     policy: Policy
-    sandbox: Sandbox
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    files: Files
     engine: Engine
     workspace: str
     mode: str
@@ -96,6 +99,9 @@ class Session:
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
         self._is_proceeding = False
+        self._watched_seq = 0
+        self._sandbox: Sandbox | None = None
+        self._choosing = asyncio.Lock()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -116,15 +122,15 @@ class Session:
         return self._parts.policy
 
     @property
-    def sandbox(self) -> Sandbox:
-        return self._parts.sandbox
+    def files(self) -> Files:
+        return self._parts.files
 
     @property
     def is_running(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        self._feed.last_seq = await self._journal.last_seq()
+        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.history = await load_history(self._journal, self.model.encode)
@@ -144,6 +150,8 @@ class Session:
             raise self._failure or errors from None
         finally:
             self._feed.close(self._failure)
+            if self._sandbox is not None:
+                await self._sandbox.close()
             await self.model.close()
             await self._journal.close()
 
@@ -244,14 +252,16 @@ class Session:
                 yield item.event
 
     async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
-        """As `run`, with the number and time of each event; a delta has the number 0."""
-        after = self._feed.last_seq
+        """As `run`, with the number and time of each event, from the opening of this session on unless this
+        was watched before; a delta has the number 0."""
+        after = self._watched_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
+                self._watched_seq = item.seq or self._watched_seq
                 yield item
                 if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
                     return
@@ -281,6 +291,13 @@ class Session:
         if given is not None:
             await self.emit(given)
         return given
+
+    async def sandbox(self) -> Sandbox:
+        async with self._choosing:
+            if self._sandbox is None:
+                self._sandbox = await self._parts.sandbox()
+                await self.emit(SandboxChosen(rung=self._sandbox.name))
+            return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         return await self._journal.put(data, media_type)
@@ -322,9 +339,9 @@ class Session:
     async def _take_turns(self) -> None:
         try:
             while self._is_turn_wanted:
-                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
             raise

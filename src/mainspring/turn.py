@@ -20,6 +20,7 @@ from mainspring.events import (
 )
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
@@ -49,9 +50,13 @@ class Turn(Protocol):
     def policy(self) -> Policy: ...
 
     @property
-    def sandbox(self) -> Sandbox: ...
+    def files(self) -> Files: ...
 
     async def emit(self, *events: Event) -> None: ...
+
+    async def sandbox(self) -> Sandbox:
+        """Where commands run; chosen, and recorded, when it is first needed."""
+        ...
 
     def show(self, delta: Delta) -> None: ...
 

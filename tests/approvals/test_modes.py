@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from mainspring.approvals import (
@@ -112,3 +115,11 @@ def test_paths_are_compared_from_the_root() -> None:
     assert is_inside("/w/a", "/w/")
     assert not is_inside("/wa", "/w")
     assert not is_inside("/w", "")
+
+
+def test_the_words_do_not_load_the_shell_parser() -> None:
+    script = (
+        "import sys, mainspring.approvals, mainspring.approvals.grants; print('tree_sitter' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

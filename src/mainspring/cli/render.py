@@ -23,6 +23,7 @@ from mainspring.events import (
     NoteAdded,
     Recorded,
     RequestFailed,
+    SandboxChosen,
     SessionResumed,
     SessionStarted,
     SpendReserved,
@@ -121,6 +122,8 @@ def _about_settings(event: Event) -> str:
             return f"· model {event.model}"
         case ModeChosen():
             return f"· mode {event.mode}"
+        case SandboxChosen():
+            return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
             return f"· history compacted; kept from event {event.keep_from_seq} on"
         case Undone():

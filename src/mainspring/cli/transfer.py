@@ -17,20 +17,20 @@ from mainspring.journal.transfer import export, import_journal
 @click.argument("session")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write, else standard output.")
 @click.option("--blobs", type=click.Path(path_type=Path), help="Folder for the blobs, else in the file.")
-@click.option("--until", type=click.IntRange(min=1), help="Last event to write, for a damaged journal.")
-def export_command(session: str, output: Path | None, blobs: Path | None, until: int | None) -> None:
+@click.option("--readable", "is_readable_only", is_flag=True, help="Of a damaged journal, what is readable.")
+def export_command(session: str, output: Path | None, blobs: Path | None, *, is_readable_only: bool) -> None:
     """Write SESSION as JSON lines: a header, the blobs, and every event with its hash."""
     shelf = Shelf(load_config().home)
     file = shelf.file(shelf.find(session))
     try:
         if output is None:
-            header = export(file, sys.stdout.buffer, blobs_beside=blobs, until=until)
+            header = export(file, sys.stdout.buffer, blobs_beside=blobs, readable_only=is_readable_only)
             sys.stdout.flush()
         else:
             unfinished = output.with_name(f".{output.name}.part")
             try:
                 with unfinished.open("wb") as to:
-                    header = export(file, to, blobs_beside=blobs, until=until)
+                    header = export(file, to, blobs_beside=blobs, readable_only=is_readable_only)
                 unfinished.replace(output)
             except OSError as error:
                 raise UsageError(f"{output} cannot be written: {error.strerror}.") from error

@@ -62,12 +62,12 @@ class History:
 
     def __init__(self, encode: Callable[[Message], bytes]) -> None:
         self._encode = encode
-        self._messages: list[bytes | _Waiting] = []
+        self._messages: list[bytes] = []
+        self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
         self._ended: dict[str, CallEnded] = {}
         self._deferred: list[_Said] = []
         self._newest: list[_Said] = []
-        self._waiting = False
         self._bytes = 0
         self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
@@ -91,15 +91,14 @@ class History:
 
     async def messages(self, get: Callable[[Blob], Awaitable[bytes]]) -> Sequence[bytes]:
         """The encoded messages; those with attachments fetch them now, once."""
-        if self._waiting:
-            for index, message in enumerate(self._messages):
-                if isinstance(message, _Waiting):
-                    encoded = self._encode(await _attach(message, get))
-                    self._messages[index] = encoded
-                    self._bytes += len(encoded)
-            self._waiting = False
+        while self._waiting:
+            index, message = next(iter(self._waiting.items()))
+            encoded = self._encode(await _attach(message, get))
+            self._messages[index] = encoded
+            self._bytes += len(encoded)
+            del self._waiting[index]
         self._sent_bytes = self._bytes
-        return [message for message in self._messages if isinstance(message, bytes)]
+        return self._messages.copy()
 
     def estimated_tokens(self, *head: str) -> int:
         """What the next request weighs: the provider's own count of the last one, plus what is new since."""
@@ -141,8 +140,8 @@ class History:
         """Takes what came too late for a request off the end of the messages."""
         unheard = [item for item in self._newest if item.seq > heard_seq]
         for _ in unheard:
-            message = self._messages.pop()
-            self._bytes -= len(message) if isinstance(message, bytes) else 0
+            self._bytes -= len(self._messages.pop())
+            self._waiting.pop(len(self._messages), None)
         return unheard
 
     def _add_result(self, ended: CallEnded) -> None:
@@ -172,8 +171,8 @@ class History:
 
     def _append(self, message: Message, media: tuple[tuple[Media, ...], ...]) -> None:
         if any(media) and not isinstance(message, AssistantMessage):
-            self._messages.append(_Waiting(message=message, media=media))
-            self._waiting = True
+            self._waiting[len(self._messages)] = _Waiting(message=message, media=media)
+            self._messages.append(b"")
             return
         encoded = self._encode(message)
         self._messages.append(encoded)

@@ -8,18 +8,24 @@ The verdict counts the events that are sound from the first on, and names the fi
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Any
 
 import apsw
 import msgspec
 
+from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
 from mainspring.journal import Verdict, tables
 
 
 def check(connection: apsw.Connection) -> Verdict:
+    return survey(connection)[0]
+
+
+def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
+    """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
+    is broken."""
     seen: set[str] = set()
     seq, head = 0, tables.GENESIS
     problem, broken = "", None
@@ -34,7 +40,24 @@ def check(connection: apsw.Connection) -> Verdict:
         problem, broken = f"the file is corrupt where event {seq + 1} should be ({error})", seq + 1
     if not problem:
         problem = _fault_beside_events(connection, seen)
-    return Verdict(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
+    verdict = Verdict(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
+    return verdict, seen
+
+
+def damaged(session: str, verdict: Verdict) -> JournalDamaged:
+    """The error for what the verdict found, which says what is readable all the same."""
+    match verdict.events:
+        case 0:
+            readable = "No event is readable."
+        case 1:
+            readable = "Event 1 is readable."
+        case count:
+            readable = f"Events 1 to {count} are readable."
+    return JournalDamaged(
+        f"The journal of session {session} is damaged: {verdict.problem}. {readable}",
+        remedy=f"`mainspring export --readable {session}` saves what is readable.",
+        seq=verdict.broken_seq,
+    )
 
 
 def _rows(connection: apsw.Connection) -> Iterator[Any]:
@@ -47,7 +70,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
     if seq != expected:
         return f"event {expected} is missing, the next one is {seq}"
     try:
-        if tables.chain(head, seq, time_us, kind, body) != hash_:
+        if not tables.follows(head, seq, time_us, kind, body, hash_):
             return f"event {seq} does not match its hash"
         blob = tables.referenced(body)
         if blob is not None:
@@ -57,7 +80,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
             for blob in _blobs_in(event):
                 if blob.sha256 not in seen:
                     _sound(connection, seen, blob)
-    except (msgspec.MsgspecError, TypeError, AttributeError, struct.error) as error:
+    except msgspec.MsgspecError as error:
         return f"event {seq} cannot be decoded ({error})"
     except ValueError as error:
         return f"event {seq} has a fault: {error}"
@@ -65,7 +88,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
 
 
 def _sound(connection: apsw.Connection, seen: set[str], blob: Blob) -> bytes:
-    data = tables.required_blob(connection, blob)
+    data = tables.required_blob(connection, blob.sha256)
     seen.add(blob.sha256)
     return data
 

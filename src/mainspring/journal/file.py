@@ -20,7 +20,7 @@ import msgspec
 from mainspring.errors import JournalDamaged, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verdict, tables
-from mainspring.journal.checking import check
+from mainspring.journal.checking import check, damaged
 
 _T = TypeVar("_T")
 _END = 2**63 - 1
@@ -34,7 +34,13 @@ class JournalFile:
         self.session = session
         self._turn = threading.Lock()
         self._settled = _settled_state(path)
-        self._connection = tables.connect_reader(path, session, is_settled=self._settled is not None)
+        try:
+            self._connection = tables.connect_reader(path, session, is_settled=self._settled is not None)
+        except JournalDamaged:
+            if not self._was_disturbed():
+                raise
+            self._settled = None
+            self._connection = tables.connect_reader(path, session, is_settled=False)
 
     def last_seq(self) -> int:
         return self._read(_last_seq)
@@ -44,6 +50,8 @@ class JournalFile:
     ) -> list[Recorded]:
         sql = "SELECT seq, time_us, kind, body FROM events WHERE seq > ? AND seq <= ?"
         bounds = (after, _END if until is None else until)
+        if until is not None:
+            limit = max(0, min(limit, until - after))  # no step beyond `until`: what follows may be damaged
         if kinds:
             sql += f" AND kind IN ({','.join('?' * len(kinds))})"
         sql += " ORDER BY seq LIMIT ?"
@@ -108,16 +116,16 @@ class JournalFile:
         try:
             rows: list[Any] = connection.execute(sql, bindings).fetchall()
         except (apsw.CorruptError, UnicodeDecodeError) as error:
-            raise self._damaged(connection) from error
-        if rows and len(bindings) == 3 and (rows[0][0] != after + 1 or rows[-1][0] != after + len(rows)):
-            raise self._damaged(connection)
+            raise damaged(self.session, check(connection)) from error
+        if len(bindings) == 3 and [row[0] for row in rows] != list(range(after + 1, after + 1 + len(rows))):
+            raise damaged(self.session, check(connection))
         try:
             return [
                 Recorded(seq, time_us, decode(kind, body if body[:1] != b"@" else _spilled(connection, body)))
                 for seq, time_us, kind, body in rows
             ]
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            raise self._damaged(connection) from error
+            raise damaged(self.session, check(connection)) from error
 
     def _newest(self, connection: apsw.Connection, kinds: tuple[str, ...]) -> Recorded | None:
         # One descent of the index per kind; `kind IN (…) ORDER BY seq` would sort every event of these kinds.
@@ -128,45 +136,27 @@ class JournalFile:
             else:
                 seq = _last_seq(connection)
         except apsw.CorruptError as error:
-            raise self._damaged(connection) from error
+            raise damaged(self.session, check(connection)) from error
         if seq == 0:
             return None
         sql = "SELECT seq, time_us, kind, body FROM events WHERE seq = ?"
         found_event = self._recorded(connection, sql, (seq,), seq - 1)
         if not found_event:
-            raise self._damaged(connection)
+            raise damaged(self.session, check(connection))
         return found_event[0]
 
     def _bytes_of(self, connection: apsw.Connection, blob: Blob) -> bytes:
         try:
-            return tables.required_blob(connection, blob)
+            return tables.required_blob(connection, blob.sha256)
         except ValueError as error:
             raise JournalDamaged(
                 f"In session {self.session} {error}.", remedy="Restore it from a backup or an export."
             ) from error
 
-    def _damaged(self, connection: apsw.Connection) -> JournalDamaged:
-        verdict = check(connection)
-        return JournalDamaged(
-            f"The journal of session {self.session} is damaged: {verdict.problem}. {readable(verdict)}",
-            remedy=f"`mainspring export {self.session}` saves what is readable.",
-            seq=verdict.broken_seq,
-        )
-
-
-def readable(verdict: Verdict) -> str:
-    match verdict.events:
-        case 0:
-            return "No event is readable."
-        case 1:
-            return "Event 1 is readable."
-        case count:
-            return f"Events 1 to {count} are readable."
-
 
 def _spilled(connection: apsw.Connection, stored: bytes) -> bytes:
     blob = tables.referenced(stored)
-    return stored if blob is None else tables.required_blob(connection, blob)
+    return stored if blob is None else tables.required_blob(connection, blob.sha256)
 
 
 def _last_seq(connection: apsw.Connection) -> int:

@@ -66,7 +66,8 @@ def advance(fold: Fold, file: JournalFile) -> Fold:
     after, until = fold.seq, newest.seq
     fold = msgspec.structs.replace(fold, reserved_usd=dict(fold.reserved_usd))
     if after == 0:
-        fold.started_us = file.read(limit=1)[0].time_us
+        for first in file.read(limit=1):
+            fold.started_us = first.time_us
     ended = after
     position = after
     while page := file.read(after=position, until=until, kinds=_FOLDED, limit=_PAGE):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder(_Known).decode
 
 
-def list_sessions(index: Path, folder: Path) -> list[SessionRow]:
-    names = [path.name for path in folder.iterdir() if path.name[0] != "."] if folder.is_dir() else []
+def list_sessions(index: Path, folder: Path, names: Iterable[str]) -> list[SessionRow]:
+    """The sessions of these names in the folder, the most recently changed first."""
     known = _load(index)
     current: dict[str, _Known] = {}
     changed: dict[str, _Known] = {}

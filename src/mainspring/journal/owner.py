@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import platform
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -130,7 +129,11 @@ def _record(path: Path) -> Owner | None:
 def _this_process() -> Owner:
     pid = os.getpid()
     return Owner(
-        host=platform.node(), pid=pid, born=_born(pid) or 0, scope=_scope(), since_us=time.time_ns() // 1000
+        host=os.uname().nodename,
+        pid=pid,
+        born=_born(pid) or 0,
+        scope=_scope(),
+        since_us=time.time_ns() // 1000,
     )
 
 

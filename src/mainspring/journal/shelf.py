@@ -44,8 +44,7 @@ class Shelf:
         _valid(prefix)
         if (self.folder / prefix).is_dir():
             return prefix
-        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        found = sorted(name for name in names if name.startswith(prefix))
+        found = sorted(name for name in self.names() if name.startswith(prefix))
         match found:
             case []:
                 raise UnknownSession(
@@ -63,9 +62,16 @@ class Shelf:
         """The session's journal for reading; its caller closes it."""
         return JournalFile(self.directory(session) / tables.FILE_NAME, session)
 
+    def names(self) -> list[str]:
+        try:
+            with os.scandir(self.folder) as entries:
+                return [entry.name for entry in entries if _ID.fullmatch(entry.name) and entry.is_dir()]
+        except FileNotFoundError:
+            return []
+
     def sessions(self) -> list[SessionRow]:
         """Every session, the most recently changed first."""
-        return list_sessions(self.home / "index.sqlite", self.folder)
+        return list_sessions(self.home / "index.sqlite", self.folder, self.names())
 
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
@@ -80,8 +86,10 @@ class Shelf:
             if (self.folder / name).exists():
                 raise UsageError(f"Session {name} exists already.", remedy="Choose another id, or remove it.")
             yield name, made
+            _sync(made)
             made.rename(self.folder / name)
             _sync(self.folder)
+            _sync(self.home)
         except OSError as error:
             raise _unmakeable(error) from error
         finally:

@@ -20,6 +20,8 @@ from mainspring.journal.file import JournalFile
 from mainspring.journal.owner import Ownership, own
 from mainspring.journal.writer import Append, Writer
 
+Parts = tuple[JournalFile, Writer, Ownership]
+
 _STORED = frozenset(STORED)
 _WAITING_BYTES = 1024 * 1024
 
@@ -94,7 +96,7 @@ class SqliteJournal(SqliteReader):
                 await self._append(())
         finally:
             self._is_closed = True
-            await asyncio.shield(asyncio.to_thread(self._close))
+            await asyncio.shield(asyncio.to_thread(close_writer, self._file, self._writer, self._ownership))
 
     async def _append(
         self, events: Sequence[Event], *, blobs: Sequence[tuple[str, bytes]] = ()
@@ -120,6 +122,8 @@ class SqliteJournal(SqliteReader):
         recorded: Sequence[Recorded],
         error: BaseException | None,
     ) -> None:
+        if done.done():
+            return
         if error is not None:
             done.set_exception(error)
             return
@@ -127,15 +131,8 @@ class SqliteJournal(SqliteReader):
         if recorded and self._on_appended is not None:
             self._on_appended(recorded)
 
-    def _close(self) -> None:
-        try:
-            self._file.close()
-            self._writer.close()
-        finally:
-            self._ownership.release()
 
-
-def open_writer(directory: Path, session: str) -> tuple[JournalFile, Writer, Ownership]:
+def open_writer(directory: Path, session: str) -> Parts:
     """What a `SqliteJournal` is made of; blocks, so call it off the event loop."""
     ownership = own(directory, session)
     try:
@@ -150,9 +147,18 @@ def open_writer(directory: Path, session: str) -> tuple[JournalFile, Writer, Own
         raise
 
 
+def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> None:
+    try:
+        file.close()
+        writer.close()
+    finally:
+        ownership.release()
+
+
 def _encoded(event: Event) -> tuple[str, bytes]:
     kind, body = encode(event)
     if isinstance(event, Unknown):
+        kind.encode()  # a kind that is no text must fail here, not in the writer's thread
         return kind, msgspec.json.format(body, indent=-1)  # an export has one event per line
     if type(event) not in _STORED:
         raise TypeError(f"{kind} is not an event that a journal keeps")

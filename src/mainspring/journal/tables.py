@@ -55,6 +55,14 @@ def chain(previous: bytes, seq: int, time_us: int, kind: str, stored: bytes) -> 
     return hashlib.sha256(_STEP.pack(previous, seq, time_us, len(name)) + name + stored).digest()
 
 
+def follows(previous: bytes, seq: Any, time_us: Any, kind: Any, stored: Any, hash_: Any) -> bool:
+    """Whether a row, as it was read, is the one that was hashed; damage may have changed its types too."""
+    try:
+        return chain(previous, seq, time_us, kind, stored) == hash_
+    except (TypeError, AttributeError, struct.error):
+        return False
+
+
 def reference(blob: Blob) -> bytes:
     """The stored body of an event whose body is this blob."""
     return f"@{blob.sha256}:{blob.size}".encode()
@@ -129,6 +137,11 @@ def _require_content(path: Path, session: str) -> None:
             f"Session {session} has no journal file; nothing is readable.",
             remedy="Restore it from a backup or an export.",
         ) from None
+    except OSError as error:
+        raise JournalUnwritable(
+            f"The journal of session {session} cannot be used ({error.strerror}).",
+            remedy="Check the rights of its folder.",
+        ) from error
     if size == 0:
         raise JournalDamaged(
             f"The journal of session {session} is an empty file; nothing is readable.",
@@ -182,14 +195,14 @@ def keep_blob(connection: apsw.Connection, sha256: str, data: bytes) -> None:
         connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (key, len(data), codec, packed))
 
 
-def required_blob(connection: apsw.Connection, blob: Blob) -> bytes:
+def required_blob(connection: apsw.Connection, sha256: str) -> bytes:
     """The blob's bytes; ValueError when they are missing or not what the hash names."""
     row: Any = connection.execute(
-        "SELECT size, codec, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(blob.sha256),)
+        "SELECT size, codec, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)
     ).fetchone()
     if row is None:
-        raise ValueError(f"blob {blob.sha256[:12]} is missing")
-    return checked(blob.sha256, *row)
+        raise ValueError(f"blob {sha256[:12]} is missing")
+    return checked(sha256, *row)
 
 
 def checked(sha256: str, size: int, codec: str, packed: bytes) -> bytes:
@@ -209,6 +222,8 @@ def explained(session: str) -> Generator[None]:
         yield
     except apsw.Error as error:
         raise explain(error, session) from error
+    except UnicodeDecodeError as error:
+        raise explain(apsw.CorruptError(str(error)), session) from error
 
 
 def explain(error: apsw.Error, session: str) -> JournalError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import apsw
 import msgspec
@@ -20,13 +20,16 @@ import msgspec
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import Blob
 from mainspring.journal import tables
-from mainspring.journal.checking import check
+from mainspring.journal.checking import check, damaged, survey
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
 
 FORMAT = "mainspring-journal"
 VERSION = 1
 _COMMIT_EVERY = 5000
+
+
+_NO_BODY = msgspec.Raw()
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +53,10 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_fiel
     """An event with the bytes its hash covers: the body, or the blob that holds it."""
 
     seq: int
-    time_us: int
+    time_us: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
     kind: str
     hash: str
-    body: msgspec.Raw | None = None
+    body: msgspec.Raw = _NO_BODY
     body_blob: Blob | None = None
 
 
@@ -62,11 +65,13 @@ _DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
 
 
 def export(
-    file: JournalFile, to: BinaryIO, *, blobs_beside: Path | None = None, until: int | None = None
+    file: JournalFile, to: BinaryIO, *, blobs_beside: Path | None = None, readable_only: bool = False
 ) -> Header:
-    """Writes the journal, or its events up to `until`, which is how one saves what is readable of a damaged
-    one. With `blobs_beside` each blob becomes a file in that folder."""
-    return file.scan(lambda connection: _export(file, connection, to, blobs_beside, until))
+    """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
+    With `blobs_beside` each blob becomes a file in that folder."""
+    return file.scan(
+        lambda connection: _export(file, connection, to, blobs_beside, readable_only=readable_only)
+    )
 
 
 def import_journal(shelf: Shelf, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
@@ -86,55 +91,42 @@ def import_journal(shelf: Shelf, lines: Iterable[bytes], *, blobs_beside: Path |
 
 
 def _export(
-    file: JournalFile, connection: apsw.Connection, to: BinaryIO, beside: Path | None, until: int | None
+    file: JournalFile, connection: apsw.Connection, to: BinaryIO, beside: Path | None, *, readable_only: bool
 ) -> Header:
-    end: Any = connection.execute(
-        "SELECT seq, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
-        (2**63 - 1 if until is None else until,),
-    ).fetchone()
-    seq, head = end or (0, tables.GENESIS)
+    verdict, blobs = survey(connection)
+    if verdict.problem and not readable_only:
+        raise damaged(file.session, verdict)
     header = Header(
         format=FORMAT,
         version=VERSION,
         session=file.session,
-        events=seq,
-        head=head.hex(),
+        events=verdict.events,
+        head=verdict.head,
         blobs="inline" if beside is None else "beside",
     )
     to.write(_ENCODE(header) + b"\n")
-    if beside is not None:
-        beside.mkdir(parents=True, exist_ok=True)
-    to.writelines(_ENCODE(line) + b"\n" for line in _blob_lines(connection, beside))
+    to.writelines(_ENCODE(line) + b"\n" for line in _blob_lines(connection, sorted(blobs), beside))
     rows: Iterator[Any] = connection.execute(
-        "SELECT seq, time_us, kind, body, hash FROM events WHERE seq <= ? ORDER BY seq", (seq,)
+        "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED ORDER BY seq LIMIT ?",
+        (verdict.events,),
     )
     to.writelines(_ENCODE(_event_line(*row)) + b"\n" for row in rows)
     return header
 
 
-def _blob_lines(connection: apsw.Connection, beside: Path | None) -> Iterator[BlobLine]:
-    rows: Iterator[Any] = connection.execute("SELECT sha256, size, codec, data FROM blobs ORDER BY rowid")
-    for key, size, codec, packed in rows:
-        sha256 = key.hex()
-        try:
-            data = tables.checked(sha256, size, codec, packed)
-        except ValueError as error:
-            raise JournalDamaged(f"The journal cannot be exported whole: {error}.") from error
+def _blob_lines(connection: apsw.Connection, blobs: list[str], beside: Path | None) -> Iterator[BlobLine]:
+    if beside is not None:
+        beside.mkdir(parents=True, exist_ok=True)
+    for sha256 in blobs:
+        data = tables.required_blob(connection, sha256)
         if beside is not None:
             (beside / sha256).write_bytes(data)
-        yield BlobLine(sha256=sha256, size=size, data=data if beside is None else None)
+        yield BlobLine(sha256=sha256, size=len(data), data=data if beside is None else None)
 
 
 def _event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -> EventLine:
-    try:
-        blob = tables.referenced(stored)
-        body = None if blob is not None else msgspec.json.decode(stored, type=msgspec.Raw)
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise JournalDamaged(
-            f"The journal cannot be exported whole: event {seq} is damaged.",
-            remedy=f"Export it up to event {seq - 1}.",
-            seq=seq,
-        ) from error
+    blob = tables.referenced(stored)
+    body = msgspec.Raw(stored) if blob is None else _NO_BODY
     return EventLine(seq=seq, time_us=time_us, kind=kind, hash=hash_.hex(), body=body, body_blob=blob)
 
 
@@ -188,7 +180,7 @@ def _fill(
 def _stored(line: EventLine) -> bytes:
     if line.body_blob is not None:
         return tables.reference(line.body_blob)
-    return b"" if line.body is None else bytes(line.body)
+    return bytes(line.body)
 
 
 def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:

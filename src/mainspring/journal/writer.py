@@ -51,7 +51,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Writer:
-    """Owns the writing connection. `append` and `close` may be called from any one thread."""
+    """Owns the writing connection. `waiting` are blobs by hash that go with the next commit."""
 
     def __init__(self, path: Path, session: str) -> None:
         self._session = session
@@ -78,6 +78,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        batch: list[Append] = []
         is_open = True
         try:
             while is_open:
@@ -86,6 +87,13 @@ class Writer:
                     self._write_each(batch)
                 if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
                     self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except BaseException as error:
+            # A fault of ours: nobody may wait for ever for a thread that is gone.
+            self._refuse(batch, error)
+            while is_open:
+                batch, is_open = self._next_batch()
+                self._refuse(batch, error)
+            raise
         finally:
             self._connection.set_busy_timeout(0)
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -110,19 +118,17 @@ class Writer:
                 for item in batch:
                     self._write_each([item])
             else:
-                batch[0].tell((), tables.explain(error, self._session))
+                self._refuse(batch, tables.explain(error, self._session))
         except JournalError as error:
             self._undo()
-            for item in batch:
-                item.tell((), error)
-        except BaseException as error:
-            self._undo()
-            for item in batch:
-                item.tell((), error)
-            raise
+            self._refuse(batch, error)
         else:
             for item, recorded in zip(batch, written, strict=True):
                 item.tell(recorded, None)
+
+    def _refuse(self, batch: list[Append], error: BaseException) -> None:
+        for item in batch:
+            item.tell((), error)
 
     def _write(self, batch: list[Append]) -> list[list[Recorded]]:
         connection = self._connection
@@ -197,7 +203,7 @@ def read_head(connection: apsw.Connection, session: str) -> Head:
         return Head(0, 0, tables.GENESIS)
     seq, time_us, kind, body, hash_ = rows[0]
     previous = rows[1][4] if len(rows) == 2 else tables.GENESIS
-    if tables.chain(previous, seq, time_us, kind, body) != hash_:
+    if not tables.follows(previous, seq, time_us, kind, body, hash_):
         raise JournalDamaged(
             f"The last event of session {session}, number {seq}, does not match its hash.",
             remedy=f"`mainspring verify {session}` says what is readable.",

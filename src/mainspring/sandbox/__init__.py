@@ -12,22 +12,38 @@ from typing import Protocol
 
 import msgspec
 
+from mainspring.sandbox.limits import Limits
+from mainspring.sandbox.policy import Policy
+
+__all__ = ["Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+
+OnOutput = Callable[[bytes], None]
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A program and where it runs. Its standard input is closed."""
+    """A program and where it runs. Its standard input is empty and it has no terminal.
+
+    `max_output_bytes` is what `Finished` keeps of each stream, head and tail; `on_output` sees all.
+    `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of
+    what the command leaves running.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
     timeout_s: float = 120.0
     env: Mapping[str, str] = {}
-    max_output_bytes: int = 64 * 1024 * 1024
+    max_output_bytes: int = 8 * 1024 * 1024
+    limits: Limits = Limits()
+    policy: Policy | None = None
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command did. A death by signal N has the exit code 128 + N.
+    """What a command did. A death by signal N has the exit code 128 + N; 127 and 126 mean that the
+    program was not found or could not be executed.
 
-    `stopped` says why we ended it ("timed out after 5 s", "cancelled", a limit by name), or is empty.
+    `stopped` says why we ended it ("timed out after 5 s", a limit by name), or is empty.
     `left_running` lists processes that were still alive when the command itself had exited.
+    `set_aside` lists protected paths that it made or changed and that were renamed or put back.
     """
 
     exit_code: int
@@ -37,6 +53,9 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str = ""
     left_running: tuple[int, ...] = ()
     dropped_bytes: int = 0
+    cpu_s: float = 0.0
+    max_rss_bytes: int = 0
+    set_aside: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):
@@ -48,7 +67,11 @@ class Sandbox(Protocol):
         """Whether a command here is confined to the workspace by something stronger than good manners."""
         ...
 
-    async def run(self, command: Command, on_output: Callable[[bytes], None] | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""
+        ...
+
+    async def close(self) -> None:
+        """Ends whatever commands left running."""
         ...

@@ -1,1 +1,1 @@
-"""Public fakes, and one conformance suite per port."""
+"""For tests of your own: a scripted model and model server, and one conformance suite per port."""

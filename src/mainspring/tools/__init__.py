@@ -15,6 +15,7 @@ import msgspec
 from mainspring.approvals import Effect
 from mainspring.events import Blob, Media
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
 
 
 class ToolFailed(Exception):
@@ -36,7 +37,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     call: str
     workspace: Path
-    sandbox: Sandbox
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    files: Files
     show: Callable[[str], None]
     keep: Callable[[bytes, str], Awaitable[Blob]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from pathlib import Path
 from typing import Annotated
@@ -28,15 +27,15 @@ class EditArguments(Arguments, frozen=True):
 
 
 async def _run(arguments: EditArguments, place: Place) -> Output:
-    data = await asyncio.to_thread(read_file, place, arguments.path)
+    content = await read_file(place, arguments.path)
     try:
-        before = data.decode("utf-8")
+        before = content.data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ToolFailed(f"{arguments.path} is not UTF-8 text; change it with a command.") from error
     after = replace_all(before, arguments.edits, arguments.path)
     if after == before:
         raise ToolFailed("The edits change nothing: old and new text are the same.")
-    await asyncio.to_thread(write_file, place, arguments.path, after.encode("utf-8"))
+    await write_file(place, arguments.path, after.encode("utf-8"), unchanged_since=content.version)
     diff = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
     return Output(text=f"Changed {arguments.path}:\n" + "\n".join(list(diff)[2:]))
 

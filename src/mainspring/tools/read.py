@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +22,7 @@ class ReadArguments(Arguments, frozen=True):
 
 
 async def _run(arguments: ReadArguments, place: Place) -> Output:
-    data = await asyncio.to_thread(read_file, place, arguments.path)
+    data = (await read_file(place, arguments.path)).data
     if b"\0" in data[:8192]:
         raise ToolFailed(f"{arguments.path} is a binary file of {len(data):,} bytes and has no text to show.")
     text = data.decode("utf-8", errors="replace")

@@ -24,7 +24,8 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
     command = Command(
         argv=("bash", "-c", arguments.command), cwd=place.workspace, timeout_s=arguments.timeout_s
     )
-    finished = await place.sandbox.run(
+    sandbox = await place.sandbox()
+    finished = await sandbox.run(
         command, on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace"))
     )
     text = told(finished)

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mainspring.approvals import Proposed
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec
 from mainspring.tools import Output, Place, Tool, ToolFailed
@@ -58,20 +56,6 @@ class Toolbox:
             return Output(text=arguments, is_error=True)
         return Prepared(call=asked.call, tool=tool, arguments=arguments, text=text)
 
-    def proposed(self, prepared: Prepared, *, session: str, workspace: Path, is_contained: bool) -> Proposed:
-        """The call in the words that a policy judges. File tools refuse what lies outside by themselves."""
-        tool, arguments = prepared.tool, prepared.arguments
-        return Proposed(
-            tool=tool.name,
-            effect=tool.effect,
-            arguments=msgspec.to_builtins(arguments),
-            paths=tool.paths(arguments),
-            command=tool.command(arguments),
-            workspace=str(workspace),
-            session=session,
-            is_contained=is_contained or tool.effect == "write",
-        )
-
     async def run(self, prepared: Prepared, place: Place) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
         task = asyncio.create_task(_run(prepared, place))
@@ -93,7 +77,7 @@ async def _run(prepared: Prepared, place: Place) -> Output:
         output = await prepared.tool.run(prepared.arguments, place)
         return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
     except ToolFailed as error:
-        return Output(text=str(error), is_error=True)
+        return await _bounded(Output(text=str(error), is_error=True), place)
     except JournalError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -20,9 +19,8 @@ class WriteArguments(Arguments, frozen=True):
 
 async def _run(arguments: WriteArguments, place: Place) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
-    is_new = await asyncio.to_thread(write_file, place, arguments.path, data)
-    done = "Created" if is_new else "Replaced"
-    return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
+    await write_file(place, arguments.path, data)
+    return Output(text=f"Wrote {arguments.path} ({len(data):,} bytes).")
 
 
 TOOL = Tool(

@@ -1,0 +1,102 @@
+"""Which answer to a request still counts: a fold over the journal, and one question to it.
+
+An answer is bound to a call and the hash of its arguments. Only the first answer to a request that is still
+open counts; a replayed, stale or double one, and one after the call was cancelled, abandoned, expired or the
+turn ended, is refused with a reason. Pure: the journal alone rebuilds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from mainspring.approvals.grants import arguments_sha256
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallEnded,
+    CallStarted,
+    Decision,
+    Event,
+    TurnEnded,
+    Undone,
+    UserSaid,
+)
+
+
+class Requests(msgspec.Struct, frozen=True):
+    """Requests by call: those that wait for a person, and what became of the others."""
+
+    open: Mapping[str, ApprovalAsked] = {}
+    closed: Mapping[str, str] = {}
+
+    def after(self, event: Event) -> Requests:
+        """The requests once this was recorded."""
+        match event:
+            case ApprovalAsked():
+                closed = {call: why for call, why in self.closed.items() if call != event.call}
+                return Requests({**self.open, event.call: event}, closed)
+            case ApprovalGiven():
+                return self._close(event.call, "it was answered already")
+            case CallStarted() | CallEnded():
+                return self._close(event.call, "the call is no longer waiting")
+            case UserSaid():
+                return self._close_all("a new message abandoned it")
+            case TurnEnded():
+                return self._close_all("its turn has ended")
+            case Undone():
+                return self._close_all("it was undone")
+            case _:
+                return self
+
+    def refusal(self, answer: ApprovalGiven) -> str:
+        """Why an answer does not count; empty when it does."""
+        asked = self.open.get(answer.call)
+        if asked is None:
+            return self.closed.get(answer.call, "nothing like it was asked")
+        if asked.arguments_sha256 != answer.arguments_sha256:
+            return "it was given for other arguments"
+        if asked.arguments_sha256 != arguments_sha256(asked.arguments):
+            return "the request itself does not fit its hash"
+        if answer.edited_arguments is not None and not _is_object(answer.edited_arguments):
+            return "the edited arguments are not a JSON object"
+        return ""
+
+    def answer_all(self, decision: Decision, *, by: str, feedback: str = "") -> tuple[ApprovalGiven, ...]:
+        """One answer for each open request: to abandon, expire, allow or reject them together."""
+        return tuple(
+            ApprovalGiven(
+                call=asked.call,
+                arguments_sha256=asked.arguments_sha256,
+                decision=decision,
+                by=by,
+                feedback=feedback,
+            )
+            for asked in self.open.values()
+        )
+
+    def _close(self, call: str, why: str) -> Requests:
+        if call not in self.open:
+            return self
+        return Requests(
+            {each: asked for each, asked in self.open.items() if each != call}, {**self.closed, call: why}
+        )
+
+    def _close_all(self, why: str) -> Requests:
+        return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)}) if self.open else self
+
+
+def requests_of(events: Iterable[Event]) -> Requests:
+    """The requests of a whole journal."""
+    requests = Requests()
+    for event in events:
+        requests = requests.after(event)
+    return requests
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,149 @@
+"""Permissions that a person gave, with their scope and expiry, kept in one private file.
+
+A grant is for one exact call, for a session, for a project or for ever, and covers a command pattern, a path,
+a host or a whole tool. It lifts an `ask`, never a `deny`, and a built-in danger only when it names it. The
+file is replaced whole and synced, under a lock, so neither a crash nor a second process can tear it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mainspring.errors import ConfigError
+
+Scope = Literal["once", "session", "project", "forever"]
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a person allowed. Times are microseconds since 1970; `expires_us` None is no expiry."""
+
+    id: str
+    scope: Scope
+    tool: str
+    command: str = ""
+    path: str = ""
+    host: str = ""
+    accepts: tuple[str, ...] = ()
+    session: str = ""
+    workspace: str = ""
+    arguments_sha256: str = ""
+    given_us: int = 0
+    expires_us: int | None = None
+    by: str = "user"
+
+    def is_live(self, *, session: str, workspace: str, now_us: int) -> bool:
+        if self.expires_us is not None and now_us >= self.expires_us:
+            return False
+        match self.scope:
+            case "once":
+                return bool(self.arguments_sha256) and self.session == session != ""
+            case "session":
+                return self.session == session != ""
+            case "project":
+                return self.workspace == workspace != ""
+            case "forever":
+                return True
+
+
+class GrantFile:
+    """The grants under one home."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "grants.json"
+
+    def all(self) -> tuple[Grant, ...]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Grant, ...])
+        except FileNotFoundError:
+            return ()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ConfigError(
+                f"The grants in {self._path} cannot be read: {error}.",
+                remedy="Correct the file or delete it; everything is then asked again.",
+            ) from error
+
+    def live(self, *, session: str, workspace: str, now_us: int) -> tuple[Grant, ...]:
+        return tuple(
+            grant
+            for grant in self.all()
+            if grant.is_live(session=session, workspace=workspace, now_us=now_us)
+        )
+
+    def add(self, grant: Grant) -> Grant:
+        """Stores a grant and gives it an id; raises `ConfigError` when its scope lacks what bounds it."""
+        problem = _unbounded(grant)
+        if problem:
+            raise ConfigError(f"This grant cannot be kept: {problem}.", remedy="Say what it is bound to.")
+        kept = msgspec.structs.replace(grant, id=grant.id or secrets.token_hex(6))
+        with self._locked():
+            self._write((*(each for each in self.all() if each.id != kept.id), kept))
+        return kept
+
+    def revoke(self, grant_id: str) -> bool:
+        """Takes a grant back; False when there was none (any more), so of two users of it one gets True."""
+        with self._locked():
+            before = self.all()
+            after = tuple(grant for grant in before if grant.id != grant_id)
+            if len(after) < len(before):
+                self._write(after)
+            return len(after) < len(before)
+
+    def _write(self, grants: tuple[Grant, ...]) -> None:
+        write_private(self._path, msgspec.json.format(msgspec.json.encode(grants), indent=1) + b"\n")
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._path.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replaces a file whole, readable by its owner only, synced before and after it takes its name."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def arguments_sha256(arguments: Mapping[str, Any] | str) -> str:
+    """The hash that binds an answer to a call: of the canonical JSON of its arguments.
+
+    Text that is not JSON is hashed as it is, so that it too has exactly one hash.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = msgspec.json.decode(arguments)
+        except msgspec.DecodeError:
+            return hashlib.sha256(b"text:" + arguments.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(arguments, order="deterministic")).hexdigest()
+
+
+def _unbounded(grant: Grant) -> str:
+    if grant.scope in ("once", "session") and not grant.session:
+        return f"a grant for {grant.scope} needs a session"
+    if grant.scope == "once" and not grant.arguments_sha256:
+        return "a grant for once needs the hash of the call"
+    if grant.scope == "project" and not grant.workspace:
+        return "a grant for the project needs a workspace"
+    if not grant.tool or sum(map(bool, (grant.command, grant.path, grant.host))) > 1:
+        return "it must name a tool, and at most one of command, path and host"
+    return ""

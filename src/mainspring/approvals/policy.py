@@ -1,0 +1,217 @@
+"""The policy in use: built-in dangers, the user's rules, the project's rules, grants, and the mode last.
+
+A call is taken into parts (each simple command, redirection, path and host); every part is judged, and the
+strictest answer is the call's. A deny always wins. An allow, by rule or grant, covers a danger only when it
+names it. The project's file is laid over the rest and can only make an answer stricter. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from mainspring.approvals import (
+    Answer,
+    ByMode,
+    Finding,
+    Proposed,
+    Verdict,
+    absolute,
+    strictness,
+    why_not_free,
+)
+from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redirect
+from mainspring.approvals.grants import Grant, arguments_sha256
+from mainspring.approvals.places import Place, cwds_of
+from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
+from mainspring.approvals.shell import Simple, read
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A subject of rules together with the built-in dangers found in it."""
+
+    subject: Subject
+    dangers: frozenset[str] = frozenset()
+
+
+def _no_grants(proposed: Proposed) -> Iterable[Grant]:
+    del proposed
+    return ()
+
+
+class Layered:
+    """`grants` gives those live for a call; it is asked anew each time, so a revocation counts at once."""
+
+    def __init__(
+        self,
+        mode: ByMode,
+        *,
+        home: str,
+        user: Rules | None = None,
+        project: Rules | None = None,
+        grants: Callable[[Proposed], Iterable[Grant]] = _no_grants,
+    ) -> None:
+        self.mode = mode
+        self._home = home
+        self._user = user or Rules("user")
+        self._project = project or Rules("project")
+        self._grants = grants
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        grants = tuple(self._grants(proposed))
+        findings = tuple(self._judge_part(part, proposed, grants) for part in self._parts(proposed))
+        worst = max(findings, key=lambda finding: strictness(finding.answer))
+        return Verdict(answer=worst.answer, reason=worst.reason, rule=worst.rule, findings=findings)
+
+    def _parts(self, proposed: Proposed) -> list[_Part]:
+        parts = self._of_shell(proposed) if proposed.command else []
+        cwd = proposed.cwd or proposed.workspace
+        is_write = proposed.effect not in ("none", "read")
+        for path in proposed.paths:
+            full = absolute(path, cwd=cwd)
+            subject = _subject(proposed, text=path, paths=(full,))
+            parts.append(_Part(subject, frozenset(of_path(full, is_write=is_write))))
+        parts.extend(_Part(_subject(proposed, text=host, host=host)) for host in proposed.hosts)
+        return parts or [_Part(_subject(proposed, text=proposed.tool))]
+
+    def _of_shell(self, proposed: Proposed) -> list[_Part]:
+        script = read(proposed.command)
+        cwd = proposed.cwd or proposed.workspace
+        cwds = cwds_of((each.argv for each in script.commands), cwd=cwd, home=self._home)
+        place = Place(workspace=proposed.workspace, cwds=cwds, home=self._home)
+        parts = [
+            _Part(_subject(proposed, text=each.text, simple=each), frozenset(of_command(each, place)))
+            for each in script.commands
+        ]
+        for each in script.redirects:
+            subject = _subject(proposed, text=each.target.text, paths=place.paths(each.target))
+            subject = msgspec.structs.replace(subject, effect="write" if each.is_write else "read")
+            parts.append(_Part(subject, frozenset(of_redirect(each, place))))
+        for danger, reasons in (("opaque", script.opaque), ("unreadable", script.unreadable)):
+            for why in reasons:
+                subject = msgspec.structs.replace(_subject(proposed, text=why), is_opaque=True)
+                parts.append(_Part(subject, frozenset({danger})))
+        return parts
+
+    def _judge_part(self, part: _Part, proposed: Proposed, grants: tuple[Grant, ...]) -> Finding:
+        """The strictest of: built-in denials, the user's side, the project's rules."""
+        findings = [self._by_user(part, proposed, grants), *self._by_project(part, proposed)]
+        findings += [
+            _finding(part, "deny", DANGERS[name].reason, f"builtin:{name}")
+            for name in sorted(part.dangers)
+            if DANGERS[name].answer == "deny"
+        ]
+        worst = max(findings, key=lambda finding: strictness(finding.answer))
+        exact = next((grant for grant in grants if _is_exactly(grant, proposed)), None)
+        if worst.answer == "ask" and exact is not None:
+            return _finding(part, "allow", "a person allowed this very call", f"grant:{exact.id}")
+        return worst
+
+    def _by_project(self, part: _Part, proposed: Proposed) -> list[Finding]:
+        rule, label, match = first(self._project, part.subject, workspace=proposed.workspace, home=self._home)
+        if rule is None or rule.answer == "allow":
+            return []
+        return [_by_rule(part, rule, label, is_sure=match == "yes")]
+
+    def _by_user(self, part: _Part, proposed: Proposed, grants: tuple[Grant, ...]) -> Finding:
+        by_mode = self._by_mode(part, proposed)
+        if by_mode.answer == "deny":
+            return by_mode
+        rule, label, match = first(self._user, part.subject, workspace=proposed.workspace, home=self._home)
+        if rule is not None and rule.answer != "allow":
+            return _by_rule(part, rule, label, is_sure=match == "yes")
+        allowed = [(rule.reason or "a rule allows it", label, rule.accepts)] if rule is not None else []
+        money = why_not_free(proposed, remaining_usd=self.mode.max_cost_usd, cap_usd=self.mode.max_cost_usd)
+        if rule is not None and rule.cost_up_to_usd is not None and not proposed.is_recurring:
+            money = ""
+        allowed += [
+            ("a person allowed it", f"grant:{grant.id}", grant.accepts)
+            for grant in grants
+            if not grant.arguments_sha256 and self._covers(grant, part, proposed)
+        ]
+        for reason, source, accepts in allowed:
+            if not money and not self._holding(part, proposed, accepts):
+                return _finding(part, "allow", reason, source)
+        return by_mode
+
+    def _by_mode(self, part: _Part, proposed: Proposed) -> Finding:
+        """What the mode says to this part, and the dangers that it does not take on itself."""
+        subject = part.subject
+        paths = proposed.paths if subject.simple or not subject.paths else _known(subject.paths)
+        verdict = self.mode.judge(msgspec.structs.replace(proposed, effect=subject.effect, paths=paths))
+        held = self._holding(part, proposed, ())
+        if verdict.answer != "deny" and held:
+            reason = DANGERS[held[0]].reason
+            if subject.is_opaque:
+                reason = f"{reason}: {subject.text}"
+            return _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held)
+        return _finding(part, verdict.answer, verdict.reason, verdict.rule)
+
+    def _holding(self, part: _Part, proposed: Proposed, accepts: tuple[str, ...]) -> tuple[str, ...]:
+        """The dangers that must be asked about here, the worst first.
+
+        Even yolo asks when a line cannot be read, because a denial could hide in it.
+        """
+        if self.mode.mode == "yolo":
+            return ("unreadable",) if "unreadable" in part.dangers and "unreadable" not in accepts else ()
+        is_guarded = self.mode.mode == "auto" and proposed.is_contained
+        return tuple(
+            name
+            for name, danger in DANGERS.items()
+            if name in part.dangers and name not in accepts and (danger.holds_inside or not is_guarded)
+        )
+
+    def _covers(self, grant: Grant, part: _Part, proposed: Proposed) -> bool:
+        rule = Rule(answer="allow", tool=grant.tool, command=grant.command, path=grant.path, host=grant.host)
+        return fits(rule, part.subject, workspace=proposed.workspace, home=self._home) == "yes"
+
+
+def _subject(
+    proposed: Proposed,
+    *,
+    text: str,
+    simple: Simple | None = None,
+    paths: tuple[str | None, ...] = (),
+    host: str = "",
+) -> Subject:
+    return Subject(
+        tool=proposed.tool,
+        effect=proposed.effect,
+        text=text,
+        cost_usd=proposed.cost_usd,
+        simple=simple,
+        paths=paths,
+        host=host,
+    )
+
+
+def _known(paths: tuple[str | None, ...]) -> tuple[str, ...]:
+    """The paths, or a place that is surely outside when one of them is not known."""
+    return tuple("/" if path is None else path for path in paths)
+
+
+def _is_exactly(grant: Grant, proposed: Proposed) -> bool:
+    return grant.tool == proposed.tool and grant.arguments_sha256 == arguments_sha256(proposed.arguments)
+
+
+def _by_rule(part: _Part, rule: Rule, label: str, *, is_sure: bool) -> Finding:
+    if is_sure:
+        return _finding(part, rule.answer, rule.reason or f"a rule says {rule.answer}", label)
+    return _finding(
+        part, "ask", f"it may be what a rule means: {rule.reason or rule.command or rule.path}", label
+    )
+
+
+def _finding(
+    part: _Part, answer: Answer, reason: str, rule: str, *, accepts: tuple[str, ...] = ()
+) -> Finding:
+    argv = part.subject.simple.argv if part.subject.simple else ()
+    return Finding(
+        subject=part.subject.text,
+        answer=answer,
+        reason=reason,
+        rule=rule,
+        argv=tuple(word.text for word in argv),
+        accepts=accepts,
+    )

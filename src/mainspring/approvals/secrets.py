@@ -1,0 +1,187 @@
+"""Secrets hidden from model, journal and screen by placeholders that turn back into them on write and exec.
+
+A `Vault` knows the values of secret variables and learns strings that look like keys. `redact` replaces them;
+`expand` puts them back, so a redacted file written back is the file as it was. Placeholders are made of word
+characters, survive quoting and JSON, and carry a keyed hash, so they say nothing about the value and never
+stand for another one. `Stream` does the same for text that arrives in pieces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import quote
+
+import msgspec
+
+PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
+
+_MIN_CHARS = 6
+_MAX_HELD_CHARS = 64 * 1024
+_KEPT_CHARS = 8 * 1024
+_SECRET_NAME = re.compile(
+    r"(?i)(secret|token|passw(or)?d|passphrase|api_?key|private_?key|credential|auth)"
+    r"(?!or|s?_?(file|path|url|dir))"
+)
+_PRIVATE_KEY = (
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,\-]{0,20000}?"
+    r"(?:-----END [A-Z ]{0,40}-----|\Z)"
+)
+_SHAPES: tuple[tuple[str, str], ...] = (
+    ("private_key", _PRIVATE_KEY),
+    ("openai", r"sk-(?:proj|ant|or|svcacct)-[A-Za-z0-9_-]{20,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}"),
+    ("github", r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"),
+    ("gitlab", r"glpat-[A-Za-z0-9_-]{20,}"),
+    ("aws", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("slack", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("google", r"AIza[A-Za-z0-9_-]{35}"),
+    ("stripe", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("huggingface", r"hf_[A-Za-z0-9]{30,}"),
+    ("registry", r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,})"),
+    ("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("bearer", r"(?<=Bearer )[A-Za-z0-9._~+/=-]{20,}"),
+    ("url", r"(?<=://)[^\s/:@'\"<>]{1,64}:[^\s/@'\"<>]{3,}(?=@)"),
+    ("assigned_key", r"(?<=[A-Z_](?:KEY|PWD)=)[^\s\"'$(){}<>]{12,}"),
+    ("assigned_token", r"(?<=(?:SECRET|_TOKEN)=)[^\s\"'$(){}<>]{8,}"),
+    ("assigned_password", r"(?<=PASSWORD=)[^\s\"'$(){}<>]{6,}"),
+)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A vault as it is stored: privately, beside the journal and never in it."""
+
+    key: bytes
+    secrets: dict[str, str]
+
+
+class Vault:
+    """`known` are secret variables by name. A vault restored from `kept` understands its old placeholders."""
+
+    def __init__(self, known: Mapping[str, str] | None = None, *, kept: Kept | None = None) -> None:
+        self._key = kept.key if kept else secrets.token_bytes(16)
+        self._values: dict[str, str] = dict(kept.secrets) if kept else {}
+        self._placeholders = {value: placeholder for placeholder, value in self._values.items()}
+        for name, value in (known or {}).items():
+            for form in _forms(value):
+                self._learn(name, form)
+        self._recompile()
+
+    def redact(self, text: str) -> str:
+        """The text without secrets. Placeholders already in it stay as they are."""
+        before = len(self._values)
+        for name, shape in _COMPILED:
+            for found in shape.finditer(text):
+                if not PLACEHOLDER.search(found[0]):
+                    self._learn(name, found[0])
+        if len(self._values) > before:
+            self._recompile()
+        return self._hiding.sub(lambda found: self._placeholders.get(found[0], found[0]), text)
+
+    def expand(self, text: str) -> str:
+        """The text with its secrets. A placeholder that is not ours stays."""
+        return self._showing.sub(lambda found: self._values[found[0]], text)
+
+    def expand_all(self, value: object) -> object:
+        """Decoded arguments with the secrets in all their texts (a quote would break encoded ones)."""
+        match value:
+            case str():
+                return self.expand(value)
+            case dict():
+                pairs = cast("dict[object, object]", value).items()
+                return {key: self.expand_all(each) for key, each in pairs}
+            case list():
+                return [self.expand_all(each) for each in cast("list[object]", value)]
+            case _:
+                return value
+
+    def unresolved(self, text: str) -> tuple[str, ...]:
+        """Placeholders that this vault cannot expand: writing them would damage a file."""
+        return tuple(PLACEHOLDER.findall(self._showing.sub("", text)))
+
+    def stream(self) -> Stream:
+        return Stream(self)
+
+    def kept(self) -> Kept:
+        return Kept(self._key, dict(self._values))
+
+    def held_from(self, text: str) -> int:
+        """From where on a text could be the beginning of a secret or of a placeholder."""
+        words = [found.start() for found in re.finditer(r"\S+", text)]
+        at = words[-2] if len(words) > 1 else 0
+        opened = text.rfind("-----BEGIN ")
+        if opened >= 0 and "-----END " not in text[opened:]:
+            at = min(at, opened)
+        for value in self._placeholders:
+            at = min(at, _overlap(text, value))
+        if len(text) - at > _MAX_HELD_CHARS:
+            at = len(text) - _KEPT_CHARS
+        patterns = (self._hiding, *(shape for _, shape in _COMPILED))
+        spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
+        return min((at, *(start for start, end in spans if start < at < end)))
+
+    def _learn(self, name: str, value: str) -> None:
+        if len(value) < _MIN_CHARS or value in self._placeholders:
+            return
+        digest = hashlib.blake2b(
+            value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=5
+        ).hexdigest()
+        placeholder = f"__secret_{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}_{digest}__"
+        self._values[placeholder] = value
+        self._placeholders[value] = placeholder
+
+    def _recompile(self) -> None:
+        """Our placeholders come first, so that none is ever broken up; then the longest value wins."""
+        values = sorted(self._placeholders, key=len, reverse=True)
+        self._hiding = re.compile("|".join(map(re.escape, (*self._values, *values))) or r"(?!)")
+        self._showing = re.compile("|".join(map(re.escape, self._values)) or r"(?!)")
+
+
+class Stream:
+    """Redacts text that comes in pieces: what could still become a secret is held back until it is known."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        at = self._vault.held_from(self._held)
+        ready, self._held = self._held[:at], self._held[at:]
+        return self._vault.redact(ready)
+
+    def end(self) -> str:
+        ready, self._held = self._held, ""
+        return self._vault.redact(ready)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is expected to hold a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    """A value and the ways in which tools like to print it."""
+    if len(value) < _MIN_CHARS:
+        return ()
+    raw = value.encode("utf-8", "surrogatepass")
+    encoded = base64.b64encode(raw).decode().rstrip("=")
+    return tuple(dict.fromkeys((value, json.dumps(value)[1:-1], quote(raw, safe=""), encoded)))
+
+
+def _overlap(text: str, value: str) -> int:
+    """Where the end of a text begins to look like a value; its length when it does not."""
+    start = max(0, len(text) - len(value) + 1)
+    while (start := text.find(value[0], start)) >= 0:
+        if value.startswith(text[start:]):
+            return start
+        start += 1
+    return len(text)
+
+
+_COMPILED = tuple((name, re.compile(shape)) for name, shape in _SHAPES)

@@ -1,0 +1,313 @@
+"""What a provider's refusal means: its status, codes and body, mapped once to the `ModelError` tree.
+
+Codes decide first, then the status. Wording decides only where a provider gives nothing else (how each says
+that a request is too large), and only in an answer that is a refusal. Every error says what happened and what
+to do about it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import msgspec
+
+from mainspring.errors import (
+    AuthFailed,
+    BadRequest,
+    ContentRefused,
+    ContextOverflow,
+    ModelError,
+    ModelTimeout,
+    ModelUnknown,
+    NetworkFailed,
+    NoCredit,
+    Overloaded,
+    RateLimited,
+)
+
+_SAID_CHARACTERS = 400
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Whom we talk to, in the words that a person needs."""
+
+    provider: str
+    base_url: str
+    model: str
+    key_variable: str = ""
+    is_local: bool = False
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A provider's refusal, whatever its shape was. `codes` are all names that it gave for the reason."""
+
+    status: int
+    codes: frozenset[str] = frozenset()
+    said: str = ""
+    param: str = ""
+    retry_after_s: float | None = None
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    error: type[ModelError]
+    happened: str
+    remedy: str
+    codes: frozenset[str] = frozenset()
+    statuses: frozenset[int] = frozenset()
+    wording: re.Pattern[str] | None = None
+    wording_statuses: frozenset[int] = frozenset()
+
+    def fits(self, refusal: Refusal) -> bool:
+        if self.codes & refusal.codes or refusal.status in self.statuses:
+            return True
+        has_say = self.wording is not None and refusal.status in self.wording_statuses
+        return has_say and self.wording is not None and self.wording.search(refusal.said) is not None
+
+
+_TOO_LARGE = re.compile(
+    r"maximum (context|prompt) length|context (window|size|length)|prompt is too long|exceed context limit"
+    r"|input token count|exceeds the available context|context the overflows"
+    r"|too large for model|reduce the length of the messages",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(r"credit balance is too low|(used|exhausted) all .{0,20}credits", re.IGNORECASE)
+_NEVER_FITS = re.compile(r"^request too large", re.IGNORECASE)
+_NO_MODEL = re.compile(r"not a valid model id|model .{0,200}(not found|does not exist)", re.IGNORECASE)
+_NO_KEY = re.compile(r"(incorrect|invalid) api key", re.IGNORECASE)
+
+_RULES = (
+    _Rule(
+        ContextOverflow,
+        "The request is larger than {model} takes.",
+        "Compact the session, start a new one, or choose a model with a larger context.",
+        codes=frozenset({"context_length_exceeded", "exceed_context_size_error", "context_exceeded"})
+        | frozenset({"request_too_large", "model_max_prompt_tokens_exceeded", "string_above_max_length"}),
+        statuses=frozenset({413}),
+        wording=_TOO_LARGE,
+        wording_statuses=frozenset({0, 400, 422, 500}),
+    ),
+    _Rule(
+        ContextOverflow,
+        "The request is larger than {provider} takes from this account.",
+        "Compact the session, raise the limit there, or choose another model.",
+        wording=_NEVER_FITS,
+        wording_statuses=frozenset({429}),
+    ),
+    _Rule(
+        NoCredit,
+        "The account at {provider} has no credit left.",
+        "Add credit there, or choose another model.",
+        codes=frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+        | frozenset({"billing_error", "insufficient_balance", "insufficient_credits"}),
+        statuses=frozenset({402}),
+        wording=_NO_MONEY,
+        wording_statuses=frozenset({400, 403, 429}),
+    ),
+    _Rule(
+        ContentRefused,
+        "{provider} declined to answer this request.",
+        "Rephrase it, or choose another model.",
+        codes=frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+        | frozenset({"moderation", "prohibited_content", "cyber_policy"}),
+    ),
+    _Rule(
+        AuthFailed,
+        "{provider} did not accept the key.",
+        "{set_key}",
+        codes=frozenset({"invalid_api_key", "authentication_error", "permission_error", "api_key_invalid"})
+        | frozenset({"unauthenticated", "permission_denied"}),
+        statuses=frozenset({401, 403}),
+        wording=_NO_KEY,
+        wording_statuses=frozenset({400}),
+    ),
+    _Rule(
+        ModelUnknown,
+        "{provider} has no model {model} at {url}.",
+        "Check the model's name and the base URL; `mainspring models` lists what is known.",
+        codes=frozenset({"model_not_found", "not_found_error", "invalid_model", "model_not_available"}),
+        statuses=frozenset({404}),
+        wording=_NO_MODEL,
+        wording_statuses=frozenset({400}),
+    ),
+    _Rule(
+        ModelTimeout,
+        "{provider} gave up waiting.",
+        "Try again later, or choose another model.",
+        codes=frozenset({"timeout_error", "deadline_exceeded"}),
+        statuses=frozenset({408}),
+    ),
+    _Rule(
+        RateLimited,
+        "{provider} asks for fewer requests.",
+        "Wait, raise the limit there, or choose another model.",
+        codes=frozenset({"rate_limit_exceeded", "rate_limit_error", "resource_exhausted"}),
+        statuses=frozenset({429}),
+    ),
+    _Rule(
+        Overloaded,
+        "{provider} could not answer.",
+        "Try again later, or choose another model.",
+        codes=frozenset({"overloaded_error", "api_error", "server_error", "unavailable", "internal"})
+        | frozenset({"server_is_overloaded", "slow_down", "unavailable_error", "internal_server_error"}),
+        statuses=frozenset({409, 425, *range(500, 600)}),
+    ),
+)
+_BAD_REQUEST = _Rule(
+    BadRequest,
+    "{provider} did not accept the request.",
+    "If this is a fault of mainspring, please report it with `mainspring export`.",
+)
+_REDIRECTED = _Rule(
+    BadRequest, "{provider} wants the request somewhere else.", "Set the base URL to where it points."
+)
+
+
+def refused(
+    endpoint: Endpoint, status: int, body: bytes, headers: Mapping[str, str] | None = None
+) -> ModelError:
+    """The error that an HTTP answer other than success, or an error object inside a stream, stands for."""
+    refusal = read_refusal(status, body, headers or {})
+    if 300 <= refusal.status < 400:
+        return _error(endpoint, refusal, _REDIRECTED)
+    rule = next((rule for rule in _RULES if rule.fits(refusal)), _BAD_REQUEST)
+    return _error(endpoint, refusal, rule)
+
+
+def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
+    return NetworkFailed(
+        f"{endpoint.provider} sent something that is not a reply: {_one_line(what)}",
+        remedy=f"Check that {endpoint.base_url} is the base URL of a model server.",
+    )
+
+
+def dropped(endpoint: Endpoint) -> NetworkFailed:
+    return NetworkFailed(
+        f"The reply of {endpoint.provider} broke off.", remedy="Try again; check the network if it repeats."
+    )
+
+
+def _error(endpoint: Endpoint, refusal: Refusal, rule: _Rule) -> ModelError:
+    key = endpoint.key_variable
+    words = {
+        "provider": endpoint.provider,
+        "model": endpoint.model,
+        "url": endpoint.base_url,
+        "set_key": f"Set {key} to a valid key." if key else "Give the key that this server wants.",
+    }
+    happened = rule.happened.format_map(words)
+    reason = f"{refusal.status}: {refusal.said}" if refusal.status else refusal.said
+    if reason:
+        happened = f"{happened[:-1]} ({reason})."
+    return rule.error(happened, remedy=rule.remedy.format_map(words), retry_after_s=refusal.retry_after_s)
+
+
+def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        said = "" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
+        return Refusal(status, said=_one_line(said), retry_after_s=_retry_after_s(headers, {}))
+    outer = _mapping(found[0] if isinstance(found, list) and found else found)
+    inner = _mapping(outer.get("error")) or _mapping(outer.get("response")) or outer
+    inner = _mapping(inner.get("error")) or inner
+    codes = {
+        value.lower()
+        for where in (inner, outer, *_details(inner))
+        for name in ("code", "type", "status", "reason")
+        if isinstance(value := where.get(name), str)
+    }
+    if "reasons" in _mapping(inner.get("metadata")):
+        codes.add("moderation")
+    number = inner.get("code")
+    if not status and isinstance(number, int):
+        status = number
+    return Refusal(
+        status=status,
+        codes=frozenset(codes),
+        said=_one_line(_said(outer, inner)),
+        param=value if isinstance(value := inner.get("param"), str) else "",
+        retry_after_s=_retry_after_s(headers, inner),
+    )
+
+
+def _said(outer: dict[str, Any], inner: dict[str, Any]) -> str:
+    for value in (inner.get("message"), outer.get("error"), outer.get("message"), outer.get("detail")):
+        if isinstance(value, str):
+            return value
+        if value and value is not inner:
+            return msgspec.json.encode(value).decode()
+    return ""
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _details(inner: dict[str, Any]) -> list[dict[str, Any]]:
+    details = inner.get("details")
+    return [_mapping(detail) for detail in cast("list[Any]", details)] if isinstance(details, list) else []
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_SAID_CHARACTERS].rstrip(".")
+
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_RESETS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+)
+
+
+def _retry_after_s(headers: Mapping[str, str], error: dict[str, Any]) -> float | None:
+    """What `Retry-After` says, else what the body says, else when the limit that was used up resets."""
+    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    if (wait := _wait_s(headers.get("retry-after", ""))) is not None:
+        return wait
+    for detail in _details(error):
+        if (wait := _wait_s(str(detail.get("retryDelay", "")))) is not None:
+            return wait
+    waits = [
+        wait
+        for remaining, reset in _RESETS
+        if headers.get(remaining) == "0" and (wait := _wait_s(headers.get(reset, ""))) is not None
+    ]
+    return max(waits, default=None)
+
+
+def _wait_s(text: str) -> float | None:
+    """Seconds, a duration such as `6m0.5s`, a moment since 1970, or a date."""
+    number = _number(text)
+    if number is not None:
+        if number > 1e11:
+            number /= 1000
+        return max(number - time.time(), 0.0) if number > 1e9 else number
+    if text and (match := _DURATION.fullmatch(text)):
+        days, hours, minutes, seconds, milliseconds = (float(group or 0) for group in match.groups())
+        return days * 86400 + hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+    return _until(text) if text else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e15 else None
+
+
+def _until(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text) if text[:4].isdigit() else parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(moment.timestamp() - time.time(), 0.0)

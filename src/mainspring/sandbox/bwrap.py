@@ -1,0 +1,201 @@
+"""The highest rung: bubblewrap, with its own user, pid, mount, ipc and network namespaces.
+
+The system is read-only, the workspace writable, protected paths in it read-only, secrets masked, `/tmp`
+and `/run` private. The command has no capabilities, cannot make user namespaces, and is not root inside
+even when we are root outside. A protected path that is still missing is watched for and set aside.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox.confined import Confined, Prepared
+from mainspring.sandbox.environment import SCRATCH
+from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.seccomp import INET, UNIX, filter_for
+from mainspring.sandbox.survey import Findings
+
+UID_INSIDE = 1000
+PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
+NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
+NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
+REMEDY = "Install it: apt-get install bubblewrap"
+
+
+class BwrapSandbox:
+    """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
+
+    name = "bwrap"
+    is_containing = True
+
+    def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
+        found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
+        if found is None:
+            raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
+        self._program = found
+        self._masks = _Masks()
+        self._confined = Confined(
+            policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
+        )
+
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        return await self._confined.run(command, on_output)
+
+    async def close(self) -> None:
+        await self._confined.close()
+        self._masks.close()
+
+    def _launch(self, prepared: Prepared) -> Launch:
+        arguments = self._arguments(prepared)
+        seccomp = pipe_of(filter_for(UNIX | INET))
+        readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        arguments += ["--seccomp", str(FIRST_EXTRA_FD), "--json-status-fd", str(FIRST_EXTRA_FD + 1)]
+        arguments += ["--chdir", str(prepared.command.cwd), "--"]
+        return Launch(
+            argv=(self._program, *arguments, prepared.program, *prepared.command.argv[1:]),
+            env=prepared.env,
+            cwd="/",
+            rlimits=prepared.rlimits,
+            cgroups=prepared.cgroups,
+            extra=(seccomp, writable),
+            status=readable,
+            is_wrapped=True,
+        )
+
+    def _arguments(self, prepared: Prepared) -> list[str]:
+        policy = prepared.policy
+        uid, gid = (UID_INSIDE, UID_INSIDE) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        arguments = [
+            *NAMESPACES,
+            "--uid",
+            str(uid),
+            "--gid",
+            str(gid),
+            "--cap-drop",
+            "ALL",
+            "--disable-userns",
+        ]
+        if policy.network.mode == "off":
+            arguments.append("--unshare-net")
+        is_full = policy.mode == "full"
+        arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for folder in () if is_full else PRIVATE:
+            arguments += ["--tmpfs", str(folder)]
+        for name in () if is_full or policy.network.mode == "off" else NAMES_OF_HOSTS:
+            arguments += ["--ro-bind-try", name, name]
+        arguments += self._roots(policy)
+        arguments += self._protected(prepared)
+        for path in self._hidden(prepared):
+            arguments += ["--ro-bind", str(self._masks.for_path(path)), str(path)]
+        return arguments
+
+    def _roots(self, policy: Policy) -> list[str]:
+        arguments: list[str] = []
+        if policy.mode == "full":
+            return arguments
+        for path in sorted(policy.readable):
+            arguments += ["--ro-bind-try", str(path), str(path)]
+        kind = "--bind" if policy.mode == "workspace-write" else "--ro-bind"
+        for path in sorted((policy.workspace, *policy.writable)):
+            arguments += [kind, str(path), str(path)]
+        return arguments
+
+    def _protected(self, prepared: Prepared) -> list[str]:
+        arguments: list[str] = []
+        roots = prepared.policy.roots()
+        for git_dir in sorted(prepared.found.git_dirs):
+            if any(git_dir.is_relative_to(root) and git_dir != root for root in roots):
+                with suppress(OSError):
+                    (git_dir / "hooks").mkdir(exist_ok=True)
+                # A mount point cannot be renamed, so no copy with other hooks takes its place.
+                arguments += ["--bind", str(git_dir), str(git_dir)]
+        hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
+        paths = {path for path in hooks | prepared.found.protected.keys() if not path.is_symlink()}
+        paths.update(path for path in prepared.policy.protected_paths if path.exists())
+        for path in sorted(paths):
+            if any(path.is_relative_to(root) for root in roots):
+                arguments += ["--ro-bind", str(path), str(path)]
+        return arguments
+
+    def _hidden(self, prepared: Prepared) -> list[Path]:
+        policy = prepared.policy
+        known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
+        paths = {Path(os.path.realpath(path)) for path in known if os.path.exists(path)}  # noqa: PTH110 - quick
+        return sorted(path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
+
+
+def _is_visible(path: Path, policy: Policy) -> bool:
+    shown = (policy.workspace, *policy.writable, *policy.readable)
+    if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
+        return True
+    return not any(path.is_relative_to(folder) for folder in PRIVATE)
+
+
+def _links(found: Findings) -> Iterable[Path]:
+    """A symbolic link cannot be mounted over, so its place is checked afterwards."""
+    return [path for path in found.protected if path.is_symlink()]
+
+
+class _Masks:
+    """An unreadable file and folder to lay over secrets, and the list of what only root may read."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-"))
+        self._file = self._folder / "file"
+        self._file.touch(mode=0)
+        self._empty = self._folder / "folder"
+        self._empty.mkdir(mode=0)
+        self.for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
+
+    def for_path(self, path: Path) -> Path:
+        return self._empty if path.is_dir() else self._file
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def root_only() -> Iterable[Path]:
+    """What the system lets nobody but root read; root outside is still its owner inside."""
+    for folder in (
+        Path("/etc"),
+        Path("/var/lib"),
+        Path("/var/log"),
+        Path("/var/spool"),
+        Path("/var/backups"),
+    ):
+        yield from _closed_below(folder, depth=3 if folder.name == "etc" else 1)
+
+
+def _closed_below(folder: Path, depth: int) -> Iterable[Path]:
+    with suppress(OSError):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.is_symlink():
+                continue
+            mode = entry.stat().st_mode
+            if not mode & stat.S_IROTH and _holds_something(entry, mode):
+                yield Path(entry.path)
+            elif stat.S_ISDIR(mode) and depth > 1:
+                yield from _closed_below(Path(entry.path), depth - 1)
+
+
+def _holds_something(entry: os.DirEntry[str], mode: int) -> bool:
+    if stat.S_ISDIR(mode):
+        return bool(os.listdir(entry.path))
+    return stat.S_ISREG(mode) and entry.stat().st_size > 0
+
+
+def pipe_of(data: bytes) -> int:
+    """A descriptor from which a small text can be read once."""
+    readable, writable = os.pipe2(os.O_CLOEXEC)
+    os.write(writable, data)
+    os.close(writable)
+    return readable

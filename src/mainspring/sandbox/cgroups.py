@@ -1,0 +1,186 @@
+"""Limit memory and processes of a whole tree where we may make cgroups, of version 2 or 1.
+
+A cgroup is made per run and removed after it. Where none can be made, `has` says so and the caller
+falls back to rlimits.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from mainspring.sandbox.limits import Limits
+
+MAX_FILES: dict[tuple[str, int], str] = {
+    ("memory", 2): "memory.max",
+    ("memory", 1): "memory.limit_in_bytes",
+    ("pids", 2): "pids.max",
+    ("pids", 1): "pids.max",
+}
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """A folder below which we may make cgroups that limit one thing."""
+
+    path: Path
+    version: int
+
+
+class Cgroup(msgspec.Struct, frozen=True):
+    """The folders of one run, by what they limit."""
+
+    by_kind: dict[str, tuple[Path, int]] = {}
+
+    @property
+    def folders(self) -> list[Path]:
+        return sorted({path for path, _ in self.by_kind.values()})
+
+    def has(self, kind: str) -> bool:
+        return kind in self.by_kind
+
+    def limit_passed(self) -> str:
+        """Which limit the kernel says was run into, or nothing."""
+        if "memory" in self.by_kind:
+            folder, version = self.by_kind["memory"]
+            if _count(folder / ("memory.events" if version == 2 else "memory.oom_control"), "oom_kill"):
+                return "memory"
+        if "pids" in self.by_kind and _count(self.by_kind["pids"][0] / "pids.events", "max"):
+            return "processes"
+        return ""
+
+
+class Cgroups:
+    """Finds once where cgroups can be made."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, Parent] | None = None
+        self._stale: list[Path] = []
+
+    def parents(self) -> dict[str, Parent]:
+        if self._parents is None:
+            self._parents = find_parents()
+        return self._parents
+
+    @contextmanager
+    def enter(self, limits: Limits) -> Generator[Cgroup]:
+        made = self._make(limits)
+        try:
+            yield made
+        finally:
+            self._stale += made.folders
+            self.close()
+
+    def close(self) -> None:
+        """Removes what is empty; a folder whose processes still run is tried again the next time."""
+        self._stale = [folder for folder in self._stale if not _remove(folder)]
+
+    def _make(self, limits: Limits) -> Cgroup:
+        wanted = {"memory": limits.memory_bytes, "pids": limits.processes}
+        name = f"mainspring-{secrets.token_hex(6)}"
+        by_kind: dict[str, tuple[Path, int]] = {}
+        for kind, value in wanted.items():
+            parent = self.parents().get(kind)
+            if parent is None or value <= 0:
+                continue
+            folder = parent.path / name
+            try:
+                folder.mkdir(exist_ok=True)
+                (folder / MAX_FILES[kind, parent.version]).write_text(str(value))
+                _forbid_swap(folder)
+            except OSError:
+                # Allowed a moment ago and not now: the rlimits stand in.
+                _remove(folder)
+                continue
+            by_kind[kind] = (folder, parent.version)
+        return Cgroup(by_kind)
+
+
+def find_parents() -> dict[str, Parent]:
+    found: dict[str, Parent] = {}
+    for kind in ("memory", "pids"):
+        for parent in _candidates(kind):
+            if _can_make(parent, kind):
+                found[kind] = parent
+                break
+    return found
+
+
+def _candidates(kind: str) -> Sequence[Parent]:
+    """Our own cgroup, and for version 2 the ones above it: a cgroup with processes cannot share out."""
+    own = dict(_own_cgroups())
+    places: list[Parent] = []
+    for mount, controllers, version in _mounts():
+        if version == 1 and kind in controllers and kind in own:
+            places.append(Parent(_below(mount, own[kind]), 1))
+        elif version == 2 and "" in own:
+            here = _below(mount, own[""])
+            above = [folder for folder in (here, *here.parents) if folder.is_relative_to(mount)]
+            places += [Parent(folder, 2) for folder in above]
+    return places
+
+
+def _can_make(parent: Parent, kind: str) -> bool:
+    try:
+        if parent.version == 2 and kind not in (parent.path / "cgroup.subtree_control").read_text().split():
+            return False
+        trial = parent.path / f"mainspring-{secrets.token_hex(6)}"
+        trial.mkdir()
+        is_limiting = (trial / MAX_FILES[kind, parent.version]).exists()
+        trial.rmdir()
+    except OSError:
+        return False
+    return is_limiting and os.access(parent.path / "cgroup.procs", os.W_OK)
+
+
+def _own_cgroups() -> list[tuple[str, str]]:
+    with suppress(OSError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        split = [line.split(":", 2) for line in lines]
+        return [(name, path) for _, names, path in split for name in names.split(",")]
+    return []
+
+
+def _mounts() -> list[tuple[Path, list[str], int]]:
+    mounts: list[tuple[Path, list[str], int]] = []
+    with suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text().splitlines():
+            left, _, right = line.partition(" - ")
+            kind, _, options = right.split(" ", 2)
+            if kind in ("cgroup", "cgroup2"):
+                mounts.append((Path(left.split()[4]), options.split(","), 2 if kind == "cgroup2" else 1))
+    return mounts
+
+
+def _below(mount: Path, path: str) -> Path:
+    """Inside a container our path may be the host's view; the mount is then our own cgroup."""
+    folder = mount / path.lstrip("/")
+    return folder if folder.is_dir() else mount
+
+
+def _forbid_swap(folder: Path) -> None:
+    """What is over the limit must not move to the disk instead."""
+    if (folder / "memory.swap.max").exists():
+        (folder / "memory.swap.max").write_text("0")
+
+
+def _count(path: Path, key: str) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)
+
+
+def _remove(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

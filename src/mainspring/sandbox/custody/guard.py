@@ -1,0 +1,186 @@
+"""A guard runs one command and keeps all that it starts below itself until nothing is left.
+
+It tells us, one JSON object per packet: `failed` (the program could not be started: stage, errno),
+`exited` (exit code, CPU seconds, peak memory, processes left running), `limit` (one that was passed).
+Any packet from us, or our death, ends the tree. The guard's own end closes the socket: all is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import tree
+from .stub import Job, Stub
+
+GRACE_S = 0.25
+TICK_S = 1.0
+HIGHEST_FD = 1 << 20
+
+
+def tell(control: socket.socket, **fact: Any) -> None:
+    try:
+        control.send(json.dumps(fact).encode())
+    except OSError:
+        # We are gone; the next poll sees the end of the socket.
+        return
+
+
+def wakeup() -> int:
+    """A descriptor that becomes readable when a child dies."""
+    readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _wake)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return readable
+
+
+def _wake(_number: int, _frame: object) -> None:
+    """A handler must exist for the wake-up descriptor to be written."""
+
+
+def exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+class Watch:
+    """The state of one guarded tree."""
+
+    def __init__(self, job: Job, pid: int, wake: int) -> None:
+        self.job = job
+        self.pid = pid
+        self.wake = wake
+        self.status: int | None = None
+        self.any_left = True
+
+    def reap(self) -> bool:
+        """Collects the dead; true when the command itself is now among them."""
+        statuses, self.any_left = tree.reap()
+        return self._note(statuses)
+
+    def end(self) -> None:
+        me = os.getpid()
+        statuses, is_any_left = tree.ask_to_end(me, self.wake, GRACE_S)
+        if is_any_left:
+            for cgroup in self.job["cgroups"]:
+                _kill_cgroup(cgroup)
+            statuses |= tree.kill_below(me, self.wake)
+        self._note(statuses)
+        self.any_left = False
+
+    def _note(self, statuses: dict[int, int]) -> bool:
+        if self.status is not None or self.pid not in statuses:
+            return False
+        self.status = statuses[self.pid]
+        return True
+
+    def left_running(self) -> list[int]:
+        if not self.any_left:
+            return []
+        me = os.getpid()
+        # In a pid namespace our only children are the wrapper's own processes.
+        return [
+            found.pid for found in tree.listed_below(me) if found.ppid != me or not self.job["is_wrapped"]
+        ]
+
+    def report(self) -> dict[str, Any]:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {
+            "exited": exit_code(self.status or 0),
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "max_rss": used.ru_maxrss * 1024,
+            "left": self.left_running(),
+        }
+
+    def limit_passed(self) -> str:
+        if (limit := self.job["cpu_s"]) and self._cpu_s() > limit:
+            return "cpu"
+        if (reserve := self.job["disk_reserve"]) and _free_bytes(self.job["cwd"]) < reserve:
+            return "disk"
+        return ""
+
+    def _cpu_s(self) -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        below = tree.descendants(os.getpid())
+        return used.ru_utime + used.ru_stime + sum(process.cpu_s for process in below)
+
+
+def _kill_cgroup(cgroup: str) -> None:
+    try:
+        Path(cgroup, "cgroup.kill").write_text("1")
+    except OSError:
+        return
+
+
+def _free_bytes(path: str) -> int:
+    try:
+        room = os.statvfs(path)
+    except OSError:
+        return sys.maxsize
+    return room.f_bavail * room.f_frsize
+
+
+class Ticks:
+    """Limits that the kernel does not count for a tree are looked at once a second."""
+
+    def __init__(self, job: Job) -> None:
+        self.is_needed = bool(job["cpu_s"] or job["disk_reserve"])
+        self._next = time.monotonic() + TICK_S
+
+    def wait_ms(self) -> float | None:
+        return max(0.0, (self._next - time.monotonic()) * 1000) if self.is_needed else None
+
+    def is_due(self) -> bool:
+        if not self.is_needed or time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + TICK_S
+        return True
+
+
+def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socket) -> None:
+    """Runs until the command and everything that it started are gone."""
+    failure = stub.become(fds)
+    close_all_but(control.fileno(), wake)
+    if failure:
+        os.waitpid(stub.pid, 0)
+        tell(control, failed=failure)
+        return
+    watch = Watch(job, stub.pid, wake)
+    poller = select.poll()
+    poller.register(wake, select.POLLIN)
+    poller.register(control, select.POLLIN)
+    ticks = Ticks(job)
+    while watch.any_left:
+        ready = dict(poller.poll(ticks.wait_ms()))
+        if control.fileno() in ready:
+            watch.end()
+            tell(control, **watch.report())
+            return
+        tree.drain(wake)
+        if watch.reap():
+            tell(control, **watch.report())
+        if ticks.is_due() and (passed := watch.limit_passed()):
+            tell(control, limit=passed)
+            watch.end()
+            tell(control, **watch.report())
+
+
+def close_all_but(*kept: int) -> None:
+    """Holding a pipe of the command would hide its end from us."""
+    wakeup_fd = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
+    low = 3
+    for number in sorted({*kept, wakeup_fd}):
+        os.closerange(low, number)
+        low = number + 1
+    os.closerange(low, HIGHEST_FD)

@@ -1,0 +1,172 @@
+"""A process forked ahead of need: it becomes the command as soon as it is told which.
+
+Between the fork and the exec it joins cgroups, sets limits, drops privileges and confines itself; each
+step that fails is reported with its name and errno, and the process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import socket
+import termios
+from array import array
+from collections.abc import Sequence
+from typing import NoReturn, TypedDict
+
+from . import kernel
+
+MAX_FDS = 32
+MAX_JOB = 64 * 1024 * 1024
+
+
+class Job(TypedDict):
+    """What is asked of a guard; see `mainspring.sandbox.launch` for the meaning.
+
+    With it come descriptors: output, errors, a Landlock ruleset if `confine`, then those that `extra`
+    numbers.
+    """
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    rlimits: list[tuple[int, int]]
+    cgroups: list[str]
+    drop: bool
+    confine: bool
+    seccomp: str
+    extra: list[int]
+    is_wrapped: bool
+    cpu_s: float
+    disk_reserve: int
+    keep: str
+    is_terminal: bool
+    max_output: int
+
+
+class Stub:
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors, errors = os.pipe2(os.O_CLOEXEC)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._socket.close()
+            os.close(self._errors)
+            _await(theirs, errors)
+        theirs.close()
+        os.close(errors)
+
+    def become(self, fds: Sequence[int]) -> tuple[str, int] | None:
+        """Executes the job in the first descriptor; why it could not be, if it could not.
+
+        The others are standard input, output and errors, and then what the job says.
+        """
+        socket.send_fds(self._socket, [b"job"], fds)
+        self._socket.close()
+        text = os.read(self._errors, 200)
+        os.close(self._errors)
+        if not text:
+            return None
+        stage, _, number = text.decode().partition(" ")
+        return stage, int(number)
+
+
+def receive(connection: socket.socket) -> list[int]:
+    """The descriptors of one packet, or none when the other side is gone."""
+    fds = array("i")
+    # socket.recv_fds drops its flags, and these descriptors must not reach the command.
+    size = socket.CMSG_LEN(MAX_FDS * fds.itemsize)
+    _, headers, _, _ = connection.recvmsg(16, size, socket.MSG_CMSG_CLOEXEC)
+    for _, _, data in headers:
+        fds.frombytes(data)
+    return list(fds)
+
+
+def job_in(fd: int) -> Job:
+    return json.loads(os.pread(fd, MAX_JOB, 0))
+
+
+def _await(connection: socket.socket, errors: int) -> NoReturn:
+    os.setsid()
+    _be_killed_first()
+    if fds := receive(connection):
+        _become(job_in(fds[0]), fds[1:], errors)
+    os._exit(0)
+
+
+def _become(job: Job, fds: list[int], errors: int) -> NoReturn:
+    stage = "join"
+    try:
+        for cgroup in job["cgroups"]:
+            _write(f"{cgroup}/cgroup.procs", b"0")
+        ruleset = _place(job, fds)
+        stage = "limit"
+        for kind, value in job["rlimits"]:
+            _limit(kind, value)
+        stage = "chdir"
+        os.chdir(job["cwd"])
+        stage = "confine"
+        _confine(job, ruleset)
+        _reset_signals()
+        stage = "exec"
+        os.execve(job["argv"][0], job["argv"], job["env"])  # noqa: S606 - no shell is the point
+    except OSError as error:
+        os.write(errors, f"{stage} {error.errno or 0}".encode())
+    os._exit(127)
+
+
+def _place(job: Job, fds: list[int]) -> int:
+    """Puts descriptors where the program expects them; the ruleset's, or -1."""
+    for target, fd in enumerate(fds[:3]):
+        os.dup2(fd, target)
+    if job.get("is_terminal"):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    rest = fds[3:]
+    ruleset = rest.pop(0) if job["confine"] else -1
+    for fd, target in zip(rest, job["extra"], strict=True):
+        os.dup2(fd, target)
+    return ruleset
+
+
+def _be_killed_first() -> None:
+    """When memory runs out, the kernel picks the command before it picks its guards."""
+    try:
+        _write("/proc/self/oom_score_adj", b"500")
+    except OSError:
+        return
+
+
+def _write(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    # The second past the soft limit lets SIGXCPU name the limit before SIGKILL enforces it.
+    spare = 1 if kind == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or wanted < hard) else 0
+    resource.setrlimit(kind, (wanted, wanted + spare))
+
+
+def _confine(job: Job, ruleset: int) -> None:
+    if job["drop"] or ruleset >= 0 or job["seccomp"]:
+        kernel.gain_no_privileges()
+    if job["drop"]:
+        kernel.drop_capabilities()
+    if ruleset >= 0:
+        kernel.restrict_by_landlock(ruleset)
+    if job["seccomp"]:
+        kernel.restrict_by_seccomp(bytes.fromhex(job["seccomp"]))
+
+
+def _reset_signals() -> None:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -1,0 +1,115 @@
+"""The warden keeps a few guards waiting, each with a stub that is ready to become a command.
+
+Forks are thus paid before a command is asked for. A request is one packet on our socket with
+descriptors: a memory file with the job as JSON, the control socket, then the command's own. A waiting
+guard takes it and says so; the warden forks another. What lost its guard falls to the warden, which ends
+it. When our side of the socket closes, the warden ends, and every guard notices by its own socket.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import traceback
+from typing import NoReturn
+
+from . import kernel, tree
+from .guard import guard, tell, wakeup
+from .keeper import keep
+from .stub import Stub, job_in, receive
+
+WAITING = 3
+
+
+class Warden:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._wake = wakeup()
+        self._taken, self._take = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._guards: set[int] = set()
+        self._waiting: set[int] = set()
+        self._is_hunting = False
+
+    def run(self) -> NoReturn:
+        poller = select.poll()
+        poller.register(self._requests, 0)
+        poller.register(self._wake, select.POLLIN)
+        poller.register(self._taken, select.POLLIN)
+        while True:
+            while len(self._waiting) < WAITING:
+                self._fork()
+            ready = dict(poller.poll())
+            if self._requests.fileno() in ready:
+                os._exit(0)
+            if self._taken in ready:
+                for (pid,) in struct.iter_unpack("i", os.read(self._taken, 4096)):
+                    self._waiting.discard(pid)
+            if self._wake in ready:
+                self._reap()
+
+    def _fork(self) -> None:
+        pid = os.fork()
+        if pid == 0:
+            _wait_for_a_job(self._requests, self._take)
+        self._guards.add(pid)
+        self._waiting.add(pid)
+
+    def _reap(self) -> None:
+        tree.drain(self._wake)
+        dead, _ = tree.reap()
+        self._guards -= dead.keys()
+        self._waiting -= dead.keys()
+        # A guard that ends well has nothing below it; only one that was killed leaves strays.
+        self._is_hunting = (self._is_hunting or any(dead.values())) and _end_strays(self._guards)
+
+
+def main(fd: int) -> NoReturn:
+    os.setsid()
+    kernel.become_subreaper()
+    gc.freeze()
+    gc.disable()
+    requests = socket.socket(fileno=fd)
+    # It came to us open for a child, but must not go on to a command.
+    fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    Warden(requests).run()
+
+
+def _wait_for_a_job(requests: socket.socket, taken: int) -> NoReturn:
+    is_done = False
+    control = None
+    try:
+        os.setsid()
+        kernel.become_subreaper()
+        wake = wakeup()
+        stub = Stub()
+        fds = receive(requests)
+        if fds:
+            os.write(taken, struct.pack("i", os.getpid()))
+            control = socket.socket(fileno=fds[1])
+            job = job_in(fds[0])
+            if job.get("keep"):
+                keep(job, stub, wake, fds, control)
+            else:
+                null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                guard(job, stub, wake, [fds[0], null, *fds[2:]], control)
+        is_done = True
+    finally:
+        # The warden's loop, which is below us on the stack, is not ours to continue.
+        if control is not None and not is_done:
+            tell(control, crashed=traceback.format_exc())
+        os._exit(0 if is_done else 1)
+
+
+def _end_strays(guards: set[int]) -> bool:
+    """Ends what fell to us; whether there was anything."""
+    me = os.getpid()
+    strays = [process.pid for process in tree.descendants(me) if process.ppid == me]
+    strays = [pid for pid in strays if pid not in guards]
+    for pid in strays:
+        tree.send([*(below.pid for below in tree.alive_below(pid)), pid], signal.SIGKILL)
+    return bool(strays)

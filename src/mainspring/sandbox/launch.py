@@ -1,0 +1,371 @@
+"""Our side of custody: ask the warden for a guard, collect output, end on time-out or cancellation.
+
+Everything is driven by readable descriptors on the event loop; nothing polls and no thread waits. A
+command is finished when its guard says that it exited, not when its pipes close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox.limits import name_of, passed_by
+from mainspring.sandbox.output import HeadAndTail
+
+READ_SIZE = 256 * 1024
+FIRST_EXTRA_FD = 100
+END_WITHIN_S = 1.0
+LAST_READS = 8
+BOOT = "import sys; sys.path.append(sys.argv[1]); from custody.warden import main; main(int(sys.argv[2]))"
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rung wants a command started.
+
+    `extra` descriptors appear in the program as 100, 101 and so on, and are closed here once handed over.
+    `is_wrapped` says that the program is a wrapper with a pid namespace, whose own processes are not the
+    command's. `status`, read and closed here, tells what the wrapper says of its own success.
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    rlimits: Sequence[tuple[int, int]] = ()
+    cgroups: Sequence[str] = ()
+    drop: bool = False
+    ruleset: int = -1
+    seccomp: bytes = b""
+    extra: Sequence[int] = ()
+    is_wrapped: bool = False
+    status: int = -1
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a guard said of its command; `failed` is a stage and an errno."""
+
+    exited: int = 0
+    cpu_s: float = 0.0
+    max_rss: int = 0
+    left: tuple[int, ...] = ()
+    failed: tuple[str, int] | None = None
+    crashed: str = ""
+    limit: str = ""
+
+
+class Warden:
+    """The helper process that forks guards; started when first needed, and again if it died."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    def ask(self, job: dict[str, Any], fds: Sequence[int]) -> socket.socket:
+        """Starts a guard and gives the socket to it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(0)
+        body = os.memfd_create("job")
+        try:
+            _write_all(body, json.dumps(job).encode())
+            for attempt in (1, 2):
+                try:
+                    socket.send_fds(self._connection(), [b"job"], [body, theirs.fileno(), *fds])
+                    return ours
+                except (BrokenPipeError, ConnectionError):
+                    self.close()
+                    if attempt == 2:
+                        raise
+        except OSError as error:
+            ours.close()
+            raise _broken("cannot start a process", error) from error
+        finally:
+            os.close(body)
+            theirs.close()
+        raise AssertionError("unreachable")
+
+    def _connection(self) -> socket.socket:
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            folder = str(Path(__file__).parent)
+            with theirs:
+                argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT, folder, str(theirs.fileno())]
+                self._process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env={},
+                    cwd="/",
+                )
+            self._socket = ours
+        return self._socket
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            # It ends by itself when its socket closes.
+            self._process.wait()
+            self._process = None
+
+
+class Running:
+    """One command under guard, seen from the event loop."""
+
+    def __init__(self, control: socket.socket, streams: Sequence[int], command: Command) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._control = control
+        self._kept = {fd: HeadAndTail(command.max_output_bytes) for fd in streams}
+        self._order = tuple(streams)
+        self._open = set(streams)
+        self._output_limit = command.limits.output_bytes
+        self._total = 0
+        self._is_collecting = True
+        self.on_output: OnOutput | None = None
+        self.limit = ""
+        self.exited: asyncio.Future[Report] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(control, self._hear)
+        for fd in streams:
+            os.set_blocking(fd, False)
+            self._loop.add_reader(fd, self._read, fd)
+
+    def end(self) -> None:
+        """Asks the guard to end the tree; `gone` tells when that is done."""
+        with suppress(OSError):
+            self._control.send(b"end")
+
+    def finish_output(self) -> tuple[HeadAndTail, ...]:
+        """What has been written so far; later output is read and dropped, so that a writer never blocks."""
+        for fd in tuple(self._open):
+            for _ in range(LAST_READS):
+                if not self._read(fd):
+                    break
+        self._is_collecting = False
+        self.on_output = None
+        return tuple(self._kept[fd] for fd in self._order)
+
+    def abandon(self) -> None:
+        """Lets go of everything; the guard ends the tree when the socket closes."""
+        if self._control.fileno() >= 0:
+            self._loop.remove_reader(self._control)
+            self._control.close()
+        for fd in tuple(self._open):
+            self._close(fd)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _read(self, fd: int) -> bool:
+        try:
+            data = os.read(fd, READ_SIZE)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close(fd)
+            return False
+        if self._is_collecting:
+            self._kept[fd].feed(data)
+            if self.on_output is not None:
+                self.on_output(data)
+        self._total += len(data)
+        if self._output_limit and self._total > self._output_limit and not self.limit:
+            self.limit = "output"
+            self.end()
+        return True
+
+    def _hear(self) -> None:
+        try:
+            packet = self._control.recv(1 << 20)
+        except (BlockingIOError, ConnectionResetError):
+            # A reset is told once, before the packets that are still queued.
+            return
+        if not packet:
+            self._loop.remove_reader(self._control)
+            self._control.close()
+            if not self.exited.done():
+                self.exited.set_result(Report(crashed="its guard was killed"))
+            if not self.gone.done():
+                self.gone.set_result(None)
+            return
+        report = msgspec.json.decode(packet, type=Report)
+        if report.limit:
+            self.limit = report.limit
+        elif not self.exited.done():
+            self.exited.set_result(report)
+
+    def _close(self, fd: int) -> None:
+        self._loop.remove_reader(fd)
+        self._open.discard(fd)
+        os.close(fd)
+
+
+class Custody:
+    """Runs launches to their end and remembers what they left running."""
+
+    def __init__(self, warden: Warden | None = None) -> None:
+        self._warden = warden or Warden()
+        self._left: dict[Running, asyncio.TimerHandle] = {}
+
+    async def run(self, launch: Launch, command: Command, on_output: OnOutput | None = None) -> Finished:
+        try:
+            return await self._run(launch, command, on_output)
+        finally:
+            for fd in (launch.status, launch.ruleset):
+                if fd >= 0:
+                    os.close(fd)
+
+    async def _run(self, launch: Launch, command: Command, on_output: OnOutput | None) -> Finished:
+        started = time.monotonic()
+        running = self._start(launch, command)
+        running.on_output = on_output
+        try:
+            report, stopped = await self._outcome(running, command.timeout_s)
+        except asyncio.CancelledError:
+            running.end()
+            await asyncio.wait({running.gone}, timeout=END_WITHIN_S)
+            raise
+        finally:
+            if not running.exited.done() or running.exited.cancelled():
+                running.abandon()
+        if report.crashed or report.failed:
+            running.abandon()
+            return _not_started(report, command, time.monotonic() - started)
+        kept = running.finish_output()
+        if report.left and not stopped:
+            remaining_s = max(0.0, started + command.timeout_s - time.monotonic())
+            self._leave(running, remaining_s)
+        else:
+            running.abandon()
+        if launch.status >= 0 and not stopped and not running.limit:
+            _check_wrapper(launch.status, kept[1].text())
+        limit = running.limit or passed_by(command.limits, report.exited, report.max_rss)
+        return Finished(
+            exit_code=report.exited,
+            stdout=kept[0].text(),
+            stderr=kept[1].text(),
+            duration_s=time.monotonic() - started,
+            stopped=stopped or (limit and name_of(limit, command.limits)),
+            left_running=report.left,
+            dropped_bytes=sum(stream.dropped for stream in kept),
+            cpu_s=report.cpu_s,
+            max_rss_bytes=report.max_rss,
+        )
+
+    async def close(self) -> None:
+        left = tuple(self._left)
+        for running in left:
+            running.end()
+        if left:
+            await asyncio.wait({running.gone for running in left}, timeout=END_WITHIN_S)
+        for running in left:
+            self._forget(running)
+        self._warden.close()
+
+    def _start(self, launch: Launch, command: Command) -> Running:
+        ends: list[int] = []
+        try:
+            for _ in range(2):
+                ends += os.pipe2(os.O_CLOEXEC)
+            ruleset = [launch.ruleset] if launch.ruleset >= 0 else []
+            control = self._warden.ask(_job(launch, command), [ends[1], ends[3], *ruleset, *launch.extra])
+        except OSError as error:
+            for fd in ends:
+                os.close(fd)
+            raise _broken("cannot open a pipe", error) from error
+        except SandboxError:
+            for fd in ends:
+                os.close(fd)
+            raise
+        finally:
+            for fd in launch.extra:
+                os.close(fd)
+        os.close(ends[1])
+        os.close(ends[3])
+        return Running(control, (ends[0], ends[2]), command)
+
+    async def _outcome(self, running: Running, timeout_s: float) -> tuple[Report, str]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(running.exited), ""
+        except TimeoutError:
+            running.end()
+        await asyncio.wait({running.exited}, timeout=END_WITHIN_S)
+        # Only a process that the kernel itself holds (a dead network disk) is not dead by now.
+        report = running.exited.result() if running.exited.done() else Report(exited=128 + 9)
+        return report, f"timed out after {timeout_s:g} s"
+
+    def _leave(self, running: Running, remaining_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._left[running] = loop.call_later(remaining_s, running.end)
+        running.gone.add_done_callback(lambda _: self._forget(running))
+
+    def _forget(self, running: Running) -> None:
+        if timer := self._left.pop(running, None):
+            timer.cancel()
+            running.abandon()
+
+
+def _job(launch: Launch, command: Command) -> dict[str, Any]:
+    return {
+        "argv": launch.argv,
+        "env": launch.env,
+        "cwd": launch.cwd,
+        "rlimits": launch.rlimits,
+        "cgroups": launch.cgroups,
+        "drop": launch.drop,
+        "confine": launch.ruleset >= 0,
+        "seccomp": launch.seccomp.hex(),
+        "extra": [FIRST_EXTRA_FD + index for index in range(len(launch.extra))],
+        "is_wrapped": launch.is_wrapped,
+        "cpu_s": command.limits.cpu_s,
+        "disk_reserve": command.limits.disk_reserve_bytes,
+    }
+
+
+def _not_started(report: Report, command: Command, duration_s: float) -> Finished:
+    """A program that cannot be executed is the command's failure; anything else is ours."""
+    if report.failed is None:
+        raise SandboxError(f"Custody of `{command.argv[0]}` was lost: {report.crashed.strip()}.")
+    stage, number = report.failed
+    reason = os.strerror(number)
+    if stage == "exec":
+        return refused(command.argv[0], reason, 127 if number == 2 else 126, duration_s)
+    if stage == "chdir":
+        return refused(str(command.cwd), reason, 126, duration_s)
+    raise SandboxError(f"The sandbox could not be set up ({stage}): {reason}.")
+
+
+def _check_wrapper(status: int, stderr: bytes) -> None:
+    """bubblewrap reports an exit code only of a program that it did start."""
+    if b"exit-code" not in os.read(status, 4096):
+        reason = stderr.decode(errors="replace").strip() or "the wrapper died"
+        raise SandboxError(f"The sandbox could not be set up: {reason}.")
+
+
+def refused(what: str, reason: str, exit_code: int, duration_s: float = 0.0) -> Finished:
+    text = f"{what}: {reason}\n".encode(errors="surrogateescape")
+    return Finished(exit_code=exit_code, stdout=b"", stderr=text, duration_s=duration_s)
+
+
+def _broken(what: str, error: OSError) -> SandboxError:
+    return SandboxError(f"The sandbox {what}: {error.strerror}.", remedy="Check `ulimit -n` and free memory.")
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

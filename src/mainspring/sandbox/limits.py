@@ -1,0 +1,77 @@
+"""How much a command may use, and how each limit is told to the kernel.
+
+A limit of 0 means none. Memory and processes are limited for the whole tree by a cgroup where we may
+make one, else for each process by rlimits; CPU seconds are summed over the tree by the guard.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+from pathlib import Path
+
+import msgspec
+
+MIB = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """`file_bytes` bounds one file, `disk_reserve_bytes` is what must stay free on the workspace's disk."""
+
+    cpu_s: int = 0
+    memory_bytes: int = 0
+    processes: int = 4096
+    open_files: int = 0
+    file_bytes: int = 0
+    disk_reserve_bytes: int = 256 * MIB
+    output_bytes: int = 0
+
+
+def rlimits(limits: Limits, *, has_memory_cgroup: bool, has_pids_cgroup: bool) -> list[tuple[int, int]]:
+    wanted = [
+        (resource.RLIMIT_CORE, 0, True),
+        (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s > 0),
+        # RLIMIT_DATA counts what is really writable; RLIMIT_AS would break runtimes that reserve room.
+        (resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes > 0 and not has_memory_cgroup),
+        (
+            resource.RLIMIT_NPROC,
+            _threads_now() + limits.processes,
+            limits.processes > 0 and not has_pids_cgroup,
+        ),
+        (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files > 0),
+        (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes > 0),
+    ]
+    return [(kind, value) for kind, value, is_set in wanted if is_set]
+
+
+def _threads_now() -> int:
+    """RLIMIT_NPROC counts everything its user runs, so what runs already must fit below it."""
+    return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+
+
+def name_of(kind: str, limits: Limits) -> str:
+    """The sentence part that names a limit in a result."""
+    match kind:
+        case "cpu":
+            return f"CPU limit of {limits.cpu_s} s"
+        case "memory":
+            return f"memory limit of {limits.memory_bytes // MIB} MiB"
+        case "processes":
+            return f"limit of {limits.processes} processes"
+        case "file":
+            return f"file size limit of {limits.file_bytes // MIB} MiB"
+        case "disk":
+            return f"disk reserve of {limits.disk_reserve_bytes // MIB} MiB"
+        case _:
+            return f"output limit of {limits.output_bytes // MIB} MiB"
+
+
+def passed_by(limits: Limits, exit_code: int, max_rss: int) -> str:
+    """Which limit an exit code speaks of, or nothing. A shell passes its child's signal on as 128 + N."""
+    if limits.cpu_s and exit_code == 128 + signal.SIGXCPU:
+        return "cpu"
+    if limits.file_bytes and exit_code == 128 + signal.SIGXFSZ:
+        return "file"
+    if limits.memory_bytes and exit_code != 0 and max_rss > limits.memory_bytes * 3 // 4:
+        return "memory"
+    return ""

@@ -1,0 +1,164 @@
+"""What a run may write, read and reach; said once and obeyed by every rung and by the file tools.
+
+A protected name is one that makes somebody else's program run code: a hook, an editor's task, an
+agent's settings. It cannot be written inside the workspace at any depth, even while it is still missing.
+A hidden path is a secret and cannot be read. Patterns are matched against resolved paths.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+Mode = Literal["read-only", "workspace-write", "full"]
+
+_PROTECTED_NAMES = """
+    .vscode .idea .zed .fleet .devcontainer .envrc .exrc .nvimrc .nvim.lua .mcp.json .mainspring
+    .claude .codex .gemini .cursor .agents .opencode .continue .windsurf .roo .kiro .aider.conf.yml"""
+
+PROTECTED_IN_GIT = ("hooks", "config", "config.worktree", "commondir", "gitdir")
+
+_SECRETS_OF_HOME = """
+    .ssh .aws .azure .gnupg .kube .netrc .pgpass .my.cnf .s3cfg .boto .pypirc .npmrc .vault-token
+    .git-credentials .config/git/credentials .config/gh .config/hub .config/glab-cli .config/gcloud
+    .config/op .config/rclone .config/containers/auth.json .docker/config.json .docker/run .password-store
+    .databrickscfg .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml
+    .terraform.d/credentials.tfrc.json .huggingface/token .cache/huggingface/token .local/share/keyrings
+    .kaggle .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
+    .config/microsoft-edge .config/vivaldi .config/opera .Xauthority .bash_history .zsh_history
+    .python_history .psql_history .mysql_history .node_repl_history .claude/.credentials.json
+    .codex/auth.json .gemini/oauth_creds.json .local/share/opencode/auth.json"""
+
+_SECRETS_OF_SYSTEM = """
+    /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d
+    /etc/ssl/private /etc/krb5.keytab /run/secrets /var/lib/docker /var/lib/containerd"""
+
+PROTECTED_NAMES = tuple(_PROTECTED_NAMES.split())
+SECRETS_OF_HOME = tuple(_SECRETS_OF_HOME.split())
+SECRETS_OF_SYSTEM = tuple(Path(path) for path in _SECRETS_OF_SYSTEM.split())
+
+HIDDEN_NAMES = (".env", ".env.*", ".envrc")
+SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults")
+
+
+class Network(msgspec.Struct, frozen=True):
+    """`hosts` are reached through a proxy of ours and matter in the mode `hosts` alone: "pypi.org",
+    "*.pythonhosted.org", "localhost:8080"."""
+
+    mode: Literal["off", "full", "hosts"] = "off"
+    hosts: tuple[str, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """`workspace`, `writable` and `readable` are resolved when the policy is made (`policy`).
+
+    `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths.
+    """
+
+    workspace: Path
+    mode: Mode = "workspace-write"
+    network: Network = Network()
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    protected_names: tuple[str, ...] = PROTECTED_NAMES
+    protected_paths: tuple[Path, ...] = ()
+    hidden_names: tuple[str, ...] = HIDDEN_NAMES
+    hidden_paths: tuple[Path, ...] = ()
+    granted: tuple[str, ...] = ()
+
+    def roots(self) -> tuple[Path, ...]:
+        """Where a command may write."""
+        match self.mode:
+            case "read-only":
+                return ()
+            case "workspace-write":
+                return (self.workspace, *self.writable)
+            case "full":
+                return (Path("/"),)
+
+    def refuses_write(self, path: Path) -> str:
+        """Why a resolved path may not be written, or nothing."""
+        if self.mode == "read-only":
+            return "this session is read-only"
+        if not any(path.is_relative_to(root) for root in self.roots()):
+            return f"it is outside the workspace {self.workspace}"
+        if why := self.refuses_read(path):
+            return why
+        if name := self.protected_part(path):
+            return f"`{name}` is protected, because it can make other programs run code"
+        return ""
+
+    def refuses_read(self, path: Path) -> str:
+        """Why a resolved path may not be read, or nothing."""
+        if self.is_shown(path):
+            return ""
+        if any(path.is_relative_to(hidden) for hidden in self.hidden_paths):
+            return "it is a hidden secret"
+        if any(is_hidden_name(part, self) for part in path.parts):
+            return "files of that name hold secrets"
+        return ""
+
+    def is_shown(self, path: Path) -> bool:
+        """Whether a person said that a path may be read, whatever it is."""
+        return any(path.is_relative_to(shown) for shown in self.readable) or self._is_granted(path)
+
+    def protected_part(self, path: Path) -> str:
+        """The part of a path that makes it protected, or nothing."""
+        if self._is_granted(path):
+            return ""
+        if found := next((str(data) for data in self.protected_paths if path.is_relative_to(data)), ""):
+            return found
+        parts = path.parts
+        for index, part in enumerate(parts):
+            if part.casefold() in self.protected_names and part not in self.granted:
+                return part
+            is_inside_git = any(above.casefold() == ".git" for above in parts[:index])
+            if is_inside_git and part.casefold() in PROTECTED_IN_GIT and ".git" not in self.granted:
+                return f".git/{part}"
+        # A `.git` file points elsewhere, at a folder whose hooks would then run.
+        is_git_itself = parts[-1:] == (".git",)
+        return ".git" if is_git_itself and ".git" not in self.granted and not path.is_dir() else ""
+
+    def _is_granted(self, path: Path) -> bool:
+        return any(
+            path.is_relative_to(grant) if grant.startswith("/") else grant in path.parts
+            for grant in self.granted
+            if grant != ".git"
+        )
+
+
+def is_hidden_name(name: str, policy: Policy) -> bool:
+    if name in SHOWN_NAMES or name in policy.granted:
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in policy.hidden_names)
+
+
+def secrets_of(home: Path) -> tuple[Path, ...]:
+    return (*(home / name for name in SECRETS_OF_HOME), *SECRETS_OF_SYSTEM)
+
+
+def policy(
+    workspace: Path,
+    *,
+    home: Path,
+    data: Path | None = None,
+    mode: Mode = "workspace-write",
+    network: Network | None = None,
+    writable: tuple[Path, ...] = (),
+    readable: tuple[Path, ...] = (),
+    granted: tuple[str, ...] = (),
+) -> Policy:
+    """The usual policy of a workspace. `data` is mainspring's own folder."""
+    return Policy(
+        workspace=workspace.resolve(),
+        mode=mode,
+        network=network or Network(),
+        writable=tuple(path.resolve() for path in writable),
+        readable=tuple(path.resolve() for path in readable),
+        protected_paths=(data.resolve(),) if data else (),
+        hidden_paths=secrets_of(home.resolve()),
+        granted=granted,
+    )

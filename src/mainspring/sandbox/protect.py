@@ -1,0 +1,177 @@
+"""Undo, after a run, what the kernel could not prevent: new or changed protected paths.
+
+Nothing is deleted. What appeared under a protected name is renamed to a name that nobody executes; what
+changed is renamed too and the former content put back. A new repository stays, without hooks and without
+the settings that run programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.survey import Findings
+
+ASIDE = ".set-aside"
+MAX_KEPT_BYTES = 1 << 20
+MAX_KEPT_FILES = 500
+SAFE_SECTIONS = frozenset(
+    {"core", "remote", "branch", "user", "init", "submodule", "extensions", "pull", "push"}
+)
+UNSAFE_KEYS = frozenset(
+    {
+        "askpass",
+        "attributesfile",
+        "editor",
+        "excludesfile",
+        "fsmonitor",
+        "gitproxy",
+        "hookspath",
+        "pager",
+        "receivepack",
+        "sshcommand",
+        "uploadpack",
+        "vcs",
+        "worktree",
+        "worktreeconfig",
+        "alternaterefscommand",
+        "update",
+    }
+)
+SECTION = re.compile(r"^\s*\[\s*([A-Za-z0-9.-]+)")
+
+Kept = tuple[int, bytes]
+State = dict[Path, dict[Path, Kept | None]]
+"""For each protected path the files at or below it with mode and content; None for one too large to keep.
+A path with too many files is not there."""
+
+
+def remember(paths: Iterable[Path]) -> State:
+    """What protected paths hold now, as far as it is small."""
+    state: State = {}
+    for path in paths:
+        files = _files(path)
+        if len(files) <= MAX_KEPT_FILES:
+            state[path] = {file: _content(file) for file in files}
+    return state
+
+
+def repair(policy: Policy, before: Findings, after: Findings, remembered: State) -> tuple[str, ...]:
+    """Sets aside what should not be there; the names, relative to the workspace where possible."""
+    changed: list[Path] = []
+    old_repositories = set(before.git_dirs.values())
+    new_repositories = {path for path, inode in after.git_dirs.items() if inode not in old_repositories}
+    for git_dir in sorted(new_repositories):
+        changed += _tame(git_dir)
+    old = set(before.protected.values())
+    for path, inode in sorted(after.protected.items()):
+        if inode not in old and path.parent not in new_repositories and path not in remembered:
+            _set_aside(path)
+            changed.append(path)
+    for path, files in remembered.items():
+        changed += _restore(path, files)
+    return tuple(sorted({_shown(path, policy.workspace) for path in changed}))
+
+
+def _restore(path: Path, files: dict[Path, Kept | None]) -> list[Path]:
+    if not path.parent.is_dir():
+        # The whole repository or folder is gone, and with it whatever would have been run.
+        return []
+    changed = [file for file, kept in files.items() if _content(file) != kept]
+    for file in changed:
+        if file.is_symlink() or file.exists():
+            _set_aside(file)
+        if kept := files[file]:
+            _put_back(file, kept)
+    fresh = [file for file in _files(path) if file not in files]
+    for file in fresh:
+        _set_aside(file)
+    return changed + fresh
+
+
+def _put_back(path: Path, kept: Kept) -> None:
+    mode, content = kept
+    if stat.S_ISLNK(mode):
+        path.symlink_to(os.fsdecode(content))
+        return
+    if not path.parent.is_dir() or path.parent.is_symlink():
+        path.parent.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    path.chmod(stat.S_IMODE(mode))
+
+
+def _tame(git_dir: Path) -> list[Path]:
+    """A repository made during the run: no hooks, no settings that run programs, no detour."""
+    changed: list[Path] = []
+    for hook in _files(git_dir / "hooks"):
+        _set_aside(hook)
+        changed.append(hook)
+    for name in ("config.worktree", "commondir"):
+        # A worktree's own folder needs its commondir; a repository's does not have one.
+        if (git_dir / name).exists() and "worktrees" not in git_dir.parts:
+            _set_aside(git_dir / name)
+            changed.append(git_dir / name)
+    config = git_dir / "config"
+    with suppress(OSError, UnicodeDecodeError):
+        text = config.read_text()
+        safe = safe_settings(text)
+        if safe != text:
+            _set_aside(config)
+            config.write_text(safe)
+            changed.append(config)
+    return changed
+
+
+def safe_settings(text: str) -> str:
+    """The lines of a git configuration that cannot run a program."""
+    kept: list[str] = []
+    is_safe = True
+    for line in text.splitlines(keepends=True):
+        if found := SECTION.match(line):
+            is_safe = found[1].partition(".")[0].casefold() in SAFE_SECTIONS
+        key = line.rpartition("]")[2].partition("=")[0].strip().casefold()
+        if is_safe and key not in UNSAFE_KEYS:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _set_aside(path: Path) -> None:
+    target = path.with_name(path.name + ASIDE)
+    number = 1
+    while target.exists() or target.is_symlink():
+        number += 1
+        target = path.with_name(f"{path.name}{ASIDE}-{number}")
+    path.rename(target)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_symlink() or not path.is_dir():
+        return [path] if path.is_symlink() or path.exists() else []
+    return [
+        Path(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if ASIDE not in name and not name.endswith(".sample")
+    ]
+
+
+def _content(path: Path) -> Kept | None:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return mode, os.fsencode(path.readlink())
+        if not stat.S_ISREG(mode) or path.stat().st_size > MAX_KEPT_BYTES:
+            return None
+        return mode, path.read_bytes()
+    except OSError:
+        return None
+
+
+def _shown(path: Path, workspace: Path) -> str:
+    return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)

@@ -1,0 +1,185 @@
+"""Find in a workspace what a policy protects or hides, at any depth and for every run anew.
+
+Repositories are found wherever they are: nested, bare, submodules, worktrees, `gitdir:` targets. A
+folder whose modification time has not changed is not listed again, so a second look costs one stat per
+folder. Symbolic links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.sandbox.policy import PROTECTED_IN_GIT, Policy, is_hidden_name
+
+MAX_FOLDERS = 50_000
+MAX_GIT_FILE = 64 * 1024
+SETTLED_NS = 1_000_000_000
+BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+HOOKS_PATH = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """What exists, by path with its inode: a thing that was only moved is still the same thing.
+
+    `git_dirs` are all repositories, whose protected parts may be missing. `is_partial` says that the
+    workspace has more folders than are looked at.
+    """
+
+    protected: dict[Path, int]
+    hidden: dict[Path, int]
+    git_dirs: dict[Path, int]
+    is_partial: bool = False
+
+
+class _Folder(msgspec.Struct):
+    mtime_ns: int
+    below: list[str]
+    protected: list[tuple[str, int]]
+    hidden: list[tuple[str, int]]
+    git: list[str]
+    is_bare: bool
+
+
+class Survey:
+    """Keeps what it learned about folders between looks."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Folder] = {}
+        self._policy: Policy | None = None
+
+    def look(self, policy: Policy) -> Findings:
+        if policy != self._policy:
+            self._known.clear()
+            self._policy = policy
+        protected: dict[Path, int] = {}
+        hidden: dict[Path, int] = {}
+        git_dirs: dict[Path, int] = {}
+        known: dict[str, _Folder] = {}
+        for path, folder in self._walk(policy, known):
+            protected.update((Path(path, name), inode) for name, inode in folder.protected)
+            hidden.update((Path(path, name), inode) for name, inode in folder.hidden)
+            git_dirs.update((found, inode_of(found)) for found in _repositories(Path(path), folder))
+        self._known = known
+        if ".git" not in policy.granted:
+            for git_dir in git_dirs:
+                protected.update((part, inode_of(part)) for part in _protected_parts(git_dir, policy))
+        return Findings(protected, hidden, git_dirs, len(known) >= MAX_FOLDERS)
+
+    def _walk(self, policy: Policy, known: dict[str, _Folder]) -> Iterator[tuple[str, _Folder]]:
+        waiting = [str(root) for root in (policy.workspace, *policy.writable)]
+        while waiting and len(known) < MAX_FOLDERS:
+            path = waiting.pop()
+            if path in known:
+                continue
+            try:
+                folder = self._folder(path, policy)
+            except OSError:
+                # Removed or closed to us while we looked.
+                continue
+            known[path] = folder
+            waiting += [f"{path}/{name}" for name in folder.below]
+            yield path, folder
+
+    def _folder(self, path: str, policy: Policy) -> _Folder:
+        mtime_ns = os.lstat(path).st_mtime_ns
+        seen = self._known.get(path)
+        if seen is not None and seen.mtime_ns == mtime_ns:
+            return seen
+        folder = _list(path, policy)
+        # A change within the clock's grain would not show; look again next time.
+        folder.mtime_ns = mtime_ns if time.time_ns() - mtime_ns > SETTLED_NS else -1
+        return folder
+
+
+def _list(path: str, policy: Policy) -> _Folder:
+    folder = _Folder(0, [], [], [], [], is_bare=False)
+    names: set[str] = set()
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            names.add(name)
+            if not name.startswith("."):
+                if entry.is_dir(follow_symlinks=False):
+                    folder.below.append(name)
+            elif name == ".git":
+                folder.git.append(name)
+            elif name.casefold() in policy.protected_names and name not in policy.granted:
+                folder.protected.append((name, entry.inode()))
+                if is_hidden_name(name, policy):
+                    folder.hidden.append((name, entry.inode()))
+            elif is_hidden_name(name, policy) and not entry.is_dir():
+                folder.hidden.append((name, entry.inode()))
+            elif entry.is_dir(follow_symlinks=False):
+                folder.below.append(name)
+    folder.is_bare = names >= BARE_REPOSITORY
+    return folder
+
+
+def _repositories(path: Path, folder: _Folder) -> Iterator[Path]:
+    if folder.is_bare:
+        yield path
+    for name in folder.git:
+        yield from git_dirs_of(path / name)
+
+
+def git_dirs_of(dot_git: Path) -> Iterator[Path]:
+    """The folders behind a `.git`: itself, its submodules and worktrees, or where a `.git` file points."""
+    if dot_git.is_dir():
+        real = dot_git.resolve()
+        yield real
+        for kind in ("modules", "worktrees"):
+            for head in sorted((real / kind).glob("**/HEAD")) if (real / kind).is_dir() else ():
+                # A log directory also holds a file of this name.
+                if "logs" not in head.relative_to(real).parts:
+                    yield head.parent
+        return
+    target = pointer(dot_git, b"gitdir:")
+    if target is not None and target.is_dir():
+        yield target
+        if common := pointer(target / "commondir", b""):
+            yield common
+
+
+def pointer(path: Path, prefix: bytes) -> Path | None:
+    """The path that a small git file names."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(4096).strip()
+    except OSError:
+        return None
+    if not text.startswith(prefix):
+        return None
+    return (path.parent / os.fsdecode(text[len(prefix) :].strip())).resolve()
+
+
+def _protected_parts(git_dir: Path, policy: Policy) -> Iterator[Path]:
+    roots = policy.roots()
+    candidates = [git_dir / name for name in PROTECTED_IN_GIT]
+    if hooks := _hooks_path(git_dir):
+        candidates.append(hooks)
+    for path in candidates:
+        if inode_of(path) and any(path.is_relative_to(root) for root in roots):
+            yield path
+
+
+def _hooks_path(git_dir: Path) -> Path | None:
+    try:
+        with (git_dir / "config").open("rb") as file:
+            found = HOOKS_PATH.search(file.read(MAX_GIT_FILE))
+    except OSError:
+        return None
+    return (git_dir.parent / os.fsdecode(found[1])).resolve() if found else None
+
+
+def inode_of(path: Path) -> int:
+    """0 for what is not there."""
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return 0

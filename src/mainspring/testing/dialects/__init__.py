@@ -1,0 +1,47 @@
+"""How a scripted reply looks on each wire: one file per protocol, all behind `Dialect`."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from mainspring.events import Usage
+from mainspring.testing.script import ScriptedReply
+
+Place = Literal["open", "thinking", "text", "call", "close"]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a request asks for; `replies` is how many replies of the model stand in it already."""
+
+    replies: int
+    model: str = ""
+    is_stream: bool = True
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One server-sent event, and which part of the reply it belongs to."""
+
+    place: Place
+    data: bytes
+
+
+class Dialect(Protocol):
+    def asked(self, path: str, body: bytes, /) -> Asked:
+        """Raises `msgspec.MsgspecError` when the body is not a request of this wire."""
+        ...
+
+    def frames(self, reply: ScriptedReply, usage: Usage, model: str) -> list[Frame]: ...
+
+    def whole(self, reply: ScriptedReply, usage: Usage, model: str) -> bytes:
+        """The reply to a request that does not want a stream."""
+        ...
+
+    def error(self, status: int) -> bytes:
+        """The body that usually comes with this status."""
+        ...
+
+    def error_frame(self) -> bytes:
+        """A failure that is told inside a stream."""
+        ...

@@ -1,0 +1,317 @@
+"""A model server that plays a script over real HTTP on loopback, with faults on demand.
+
+Which reply a request gets depends only on the request: on how many replies stand in it already. So a client
+that was killed and resumed gets the reply that it would have got. Faults are counted, and come first. Every
+request is recorded, with when it was complete and when the last byte of the answer before it had been sent.
+From a shell: `python -m mainspring.testing.server SCRIPT.json [--port N]`; the first line is the base URL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from mainspring.events import Usage
+from mainspring.testing.dialects import Asked, Dialect, Frame
+from mainspring.testing.dialects.chat import Chat
+from mainspring.testing.http11 import Answer, Connection, Incoming, chunked, whole
+from mainspring.testing.refusals import overflows
+from mainspring.testing.script import Fault, Script, ScriptedReply, parse_script
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it came. Times are monotonic; `idle_ns` is since the last byte of the answer before it."""
+
+    number: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    size: int
+    connection: int
+    arrived_ns: int
+    answered_before_ns: int | None
+    reply: int | None = None
+    fault: str = ""
+
+    @property
+    def idle_ns(self) -> int | None:
+        return None if self.answered_before_ns is None else self.arrived_ns - self.answered_before_ns
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class Scripted:
+    """The script at work: takes requests, gives answers, remembers both."""
+
+    def __init__(self, script: Script, *, keep_bodies: bool = True) -> None:
+        self.script = script
+        self.seen: list[Seen] = []
+        self._keep_bodies = keep_bodies
+        self._answered_ns: int | None = None
+        self._faults: dict[int, list[Fault]] = {}
+
+    def answer(self, incoming: Incoming) -> Answer:
+        arrived_ns = time.monotonic_ns()
+        path = incoming.path.partition("?")[0]
+        if incoming.method == "GET":
+            return self._read(path)
+        dialect = _dialect(path)
+        if incoming.method != "POST" or dialect is None:
+            return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')
+        fault, reply_index = None, None
+        try:
+            asked = dialect.asked(path, incoming.body)
+        except msgspec.MsgspecError as error:
+            answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
+        else:
+            reply_index = asked.replies
+            fault = self._next_fault(reply_index)
+            answer = self._reply(dialect, asked, fault, len(incoming.body))
+        self._record(incoming, arrived_ns, reply_index, fault)
+        return msgspec.structs.replace(answer, on_sent=self._mark_sent)
+
+    def _mark_sent(self) -> None:
+        self._answered_ns = time.monotonic_ns()
+
+    def _record(self, incoming: Incoming, arrived_ns: int, reply: int | None, fault: Fault | None) -> None:
+        self.seen.append(
+            Seen(
+                number=len(self.seen),
+                method=incoming.method,
+                path=incoming.path,
+                headers=incoming.headers,
+                body=incoming.body if self._keep_bodies else b"",
+                size=len(incoming.body),
+                connection=incoming.connection,
+                arrived_ns=arrived_ns,
+                answered_before_ns=self._answered_ns,
+                reply=reply,
+                fault=fault.kind if fault else "",
+            )
+        )
+
+    def _next_fault(self, index: int) -> Fault | None:
+        for key, faults in ((-1, self.script.faults), (index, self.script.reply(index).all_faults)):
+            left = self._faults.get(key)
+            if left is None:
+                left = self._faults[key] = [fault for fault in faults for _ in range(fault.times)]
+            if left:
+                return left.pop(0)
+        return None
+
+    def _reply(self, dialect: Dialect, asked: Asked, fault: Fault | None, size: int) -> Answer:
+        reply = self.script.reply(asked.replies)
+        usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=_length(reply) // 4)
+        if fault is not None and fault.kind not in ("slow", "gzip"):
+            return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))
+        if not asked.is_stream:
+            answer = whole(200, dialect.whole(reply, usage, asked.model))
+        else:
+            slices = [frame.data for frame in dialect.frames(reply, usage, asked.model)]
+            if reply.slice_bytes:
+                slices = _cut(b"".join(slices), reply.slice_bytes)
+            if fault is not None and fault.kind == "gzip":
+                packed = _cut(gzip.compress(b"".join(slices)), reply.slice_bytes or 64)
+                answer = chunked(packed, headers={"content-encoding": "gzip"})
+            else:
+                answer = chunked(slices)
+        seconds = fault.seconds if fault is not None else 0.0
+        return msgspec.structs.replace(answer, first_delay_s=seconds, delay_s=reply.delay_s)
+
+    def _read(self, path: str) -> Answer:
+        match path:
+            case "/requests":
+                return whole(200, msgspec.json.encode([_as_json(seen) for seen in self.seen]))
+            case "/v1/models":
+                models = [{"id": model, "object": "model"} for model in self.script.models]
+                return whole(200, msgspec.json.encode({"object": "list", "data": models}))
+            case _:
+                return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')
+
+
+class ModelServer:
+    """`async with ModelServer(script) as server`: clients use `server.url`, tests `server.seen`."""
+
+    def __init__(self, script: Script, *, port: int = 0, keep_bodies: bool = True) -> None:
+        self._scripted = Scripted(script, keep_bodies=keep_bodies)
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._count = 0
+
+    @property
+    def seen(self) -> list[Seen]:
+        return self._scripted.seen
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """The base URL, as OpenAI-compatible clients want it."""
+        return f"{self.address}/v1"
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connect, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        await self._server.wait_closed()
+
+    def _connect(self) -> Connection:
+        self._count += 1
+        return Connection(self._count, self._scripted.answer, self._connections)
+
+
+class HostedModelServer:
+    """The same server on a thread of its own, for tests and programs that are not asynchronous."""
+
+    def __init__(self, script: Script, *, port: int = 0, keep_bodies: bool = True) -> None:
+        self._server = ModelServer(script, port=port, keep_bodies=keep_bodies)
+        self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
+        self._is_ready = threading.Event()
+        self._stop: Callable[[], None] | None = None
+
+    @property
+    def seen(self) -> list[Seen]:
+        return self._server.seen
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._is_ready.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stop is not None:
+            self._stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.run(self._host())
+
+    async def _host(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            async with self._server:
+                self._stop = lambda: loop.call_soon_threadsafe(stop.set) and None
+                self._is_ready.set()
+                await stop.wait()
+        finally:
+            self._is_ready.set()
+
+
+def _dialect(path: str) -> Dialect | None:
+    return Chat() if path.endswith("/chat/completions") else None
+
+
+def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> Answer:
+    match fault.kind:
+        case "status" | "overflow":
+            return _refusal(dialect, fault)
+        case "drop":
+            return _dropped(fault, frames)
+        case "reset":
+            return Answer(ending="reset")
+        case "garbage":
+            junk = b"\x00\xff\xfe not an event\n\ndata: \xc3\x28 <html>\n\n"
+            return chunked([junk, frames[-1].data])
+        case "malformed":
+            return chunked([frames[0].data, b'data: {"id": "x", "choices": [{"delta": {"content": \n\n'])
+        case "error_in_stream":
+            return chunked([frames[0].data, dialect.error_frame()])
+        case "endless":
+            text = next((frame for frame in frames if frame.place == "text"), frames[0])
+            return msgspec.structs.replace(chunked([text.data], is_whole=False), is_endless=True)
+        case "slow" | "gzip":
+            raise AssertionError("these change the real reply")
+
+
+def _refusal(dialect: Dialect, fault: Fault) -> Answer:
+    if fault.kind == "overflow":
+        refusal = overflows()[fault.provider or "openai"]
+        return whole(refusal.status, bytes(refusal.body))
+    headers = dict(fault.headers)
+    if fault.retry_after is not None:
+        headers["retry-after"] = str(fault.retry_after)
+    if isinstance(fault.body, str):
+        return whole(fault.status, fault.body.encode(), headers={"content-type": "text/html", **headers})
+    body = dialect.error(fault.status) if fault.body is None else msgspec.json.encode(fault.body)
+    return whole(fault.status, body, headers=headers)
+
+
+def _dropped(fault: Fault, frames: list[Frame]) -> Answer:
+    if fault.at == "start":
+        return Answer(ending="close")
+    places = [position for position, frame in enumerate(frames) if frame.place == fault.at]
+    end = places[len(places) // 2] + 1 if places else 1
+    cut = [frame.data for frame in frames[:end]]
+    return msgspec.structs.replace(chunked(cut, is_whole=False), ending="close")
+
+
+def _cut(data: bytes, size: int) -> list[bytes]:
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def _length(reply: ScriptedReply) -> int:
+    calls = sum(len(call.name) + len(call.argument_text) for call in reply.calls)
+    return len(reply.text) + len(reply.thinking) + calls
+
+
+def _as_json(seen: Seen) -> dict[str, Any]:
+    known = msgspec.structs.asdict(seen)
+    return {**known, "body": seen.body.decode("utf-8", "replace"), "idle_ns": seen.idle_ns}
+
+
+async def _serve(script: Script, port: int, *, keep_bodies: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with ModelServer(script, port=port, keep_bodies=keep_bodies) as server:
+        sys.stdout.write(server.url + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m mainspring.testing.server", description="Plays a script."
+    )
+    parser.add_argument("script", type=Path)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--no-bodies", action="store_true", help="record requests without what they said")
+    options = parser.parse_args()
+    script = parse_script(options.script.read_bytes())
+    asyncio.run(_serve(script, options.port, keep_bodies=not options.no_bodies))
+
+
+if __name__ == "__main__":
+    main()

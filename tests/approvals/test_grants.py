@@ -1,0 +1,207 @@
+"""What a person allowed, and which answers count."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mainspring.approvals import Answer, ByMode, Proposed, Verdict
+from mainspring.approvals.answers import Requests, requests_of
+from mainspring.approvals.budget import Allowance, judge_batch
+from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
+from mainspring.approvals.policy import Layered
+from mainspring.approvals.rules import parse
+from mainspring.approvals.simulate import PastCall, counts, simulate
+from mainspring.errors import ConfigError
+from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, TurnEnded, UserSaid
+
+
+def judge(proposed: Proposed, *grants: Grant, user: str = "", mode: ByMode | None = None) -> Verdict:
+    policy = Layered(mode or ByMode("ask"), home="/home/me", user=parse(user), grants=lambda _: grants)
+    return policy.judge(proposed)
+
+
+def shell(command: str) -> Proposed:
+    return Proposed(
+        tool="shell", effect="execute", command=command, arguments={"command": command}, workspace="/w"
+    )
+
+
+def grant(**fields: object) -> Grant:
+    return Grant(**{"id": "g", "scope": "forever", "tool": "shell", **fields})
+
+
+def test_a_grant_lifts_an_ask_for_its_pattern_only() -> None:
+    given = grant(command="pytest")
+    assert judge(shell("pytest -q"), given).rule == "grant:g"
+    assert judge(shell("pytest -q; ls"), given).answer == "ask"
+    assert judge(shell("pytest -q > x"), given).answer == "ask"
+    assert judge(Proposed(tool="other", effect="execute", command="pytest"), given).answer == "ask"
+
+
+def test_a_grant_lifts_neither_a_deny_nor_a_danger_it_does_not_name() -> None:
+    given = grant(command="git push")
+    assert judge(shell("git push"), given).answer == "allow"
+    assert judge(shell("git push --force"), given).answer == "ask"
+    assert (
+        judge(shell("git push --force"), grant(command="git push", accepts=("push-force",))).answer == "allow"
+    )
+    assert (
+        judge(shell("git push"), given, user='[[rule]]\nanswer="deny"\ncommand="git push"').answer == "deny"
+    )
+    assert judge(shell("rm -rf /"), grant(command="rm", accepts=("rm-root", "rm-outside"))).answer == "deny"
+    assert judge(shell("git push"), given, mode=ByMode("plan")).answer == "deny"
+
+
+def test_the_verdict_names_what_a_grant_would_have_to_accept() -> None:
+    (finding,) = judge(shell("git push --force origin x")).findings
+    assert finding.argv == ("git", "push", "--force", "origin", "x")
+    assert finding.accepts == ("push-force",)
+
+
+def test_a_grant_for_once_covers_exactly_one_call() -> None:
+    call = shell("git push --force; curl x | sh")
+    given = grant(scope="once", session="s", arguments_sha256=arguments_sha256(call.arguments))
+    assert judge(call, given).answer == "allow"
+    assert judge(shell("git push --force; curl x | sh "), given).answer == "ask"
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_live"),
+    [
+        ({"scope": "forever"}, True),
+        ({"scope": "session", "session": "s"}, True),
+        ({"scope": "session", "session": "other"}, False),
+        ({"scope": "project", "workspace": "/w"}, True),
+        ({"scope": "project", "workspace": "/v"}, False),
+        ({"scope": "once", "session": "s", "arguments_sha256": "x"}, True),
+        ({"scope": "forever", "expires_us": 101}, True),
+        ({"scope": "forever", "expires_us": 100}, False),
+    ],
+)
+def test_scope_and_expiry_bound_a_grant(tmp_path: Path, fields: dict[str, object], is_live: bool) -> None:
+    file = GrantFile(tmp_path)
+    file.add(grant(**fields))
+    assert bool(file.live(session="s", workspace="/w", now_us=100)) == is_live
+
+
+def test_grants_are_kept_listed_and_revoked(tmp_path: Path) -> None:
+    file = GrantFile(tmp_path / "new")
+    kept = file.add(grant(id="", command="ls"))
+    assert GrantFile(tmp_path / "new").all() == (kept,)
+    assert stat.S_IMODE((tmp_path / "new" / "grants.json").stat().st_mode) == 0o600
+    assert file.revoke(kept.id)
+    assert not file.revoke(kept.id)
+    assert file.all() == ()
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"grants.json", "grants.lock"}
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: GrantFile(tmp_path).add(grant(id=str(n))), range(40)))
+    assert len(GrantFile(tmp_path).all()) == 40
+
+
+@pytest.mark.parametrize(
+    "fields", [{"scope": "session"}, {"scope": "project"}, {"scope": "once", "session": "s"}, {"tool": ""}]
+)
+def test_a_grant_without_its_bound_is_not_kept(tmp_path: Path, fields: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        GrantFile(tmp_path).add(grant(**fields))
+
+
+def test_a_damaged_file_of_grants_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "grants.json").write_text("[{")
+    with pytest.raises(ConfigError):
+        GrantFile(tmp_path).all()
+
+
+def test_the_hash_is_of_the_canonical_arguments() -> None:
+    assert arguments_sha256('{"a": 1, "b": [2]}') == arguments_sha256({"b": [2], "a": 1})
+    assert arguments_sha256('{"a": 1}') != arguments_sha256('{"a": 2}')
+    assert arguments_sha256("{not json") != arguments_sha256("{not  json")
+
+
+ARGUMENTS = '{"x": 1}'
+HASH = arguments_sha256(ARGUMENTS)
+ASKED = ApprovalAsked(call="c", tool="t", arguments=ARGUMENTS, arguments_sha256=HASH)
+ALLOW = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow")
+
+
+def test_an_answer_to_an_open_request_counts() -> None:
+    assert requests_of([ASKED]).refusal(ALLOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([], "nothing like it"),
+        ([ASKED, ALLOW], "answered already"),
+        ([ASKED, UserSaid(text="no, wait")], "abandoned"),
+        ([ASKED, TurnEnded(turn=1, ending="interrupted")], "turn has ended"),
+        ([ASKED, CallEnded(call="c", outcome="cancelled")], "no longer waiting"),
+        ([ASKED, ALLOW, CallStarted(call="c", tool="t")], "answered already"),
+        (
+            [ApprovalAsked(call="c", tool="t", arguments="{}", arguments_sha256=arguments_sha256("{}"))],
+            "other arguments",
+        ),
+        ([ApprovalAsked(call="c", tool="t", arguments="{}", arguments_sha256=HASH)], "does not fit its hash"),
+    ],
+)
+def test_a_stale_replayed_double_or_late_answer_is_refused(events: list[Event], said: str) -> None:
+    assert said in requests_of(events).refusal(ALLOW)
+
+
+def test_a_call_asked_again_can_be_answered_again() -> None:
+    assert requests_of([ASKED, ALLOW, ASKED]).refusal(ALLOW) == ""
+
+
+def test_edited_arguments_must_be_an_object() -> None:
+    for edited, counts_ in (('{"x": 2}', True), ("[]", False), ("{", False)):
+        answer = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow", edited_arguments=edited)
+        assert (requests_of([ASKED]).refusal(answer) == "") == counts_
+
+
+def test_several_requests_are_answered_together() -> None:
+    other = ApprovalAsked(call="d", tool="t", arguments=ARGUMENTS, arguments_sha256=HASH)
+    requests = requests_of([ASKED, other])
+    answers = requests.answer_all("abandon", by="session", feedback="a new message came")
+    assert [answer.call for answer in answers] == ["c", "d"]
+    for answer in answers:
+        assert requests.refusal(answer) == ""
+        requests = requests.after(answer)
+    assert requests == Requests({}, dict.fromkeys(("c", "d"), "it was answered already"))
+
+
+def job(cost_usd: float | None, *, is_recurring: bool = False) -> Proposed:
+    return Proposed(
+        tool="job", effect="other", cost_usd=cost_usd, is_contained=True, is_recurring=is_recurring
+    )
+
+
+def test_a_batch_is_approved_in_order_until_the_cap_and_blocked_with_what_is_left() -> None:
+    policy = ByMode("auto", max_cost_usd=5.0)
+    batch = [job(2.0), job(2.5), job(1.0), job(None), job(0.0, is_recurring=True), job(0.25)]
+    verdicts, after = judge_batch(policy, batch, Allowance(cap_usd=5.0, used_usd=0.25))
+    answers: list[Answer] = [verdict.answer for verdict in verdicts]
+    assert answers == ["allow", "allow", "ask", "ask", "ask", "allow"]
+    assert verdicts[2].reason == "it may cost 1.00 USD, and 0.25 of 5.00 USD are left"
+    assert verdicts[2].rule == "budget"
+    assert "price is unknown" in verdicts[3].reason
+    assert after.remaining_usd == 0.0
+
+
+def test_past_calls_are_judged_by_todays_rules() -> None:
+    policy = Layered(ByMode("ask"), home="/h", user=parse('[[rule]]\nanswer="allow"\ncommand="ls"'))
+    past = [
+        PastCall("1", shell("ls"), "ask"),
+        PastCall("2", shell("rm -rf /"), "ask"),
+        PastCall("3", shell("x"), "ask"),
+    ]
+    found = list(simulate(policy, past))
+    assert [each.now.answer for each in found] == ["allow", "deny", "ask"]
+    assert [each.is_changed for each in found] == [True, True, False]
+    assert counts(found) == {("ask", "allow"): 1, ("ask", "deny"): 1, ("ask", "ask"): 1}

@@ -1,0 +1,163 @@
+"""Secrets never get out, and files come back as they were."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mainspring.approvals.screen import plain
+from mainspring.approvals.secrets import PLACEHOLDER, Vault, is_secret_name
+
+KEY = "sk-proj-" + "a1B2" * 8
+TOKEN = "gh" + "p_" + "Ab1" * 12
+PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIabc+/\n" * 20 + "-----END RSA PRIVATE KEY-----"
+KNOWN = {
+    "DB_PASSWORD": "correct horse battery",
+    "SHORT": "abc",
+    "API_TOKEN": "xyzzy-plugh-42",
+    "SAME": "secret",
+}
+
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                *KNOWN.values(),
+                KEY,
+                TOKEN,
+                PEM,
+                "correct horse",
+                "xyzzy-",
+                " ",
+                "\n",
+                "__secret_",
+                "__",
+                "Bearer ",
+                "https://me:hunter22@host/x",
+                "MY_PASSWORD=hunter2hunter2",
+                "hunter2hunter2",
+                "-----BEGIN ",
+            ]
+        ),
+        st.text(max_size=12),
+    ),
+    max_size=12,
+)
+
+
+def secrets_of(text: str) -> list[str]:
+    return [value for value in (*KNOWN.values(), KEY, TOKEN, PEM) if len(value) >= 6 and value in text]
+
+
+@settings(max_examples=300, deadline=None)
+@given(PIECES)
+def test_a_redacted_text_expands_to_exactly_what_it_was(pieces: list[str]) -> None:
+    vault, text = Vault(KNOWN), "".join(pieces)
+    hidden = vault.redact(text)
+    assert vault.expand(hidden) == text
+    assert vault.redact(hidden) == hidden
+    assert not secrets_of(PLACEHOLDER.sub("", hidden))
+
+
+@settings(max_examples=300, deadline=None)
+@given(PIECES, st.lists(st.integers(1, 40), min_size=1, max_size=30))
+def test_a_secret_split_across_pieces_is_hidden_all_the_same(pieces: list[str], sizes: list[int]) -> None:
+    vault, text = Vault(KNOWN), "".join(pieces)
+    stream, shown, at = vault.stream(), "", 0
+    while at < len(text):
+        size = sizes[at % len(sizes)]
+        shown += stream.feed(text[at : at + size])
+        at += size
+    shown += stream.end()
+    assert vault.expand(shown) == text
+    assert not secrets_of(PLACEHOLDER.sub("", shown))
+
+
+def test_a_stream_lets_ordinary_text_through_as_it_comes() -> None:
+    stream = Vault(KNOWN).stream()
+    assert stream.feed("one two three four ") == "one two "
+    assert stream.end() == "three four "
+
+
+def test_a_stream_without_any_space_is_not_held_for_ever() -> None:
+    stream = Vault(KNOWN).stream()
+    shown = "".join(stream.feed("x" * 10_000) for _ in range(20))
+    assert 100_000 < len(shown) < 200_000
+    assert shown + stream.end() == "x" * 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY,
+        TOKEN,
+        PEM,
+        "AKIA" + "ABCDEFGH12345678",
+        "Authorization: Bearer abcdefghijklmnopqrstuvwxyz",
+        "postgres://me:pa55word@db/x",
+        "STRIPE=sk_live_" + "a" * 24,
+        "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.abcdefghijkl",
+        "AWS_SECRET=abcdefghijklmnop",
+    ],
+)
+def test_strings_that_look_like_keys_are_hidden(text: str) -> None:
+    hidden = Vault().redact(text)
+    assert PLACEHOLDER.search(hidden)
+    assert len(PLACEHOLDER.sub("", hidden)) < len(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["token = get_token()", "sk-learn", "password: str", "https://host:80/x", "a" * 64]
+)
+def test_ordinary_code_is_left_alone(text: str) -> None:
+    assert Vault(KNOWN).redact(text) == text
+
+
+def test_a_learned_secret_is_hidden_wherever_it_comes_again() -> None:
+    vault = Vault()
+    vault.redact("MY_PASSWORD=hunter2hunter2")
+    assert "hunter2" not in vault.redact("login with hunter2hunter2 please")
+
+
+def test_encoded_forms_of_a_known_value_are_hidden() -> None:
+    value = 'p"a s/s\n1234'
+    vault = Vault({"X": value})
+    for form in (json.dumps({"x": value}), base64.b64encode(value.encode()).decode(), "p%22a%20s%2Fs%0A1234"):
+        assert PLACEHOLDER.search(vault.redact(form))
+        assert vault.expand(vault.redact(form)) == form
+
+
+def test_arguments_expand_after_decoding_and_stay_valid() -> None:
+    vault = Vault({"X": 'a"b\n1234'})
+    arguments = json.loads(json.dumps({"content": [vault.redact('k = a"b\n1234')], "n": 1}))
+    assert vault.expand_all(arguments) == {"content": ['k = a"b\n1234'], "n": 1}
+
+
+def test_a_restored_vault_understands_its_old_placeholders_and_a_new_one_says_it_does_not() -> None:
+    old = Vault(KNOWN)
+    hidden = old.redact(f"key {KEY}")
+    assert Vault(kept=old.kept()).expand(hidden) == f"key {KEY}"
+    fresh = Vault(KNOWN)
+    assert fresh.expand(hidden) == hidden
+    assert fresh.unresolved(hidden) == tuple(PLACEHOLDER.findall(hidden))
+    assert old.unresolved(hidden) == ()
+
+
+def test_names_that_hold_secrets_are_recognised() -> None:
+    assert all(map(is_secret_name, ("OPENAI_API_KEY", "GH_TOKEN", "db_password", "AWS_SECRET_ACCESS_KEY")))
+    assert not any(map(is_secret_name, ("PATH", "AUTHOR", "HOME", "EDITOR", "TOKEN_FILE")))
+
+
+def test_terminal_escapes_become_visible() -> None:
+    shown = plain("\x1b]0;owned\x07\x1b[2Jok\r\nnext\rover\tx\x9b1m\u202egpj\x7f\u200b")
+    assert shown == "␛]0;owned␇␛[2Jok\nnext␍over\tx<U+009B>1m<U+202E>gpj␡<U+200B>"
+
+
+@given(st.text())
+def test_nothing_shown_can_steer_a_terminal(text: str) -> None:
+    assert not any(ord(sign) < 0x20 and sign not in "\n\t" for sign in plain(text))
+    assert plain(plain(text)) == plain(text)

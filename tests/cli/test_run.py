@@ -1,0 +1,210 @@
+"""`mainspring run` and `resume` as a user runs them: a real process, real HTTP, real files."""
+
+from __future__ import annotations
+
+import signal
+from itertools import pairwise
+
+import pytest
+
+from .conftest import Machine, lines, until
+
+SHELL = {"name": "shell", "arguments": {"command": "echo hello > made.txt; cat made.txt"}}
+FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
+
+
+def test_a_run_does_the_work_and_ends_with_0(machine: Machine) -> None:
+    model = machine.serve({"text": "I make a file.", "calls": [SHELL]}, {"text": "The file is made."})
+    ran = machine.run("run", "--model", model, *FREE, "make a file")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == ["I make a file.", "The file is made."]
+    assert (machine.workspace / "made.txt").read_text() == "hello\n"
+    row = machine.only_session()
+    assert row["state"] == "done"
+    assert row["last_line"] == "The file is made."
+    assert row["workspace"] == str(machine.workspace)
+
+
+def test_the_model_is_told_exit_code_stdout_and_stderr_of_a_failing_command(machine: Machine) -> None:
+    call = {"name": "shell", "arguments": {"command": "echo out; echo err >&2; exit 7"}}
+    model = machine.serve({"calls": [call]}, {"text": "It failed."})
+    machine.run("run", "--model", model, *FREE, "fail")
+    told = machine.seen[1].json()["messages"][-1]["content"]
+    assert "exit code 7" in told
+    assert "out" in told
+    assert "err" in told
+
+
+def test_json_prints_one_event_per_line_from_beginning_to_end(machine: Machine) -> None:
+    model = machine.serve({"calls": [SHELL]}, {"text": "done"})
+    ran = machine.run("run", "--json", "--model", model, *FREE, "go")
+    events = lines(ran.stdout)
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    kinds = [event["kind"] for event in events]
+    assert kinds[0] == "SessionStarted"
+    assert kinds[-1] == "TurnEnded"
+    assert kinds.count("CallStarted") == kinds.count("CallEnded") == 1
+
+
+def test_a_command_that_needs_a_person_blocks_a_run_without_one_and_ends_with_3(machine: Machine) -> None:
+    model = machine.serve({"calls": [SHELL]}, {"text": "done"})
+    ran = machine.run("run", "--model", model, "--mode", "ask", "go")
+    assert ran.returncode == 3
+    assert not (machine.workspace / "made.txt").exists()
+    assert machine.only_session()["state"] == "blocked"
+    resumed = machine.run("resume", machine.only_session()["id"], *FREE)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (machine.workspace / "made.txt").exists()
+
+
+def test_a_limit_of_steps_ends_with_5_and_the_session_goes_on_with_a_higher_one(machine: Machine) -> None:
+    model = machine.serve({"calls": [SHELL]}, {"calls": [SHELL]}, {"text": "done"})
+    ran = machine.run("run", "--model", model, *FREE, "--max-steps", "1", "go")
+    assert ran.returncode == 5
+    assert machine.run("resume", *FREE).returncode == 0
+
+
+def test_a_budget_that_is_spent_ends_with_4_and_goes_on_with_a_higher_one(machine: Machine) -> None:
+    model = machine.serve(
+        {"calls": [SHELL], "usage": {"input_tokens": 900, "output_tokens": 200}}, {"text": "done"}
+    )
+    machine.home.mkdir()
+    prices = f'[prices."{model}"]\ninput = 1000.0\noutput = 1000.0\n'
+    (machine.home / "config.toml").write_text(prices)
+    ran = machine.run("run", "--model", model, "--mode", "yolo", "--max-cost-usd", "1.5", "go")
+    assert ran.returncode == 4, ran.stderr
+    assert len(machine.seen) == 1
+    assert machine.run("resume", "--mode", "yolo", "--max-cost-usd", "50").returncode == 0
+
+
+def test_an_unknown_price_under_a_cost_limit_is_refused_before_anything_is_spent(machine: Machine) -> None:
+    model = machine.serve({"text": "done"})
+    ran = machine.run("run", "--model", model, "--max-cost-usd", "1", "go")
+    assert ran.returncode == 2
+    assert "price" in ran.stderr
+    assert "--allow-unpriced" in ran.stderr
+    assert machine.seen == []
+    assert machine.run("sessions", "--json").stdout == ""
+
+
+def test_a_failing_provider_ends_with_1_and_says_why(machine: Machine) -> None:
+    fault = {"kind": "status", "status": 401, "times": 9}
+    model = machine.serve({"text": "never"}, faults=[fault])
+    ran = machine.run("run", "--model", model, "go")
+    assert ran.returncode == 1
+    assert machine.only_session()["state"] == "failed"
+    assert "OPENAI_API_KEY" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", ""), "empty"),
+        (("run", "go"), "--model"),
+        (("run", "go", "--model", "nobody@x"), "nobody"),
+        (("run", "go", "--model", "scripted@missing.json"), "missing.json"),
+        (("run", "go", "--model", "scripted@x", "-C", "nowhere"), "nowhere"),
+        (("run", "go", "--max-steps", "0"), "max-steps"),
+        (("resume", "zzzz"), "zzzz"),
+        (("show", "../../etc"), "etc"),
+        (("import", "missing.jsonl"), "missing.jsonl"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_2(machine: Machine, arguments: tuple[str, ...], says: str) -> None:
+    ran = machine.run(*arguments)
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_stops_the_turn_closes_its_calls_and_ends_with_130(
+    machine: Machine, number: signal.Signals
+) -> None:
+    slow = {"name": "shell", "arguments": {"command": "sleep 300 & sleep 300"}}
+    model = machine.serve({"calls": [slow]}, {"text": "done"})
+    run = machine.start("run", "--json", "--model", model, *FREE, "go")
+    until(run, "CallStarted")
+    run.send_signal(number)
+    out, _ = run.communicate(timeout=20)
+    assert run.returncode == 130
+    ended = {event["kind"]: event["body"] for event in lines(out)}
+    assert ended["CallEnded"]["outcome"] == "cancelled"
+    assert ended["TurnEnded"]["ending"] == "interrupted"
+
+
+def test_two_signals_quit_at_once_and_the_session_resumes(machine: Machine) -> None:
+    slow = {"text": "slow", "delay_s": 1, "chunk_size": 1}
+    model = machine.serve(slow)
+    run = machine.start("run", "--json", "--model", model, *FREE, "go")
+    until(run, "SpendReserved")
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=20)
+    assert run.returncode == 130
+    model = machine.serve({"text": "done"})
+    assert machine.run("resume", "--model", model, *FREE).returncode == 0
+
+
+def test_a_second_process_is_told_who_runs_the_session(machine: Machine) -> None:
+    slow = {"name": "shell", "arguments": {"command": "sleep 300"}}
+    model = machine.serve({"calls": [slow]}, {"text": "done"})
+    run = machine.start("run", "--json", "--model", model, *FREE, "go")
+    session = until(run, "CallStarted")[0]["body"]["session"]
+    second = machine.run("resume", session, *FREE)
+    assert second.returncode == 3
+    assert str(run.pid) in second.stderr
+    assert machine.only_session()["state"] == "running"
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=20)
+
+
+def test_a_killed_run_shows_as_crashed_and_completes_when_it_is_resumed(machine: Machine) -> None:
+    append = {"name": "shell", "arguments": {"command": "echo x >> effects; sleep 1"}}
+    model = machine.serve({"calls": [append]}, {"text": "done"})
+    run = machine.start("run", "--json", "--model", model, *FREE, "go")
+    until(run, "CallStarted")
+    run.kill()
+    run.communicate(timeout=20)
+    assert machine.only_session()["state"] == "crashed"
+    resumed = machine.run("resume", *FREE)
+    assert resumed.returncode == 0, resumed.stderr
+    told = machine.seen[-1].json()["messages"][-1]["content"]
+    assert "unknown" in told
+    effects = machine.workspace / "effects"
+    assert not effects.exists() or effects.read_text() == "x\n"
+    assert "sound" in machine.run("verify", machine.only_session()["id"]).stdout
+
+
+def test_resuming_something_that_is_done_says_so_and_a_new_text_goes_on(machine: Machine) -> None:
+    model = machine.serve({"text": "one"}, {"text": "two"})
+    machine.run("run", "--model", model, "go")
+    again = machine.run("resume")
+    assert again.returncode == 0
+    assert "Nothing to go on with" in again.stderr
+    said = machine.run("resume", machine.only_session()["id"][:5], "and now?")
+    assert said.stdout == "two\n"
+    roles = [message["role"] for message in machine.seen[-1].json()["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
+def test_each_request_starts_with_the_bytes_of_the_one_before(machine: Machine) -> None:
+    model = machine.serve({"calls": [SHELL]}, {"calls": [SHELL]}, {"text": "done"}, {"text": "more"})
+    machine.run("run", "--model", model, *FREE, "go")
+    machine.run("resume", machine.only_session()["id"], "go on", *FREE)
+    bodies = [seen.body for seen in machine.seen]
+    assert len(bodies) == 4
+    for before, after in pairwise(bodies):
+        end = before.rindex(b"]")
+        assert after.startswith(before[:end])
+
+
+def test_control_characters_of_a_command_never_reach_the_terminal(machine: Machine) -> None:
+    call = {"name": "shell", "arguments": {"command": "printf '\\033]0;owned\\007\\033[2J'"}}
+    model = machine.serve({"calls": [call]}, {"text": "a\u001b[31mb"})
+    ran = machine.run("run", "--model", model, *FREE, "go")
+    shown = machine.run("show", machine.only_session()["id"])
+    for text in (ran.stdout, ran.stderr, shown.stdout):
+        assert "\033" not in text
+        assert "\007" not in text

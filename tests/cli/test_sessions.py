@@ -1,0 +1,100 @@
+"""Looking at sessions: show, tail, export, import, verify, and what the first screen says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mainspring.cli.commands import _COMMANDS
+
+from .conftest import Machine, lines, until
+
+SHELL = {"name": "shell", "arguments": {"command": "echo hello"}}
+FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
+
+
+def test_show_tells_what_was_said_done_and_paid(machine: Machine) -> None:
+    usage = {"input_tokens": 1000, "cached_tokens": 250, "output_tokens": 10}
+    model = machine.serve({"text": "Looking.", "calls": [SHELL], "usage": usage}, {"text": "Seen."})
+    machine.run("run", "--model", model, *FREE, "look")
+    shown = machine.run("show", machine.only_session()["id"]).stdout
+    for text in ("» look", "Looking.", "→ shell echo hello", "exit code 0", "25% cached", "■ done"):
+        assert text in shown
+
+
+def test_tail_follows_a_running_session_from_another_process_to_its_end(machine: Machine) -> None:
+    call = {"name": "shell", "arguments": {"command": "until [ -e go ]; do sleep 0.05; done"}}
+    model = machine.serve({"calls": [call]}, {"text": "done"})
+    run = machine.start("run", "--json", "--model", model, *FREE, "go")
+    seen = until(run, "CallStarted")
+    session = seen[0]["body"]["session"]
+    tail = machine.start("tail", "--json", session)
+    followed = until(tail, "CallStarted")
+    (machine.workspace / "go").touch()
+    rest, _ = tail.communicate(timeout=20)
+    followed += lines(rest)
+    out, _ = run.communicate(timeout=20)
+    assert followed == seen + lines(out)
+    assert tail.returncode == 0
+
+
+def test_an_exported_session_imports_elsewhere_with_the_same_chain(machine: Machine, tmp_path: Path) -> None:
+    big = {"name": "shell", "arguments": {"command": "head -c 40000 /dev/zero | tr '\\\\0' x"}}
+    model = machine.serve({"calls": [big]}, {"text": "done"})
+    machine.run("run", "--model", model, *FREE, "go")
+    session = machine.only_session()["id"]
+    for extra in ((), ("--blobs", str(tmp_path / "blobs"))):
+        file = str(tmp_path / f"export{len(extra)}.jsonl")
+        assert machine.run("export", session, "-o", file, *extra).returncode == 0
+        elsewhere = str(tmp_path / f"elsewhere{len(extra)}")
+        imported = machine.run("import", file, *extra, MAINSPRING_HOME=elsewhere)
+        assert imported.stdout.strip() == session
+        verified = machine.run("verify", session, MAINSPRING_HOME=elsewhere).stdout
+        assert verified == machine.run("verify", session).stdout
+        assert (
+            machine.run("show", session, MAINSPRING_HOME=elsewhere).stdout
+            == machine.run("show", session).stdout
+        )
+
+
+def test_verify_names_the_first_broken_event_and_ends_with_1(machine: Machine) -> None:
+    model = machine.serve({"text": "a sentence that nobody should change"})
+    machine.run("run", "--model", model, "go")
+    session = machine.only_session()["id"]
+    journal = machine.home / "sessions" / session / "journal.sqlite"
+    journal.write_bytes(journal.read_bytes().replace(b"nobody should", b"anyone should"))
+    verified = machine.run("verify", session)
+    assert verified.returncode == 1
+    assert "damaged" in verified.stdout
+
+
+def test_every_command_in_the_table_has_help_and_help_lists_every_command(machine: Machine) -> None:
+    listed = machine.run("--help").stdout
+    for name in _COMMANDS:
+        assert f"  {name} " in listed
+        helped = machine.run(name, "--help")
+        assert helped.returncode == 0, helped.stderr
+        assert "Usage:" in helped.stdout
+
+
+def test_version_and_help_import_nothing_heavy() -> None:
+    heavy = {"asyncio", "httpx2", "rich", "sqlite3", "apsw", "msgspec"}
+    for argument in ("--version", "--help"):
+        code = (
+            "import sys; sys.argv = ['mainspring', sys.argv[1]]\n"
+            "from mainspring.cli import main\n"
+            "try: main()\nexcept SystemExit: pass\n"
+            "print(*sys.modules, file=sys.stderr)"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", code, argument], capture_output=True, text=True, check=True
+        )
+        assert "mainspring" in ran.stdout
+        assert not heavy & set(ran.stderr.split())
+
+
+def test_importing_the_package_reaches_nothing() -> None:
+    code = "import sys, mainspring; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"asyncio", "httpx2", "socket", "msgspec", "apsw"} & set(ran.stdout.split())

@@ -1,0 +1,29 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainspring.journal.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def worker(tmp_path):
+    """Starts one of workers.py's processes on this test's home; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(what: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(Path(__file__).with_name("workers.py")), what, str(tmp_path)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,65 @@
+import pytest
+
+from mainspring.events import UserSaid
+
+from .samples import write
+
+
+@pytest.mark.parametrize("acknowledged", [1, 25, 200])
+def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledged):
+    write(store, "one", [])
+    process = worker("write_for_ever")
+    for _ in range(acknowledged):
+        promised = int(process.stdout.readline())
+    process.kill()
+    rest = process.communicate()[0].split()
+    promised = int(rest[-1]) if rest else promised
+    file = store.file("one")
+    verdict = file.verify()
+    file.close()
+    assert verdict.problem == ""
+    assert promised <= verdict.events <= promised + 2
+    assert verdict.events % 2 == 0
+    write(store, "one", [UserSaid(text="goes on")])
+    file = store.file("one")
+    assert file.last().seq == verdict.events + 1
+    file.close()
+
+
+def test_reading_while_another_process_opens_and_closes_sees_a_growing_sound_journal(store, worker):
+    write(store, "one", [])
+    process = worker("open_and_close")
+    kept = store.file("one")
+    seen = 0
+    while process.poll() is None:
+        fresh = store.file("one")
+        for file in (kept, fresh):
+            events = file.read()
+            assert len(events) >= seen
+            seen = len(events)
+            assert file.verify().problem == ""
+        fresh.close()
+        assert store.sessions()[0].state in ("new", "running", "crashed")
+    assert process.returncode == 0
+    assert len(kept.read()) == 120
+    kept.close()
+
+
+def test_a_full_disk_refuses_the_append_and_nothing_else(store, worker):
+    write(store, "one", [])
+    process = worker("fill_the_disk")
+    lines = process.communicate()[0].splitlines()
+    assert process.returncode == 0
+    refused = [line for line in lines if line.startswith("JournalUnwritable")]
+    assert len(refused) >= 3
+    assert len(set(refused)) == 1
+    assert refused[0].endswith("True")
+    assert lines[-2].startswith("together")
+    assert "JournalUnwritable" in lines[-2]
+    assert lines[-1] == "again True True"
+    file = store.file("one")
+    events = file.read()
+    assert events[0].event.text == "fits"
+    assert events[-1].event.text == "space again"
+    assert file.verify().problem == ""
+    file.close()

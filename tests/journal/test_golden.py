@@ -1,0 +1,65 @@
+"""Old journals always load: each one in tests/journals/vN, for ever, with nothing lost."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mainspring.events import STORED, Unknown, encode
+from mainspring.journal import tables
+from mainspring.journal.transfer import EventLine, import_journal
+
+GOLDEN = Path(__file__).parents[1] / "journals"
+EXPORTS = sorted(GOLDEN.glob("v*/*.jsonl"))
+FILES = sorted(GOLDEN.glob("v*/*.sqlite"))
+
+
+def sound_events(store, session):
+    file = store.file(session)
+    try:
+        verdict = file.verify()
+        assert verdict.problem == ""
+        events = file.read(limit=verdict.events)
+        assert len(events) == verdict.events
+        return events
+    finally:
+        file.close()
+
+
+def bodies(path):
+    lines = [
+        msgspec.json.decode(line, type=EventLine)
+        for line in path.read_bytes().splitlines()
+        if b'"event"' in line
+    ]
+    return {line.seq: bytes(line.body) for line in lines if bytes(line.body)}
+
+
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_old_journals_always_load_from_their_export(store, path):
+    with path.open("rb") as lines:
+        session = import_journal(store, lines)
+    events = sound_events(store, session)
+    stored = bodies(path)
+    assert len(stored) >= len(events) - 1
+    # A field that was renamed or removed would be missing when the event is encoded again.
+    assert {item.seq: encode(item.event)[1] for item in events if item.seq in stored} == stored
+    assert {item.kind for item in events if isinstance(item.event, Unknown)} <= {"FromTheFuture"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_old_journals_always_load_from_their_file(store, path):
+    (store.folder / path.stem).mkdir(parents=True)
+    shutil.copyfile(path, store.folder / path.stem / tables.FILE_NAME)
+    events = sound_events(store, path.stem)
+    with path.with_suffix(".jsonl").open("rb") as lines:
+        other = type(store)(store.home / "other")
+        import_journal(other, lines)
+    assert sound_events(other, path.stem) == events
+
+
+def test_every_kind_is_in_a_golden_journal():
+    found = b"".join(path.read_bytes() for path in EXPORTS)
+    missing = [kind.__name__ for kind in STORED if f'"kind":"{kind.__name__}"'.encode() not in found]
+    assert missing == [], "run tests/journals/make_golden.py under a new name"

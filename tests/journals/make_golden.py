@@ -1,0 +1,145 @@
+"""Writes a golden journal with every kind of event, as an export and as a SQLite file.
+
+    python tests/journals/make_golden.py v1/NAME
+
+A golden journal is never written again: give a new name when there are new kinds or new fields.
+"""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    Compacted,
+    Crashed,
+    Limits,
+    Media,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    PromptSet,
+    RequestFailed,
+    SessionResumed,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    Text,
+    Thinking,
+    ToolSpec,
+    TurnEnded,
+    TurnStarted,
+    Undone,
+    Unknown,
+    Usage,
+    UserSaid,
+)
+from mainspring.journal import tables
+from mainspring.journal.store import Store
+from mainspring.journal.transfer import export
+
+USAGE = Usage(input_tokens=9, cached_tokens=4, cache_write_tokens=3, output_tokens=2, reasoning_tokens=1)
+LIMITS = Limits(max_steps=50, max_tokens=100_000, max_cost_usd=2.5, timeout_s=3600.0)
+TOOL = ToolSpec(
+    name="read",
+    description="Reads a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+)
+
+
+async def write(store: Store, session: str) -> None:
+    journal = await store.create(session)
+    picture = Media(blob=await journal.put(bytes(range(256)) * 8, "image/png"), name="plot.png")
+    output = await journal.put(b"a line of output\n" * 2000)
+    await journal.append(
+        SessionStarted(session=session, workspace="/repo", version="0.1.0", parent="older", parent_seq=7),
+        SessionResumed(version="0.1.0", host="box", pid=4242),
+        PromptSet(system="You are careful. Ünïcode: ✓", tools=(TOOL,)),
+        ModelChosen(model="scripted", reason="asked for"),
+        ModeChosen(mode="careful"),
+        UserSaid(text="fix it\nplease", media=(picture,)),
+        NoteAdded(text="mind the tests", source="hook"),
+        TurnStarted(turn=1, limits=LIMITS),
+        SpendReserved(spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False),
+        SpendSettled(spend="s1", usage=USAGE, usd=0.0625),
+        RequestFailed(step=1, attempt=2, error="Overloaded", message="503", retry_in_s=1.5),
+    )
+    await journal.append(
+        AssistantSaid(
+            step=1,
+            parts=(
+                Thinking(text="hm", opaque="c2ln", wire="messages"),
+                Text(text="I will read it."),
+                CallAsked(
+                    call="c1", name="read", arguments='{"path":"a.py"}', provider_id="call_1", opaque="sig"
+                ),
+            ),
+            stop="calls",
+        )
+    )
+    await journal.append(
+        ApprovalAsked(
+            call="c1", tool="read", arguments='{"path":"a.py"}', arguments_sha256="ab" * 32, reason="a rule"
+        ),
+        ApprovalGiven(
+            call="c1",
+            arguments_sha256="ab" * 32,
+            decision="allow",
+            by="ada",
+            feedback="only this one",
+            edited_arguments='{"path":"b.py"}',
+        ),
+        CallStarted(call="c1", tool="read"),
+        CallEnded(
+            call="c1",
+            outcome="error",
+            output="long output, kept as a blob: " + "0123456789" * 2000,
+            media=(picture,),
+            exit_code=3,
+            full=output,
+            duration_s=0.25,
+        ),
+        Compacted(summary="so far so good", keep_from_seq=6, model="scripted"),
+        Undone(to_seq=17),
+        Crashed(traceback="Traceback (most recent call last): …"),
+        Unknown(kind="FromTheFuture", body=msgspec.Raw(b'{"new":[1,2.50,null]}')),
+        TurnEnded(
+            turn=1,
+            ending="blocked",
+            detail="a person",
+            remedy="answer",
+            steps=1,
+            usage=USAGE,
+            cost_usd=0.0625,
+        ),
+    )
+    await journal.close()
+
+
+def main(name: str) -> None:
+    to = Path(__file__).parent / name
+    exported, copied = to.with_suffix(".jsonl"), to.with_suffix(".sqlite")
+    if exported.exists() or copied.exists():
+        sys.exit(f"{name} exists: golden journals are never written again")
+    to.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        store = Store(Path(home))
+        asyncio.run(write(store, to.name))
+        file = store.file(to.name)
+        with exported.open("xb") as lines:
+            export(file, lines)
+        file.close()
+        shutil.copyfile(store.directory(to.name) / tables.FILE_NAME, copied)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,122 @@
+import time
+from email.utils import formatdate
+from typing import Any
+
+import msgspec
+import pytest
+
+from mainspring import errors
+from mainspring.models.failures import Endpoint, refused
+from mainspring.testing.refusals import overflows
+
+ENDPOINT = Endpoint("OpenAI", "https://api.example/v1", "gpt-x", "OPENAI_API_KEY")
+
+
+def error(status: int, body: Any = None, headers: dict[str, str] | None = None) -> errors.ModelError:
+    data = body if isinstance(body, bytes) else msgspec.json.encode(body or {})
+    return refused(ENDPOINT, status, data, headers)
+
+
+def named(code: str | None = None, message: str = "No.", kind: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "code": code, "param": None}}
+
+
+def anthropic(kind: str, message: str = "No.") -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+@pytest.mark.parametrize("provider", sorted(overflows()))
+def test_a_request_that_is_too_large_is_known_in_every_providers_words(provider: str) -> None:
+    refusal = overflows()[provider]
+    assert type(error(refusal.status, bytes(refusal.body))) is errors.ContextOverflow
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (401, named("invalid_api_key"), errors.AuthFailed),
+        (403, named(), errors.AuthFailed),
+        (400, {"error": {"code": 400, "message": "Bad key.", "status": "INVALID_ARGUMENT",
+                         "details": [{"reason": "API_KEY_INVALID"}]}}, errors.AuthFailed),
+        (400, {"code": "Client error", "error": "Incorrect API key provided: xx."}, errors.AuthFailed),
+        (402, named(), errors.NoCredit),
+        (429, named("insufficient_quota", kind="insufficient_quota"), errors.NoCredit),
+        (400, anthropic("invalid_request_error", "Your credit balance is too low."), errors.NoCredit),
+        (404, named("model_not_found"), errors.ModelUnknown),
+        (404, b"<html>nothing</html>", errors.ModelUnknown),
+        (404, {"error": "model 'x' not found"}, errors.ModelUnknown),
+        (400, {"object": "error", "message": "Invalid model: x", "type": "invalid_model", "code": "1500"},
+         errors.ModelUnknown),
+        (400, {"error": {"message": "x is not a valid model ID", "code": 400}}, errors.ModelUnknown),
+        (400, named("content_policy_violation"), errors.ContentRefused),
+        (400, named("content_filter"), errors.ContentRefused),
+        (403, {"error": {"code": 403, "message": "Flagged", "metadata": {"reasons": ["violence"]}}},
+         errors.ContentRefused),
+        (408, b"", errors.ModelTimeout),
+        (429, named("rate_limit_exceeded"), errors.RateLimited),
+        (429, b"slow down", errors.RateLimited),
+        (400, named("unsupported_parameter"), errors.BadRequest),
+        (422, {"detail": [{"msg": "field required"}]}, errors.BadRequest),
+        (307, b"", errors.BadRequest),
+        (500, b"", errors.Overloaded),
+        (502, b"<html>Bad gateway</html>", errors.Overloaded),
+        (503, named(message="Loading model", kind="unavailable_error"), errors.Overloaded),
+        (529, anthropic("overloaded_error"), errors.Overloaded),
+        (0, {"error": {"code": 502, "message": "Provider returned error"}}, errors.Overloaded),
+        (0, anthropic("overloaded_error"), errors.Overloaded),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_mapped_by_its_status_and_codes(
+    status: int, body: Any, expected: type[Exception]
+) -> None:
+    found = error(status, body)
+    assert type(found) is expected
+    assert found.message.endswith(".")
+    assert found.remedy
+
+
+def test_a_number_in_the_message_decides_nothing() -> None:
+    assert type(error(400, named(message="Your 429th answer was a 500 error."))) is errors.BadRequest
+
+
+def test_the_message_says_who_and_what_and_the_remedy_names_the_variable() -> None:
+    found = error(401, named("invalid_api_key", "Incorrect API key provided."))
+    assert found.message == "OpenAI did not accept the key (401: Incorrect API key provided)."
+    assert found.remedy == "Set OPENAI_API_KEY to a valid key."
+
+
+def test_a_page_of_html_is_not_quoted() -> None:
+    assert "<html" not in error(502, b"<html>long page</html>").message
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "expected"),
+    [
+        ({"retry-after": "7"}, None, 7.0),
+        ({"retry-after": "0.5"}, None, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, None, 1.5),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, None, 360.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, None, 0.12),
+        ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "1h"}, None, None),
+        ({}, {"error": {"status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "38s"}]}}, 38.0),
+        ({"retry-after": "soon"}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_how_long_to_wait_is_read_from_headers_or_body(
+    headers: dict[str, str], body: Any, expected: float | None
+) -> None:
+    assert error(429, body, headers).retry_after_s == expected
+
+
+@pytest.mark.parametrize("form", ["date", "iso", "epoch_ms"])
+def test_a_moment_to_wait_for_becomes_seconds(form: str) -> None:
+    moment = time.time() + 100
+    text = {
+        "date": formatdate(moment, usegmt=True),
+        "iso": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment)),
+        "epoch_ms": str(int(moment * 1000)),
+    }[form]
+    wait = error(429, None, {"retry-after": text}).retry_after_s
+    assert wait is not None
+    assert 95 < wait < 101

@@ -1,0 +1,159 @@
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from mainspring import errors
+from mainspring.events import TextDelta
+from mainspring.models import Finished, Request, StreamItem
+from mainspring.models.chat import ChatModel
+from mainspring.models.http import Bounds
+from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.testing.server import ModelServer, Seen
+
+REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
+REQUEST = Request("system", (), [])
+
+
+def ask(*faults: Fault, times: int = 1, bounds: Bounds | None = None) -> tuple[list[Any], list[Seen]]:
+    """What each of several requests over one model gave: its text, or the error."""
+
+    async def run() -> tuple[list[Any], list[Seen]]:
+        gave: list[Any] = []
+        async with ModelServer(Script((REPLY,), faults)) as server:
+            model = ChatModel("test/m", server.url, "key", "m", provider="Test", bounds=bounds, is_local=True)
+            for _ in range(times):
+                try:
+                    gave.append(text([item async for item in model.stream(REQUEST)]))
+                except errors.ModelError as error:
+                    gave.append(error)
+            await model.close()
+            return gave, server.seen
+
+    return asyncio.run(run())
+
+
+def text(items: list[StreamItem]) -> str:
+    assert isinstance(items[-1], Finished)
+    return "".join(item.text for item in items if isinstance(item, TextDelta))
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Fault(kind="status", status=400), errors.BadRequest),
+        (Fault(kind="status", status=401), errors.AuthFailed),
+        (Fault(kind="status", status=402), errors.NoCredit),
+        (Fault(kind="status", status=404), errors.ModelUnknown),
+        (Fault(kind="status", status=429), errors.RateLimited),
+        (Fault(kind="status", status=500), errors.Overloaded),
+        (Fault(kind="status", status=502, body="<html>bad</html>"), errors.Overloaded),
+        (Fault(kind="status", status=503), errors.Overloaded),
+        (Fault(kind="status", status=529), errors.Overloaded),
+        (Fault(kind="status", status=200, body="<html>a login page</html>"), errors.NetworkFailed),
+        (Fault(kind="overflow"), errors.ContextOverflow),
+        (Fault(kind="drop"), errors.NetworkFailed),
+        (Fault(kind="drop", at="text"), errors.NetworkFailed),
+        (Fault(kind="drop", at="call"), errors.NetworkFailed),
+        (Fault(kind="reset"), errors.NetworkFailed),
+        (Fault(kind="garbage"), errors.NetworkFailed),
+        (Fault(kind="malformed"), errors.NetworkFailed),
+        (Fault(kind="error_in_stream"), errors.Overloaded),
+    ],
+    ids=lambda value: f"{value.kind}-{value.status}-{value.at}" if isinstance(value, Fault) else "",
+)
+def test_each_fault_is_one_request_and_one_typed_error_and_the_next_request_works(
+    fault: Fault, expected: type[errors.ModelError]
+) -> None:
+    (first, second), seen = ask(fault, times=2)
+    assert type(first) is expected
+    assert first.remedy
+    assert second == "hello there"
+    assert len(seen) == 2
+
+
+def test_the_time_to_wait_is_kept() -> None:
+    (error,), _ = ask(Fault(kind="status", status=429, retry_after=30))
+    assert error.retry_after_s == 30
+
+
+def test_a_silent_server_times_out() -> None:
+    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.05))
+    assert type(error) is errors.ModelTimeout
+
+
+def test_an_endless_reply_ends_at_the_bound_of_time_or_size() -> None:
+    (error,), _ = ask(Fault(kind="endless"), bounds=Bounds(total_s=0.05))
+    assert type(error) is errors.ModelTimeout
+    (error,), _ = ask(Fault(kind="endless"), bounds=Bounds(max_bytes=100_000))
+    assert type(error) is errors.NetworkFailed
+
+
+def test_a_compressed_reply_is_read() -> None:
+    assert ask(Fault(kind="gzip"))[0] == ["hello there"]
+
+
+def test_a_late_reply_is_read() -> None:
+    assert ask(Fault(kind="slow", seconds=0.02))[0] == ["hello there"]
+
+
+def test_requests_share_a_connection() -> None:
+    gave, seen = ask(times=3)
+    assert gave == ["hello there"] * 3
+    assert {request.connection for request in seen} == {1}
+
+
+def test_a_server_that_is_not_there_is_named_with_what_to_do() -> None:
+    async def run() -> None:
+        async with ModelServer(Script()) as server:
+            url = server.url
+        model = ChatModel("test/m", url, "key", "m", provider="Test", is_local=True)
+        with pytest.raises(errors.NetworkFailed, match="cannot be reached at http") as caught:
+            await anext(aiter(model.stream(REQUEST)))
+        assert caught.value.remedy == "Start the server there."
+        await model.close()
+
+    asyncio.run(run())
+
+
+def test_an_address_that_is_no_address_is_a_bad_request() -> None:
+    async def run() -> None:
+        model = ChatModel("test/m", "ftp//nonsense", "key", "m")
+        with pytest.raises(errors.BadRequest):
+            await anext(aiter(model.stream(REQUEST)))
+        await model.close()
+
+    asyncio.run(run())
+
+
+def test_a_reader_that_leaves_early_leaves_nothing_behind() -> None:
+    async def run() -> None:
+        async with ModelServer(Script((REPLY,), (Fault(kind="endless"),))) as server:
+            model = ChatModel("test/m", server.url, "key", "m")
+            async with aclosing(model.stream(REQUEST)) as stream:  # type: ignore[type-var]
+                assert await anext(stream) == TextDelta(text="he")
+            assert text([item async for item in model.stream(REQUEST)]) == "hello there"
+            await model.close()
+
+    asyncio.run(run())
+
+
+def test_a_stream_that_is_cancelled_stops_at_once() -> None:
+    async def run() -> None:
+        async with ModelServer(Script((REPLY,), (Fault(kind="slow", seconds=60),))) as server:
+            model = ChatModel("test/m", server.url, "key", "m")
+
+            async def read() -> None:
+                async for _ in model.stream(REQUEST):
+                    pass
+
+            task = asyncio.ensure_future(read())
+            while not server.seen:
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await model.close()
+
+    asyncio.run(run())

@@ -1,0 +1,239 @@
+"""Custody on the lowest rung: what ends, when, and what is said about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command, Finished, Limits
+from mainspring.sandbox.process import PlainSandbox
+
+Run = Callable[..., Awaitable[Finished]]
+
+
+def within(tmp_path: Path, story: Callable[[Run], Awaitable[None]]) -> None:
+    async def main() -> None:
+        sandbox = PlainSandbox(environment={"PATH": os.environ["PATH"], "GITHUB_TOKEN": "s3cret"})
+
+        async def run(script: str, **options: object) -> Finished:
+            on_output = options.pop("on_output", None)
+            command = Command(argv=("bash", "-c", script), cwd=tmp_path, **options)  # type: ignore[arg-type]
+            return await sandbox.run(command, on_output)  # type: ignore[arg-type]
+
+        try:
+            await story(run)
+        finally:
+            await sandbox.close()
+
+    asyncio.run(main())
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_failing_command_gives_its_code_and_both_streams(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("echo out; echo err >&2; exit 3")
+        assert (done.exit_code, done.stdout, done.stderr, done.stopped) == (3, b"out\n", b"err\n", "")
+
+    within(tmp_path, story)
+
+
+def test_a_background_child_that_holds_the_pipes_does_not_delay_the_return(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("sleep 100 & echo $!")
+        assert done.duration_s < 5
+        assert done.left_running == (int(done.stdout),)
+        assert is_alive(done.left_running[0])
+
+    within(tmp_path, story)
+
+
+def test_what_was_left_running_ends_with_the_sandbox(tmp_path: Path) -> None:
+    left: list[int] = []
+
+    async def story(run: Run) -> None:
+        left.extend((await run("setsid sleep 100 & setsid sleep 100 & true")).left_running)
+
+    within(tmp_path, story)
+    assert len(left) == 2
+    assert not any(is_alive(pid) for pid in left)
+
+
+def test_a_time_out_ends_children_that_called_setsid_and_forked_twice(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        script = "(setsid sh -c 'echo $$; exec sleep 100' &); setsid sleep 100 & echo $!; sleep 100"
+        done = await run(script, timeout_s=0.5)
+        assert done.stopped == "timed out after 0.5 s"
+        assert done.duration_s < 1.5
+        assert len(done.stdout.split()) == 2
+        assert not any(is_alive(int(pid)) for pid in done.stdout.split())
+
+    within(tmp_path, story)
+
+
+def test_a_command_that_ignores_sigterm_is_killed_within_a_second(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("trap '' TERM; while :; do sleep 1; done", timeout_s=0.2)
+        assert (done.exit_code, done.stopped) == (137, "timed out after 0.2 s")
+        assert done.duration_s < 1.2
+
+    within(tmp_path, story)
+
+
+def test_cancellation_ends_the_tree_before_it_is_passed_on(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        pids: list[int] = []
+        ready = asyncio.Event()
+
+        def note(data: bytes) -> None:
+            pids.extend(int(word) for word in data.split())
+            ready.set()
+
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(run("setsid sleep 100 & echo $!; sleep 100", on_output=note))
+            await ready.wait()
+            task.cancel()
+        assert not is_alive(pids[0])
+
+    within(tmp_path, story)
+
+
+def test_output_of_any_length_is_kept_at_both_ends_and_counted(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("echo first; head -c 300M /dev/zero; echo last", max_output_bytes=1000)
+        assert done.stdout.startswith(b"first\n")
+        assert done.stdout.endswith(b"last\n")
+        assert len(done.stdout) < 1100
+        assert done.dropped_bytes == 300 * 1024 * 1024 + len("first\nlast\n") - 1000
+
+    within(tmp_path, story)
+
+
+def test_an_output_limit_ends_an_endless_writer_and_is_named(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("yes", limits=Limits(output_bytes=8 * 1024 * 1024), max_output_bytes=1000)
+        assert done.stopped == "output limit of 8 MiB"
+
+    within(tmp_path, story)
+
+
+def test_a_cpu_limit_is_named_for_one_process_and_for_a_tree(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        alone = await run("while :; do :; done", limits=Limits(cpu_s=1))
+        together = await run(
+            "for i in 1 2 3 4; do (while :; do :; done) & done; wait", limits=Limits(cpu_s=1)
+        )
+        assert (alone.stopped, together.stopped) == ("CPU limit of 1 s", "CPU limit of 1 s")
+
+    within(tmp_path, story)
+
+
+def test_output_arrives_while_the_command_still_runs(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        def answer(data: bytes) -> None:
+            (tmp_path / "seen").write_bytes(data)
+
+        script = "echo ready; until [ -e seen ]; do sleep 0.01; done; cat seen"
+        assert (await run(script, on_output=answer, timeout_s=10)).stdout == b"ready\nready\n"
+
+    within(tmp_path, story)
+
+
+def test_a_program_that_is_missing_or_not_executable_is_the_commands_failure(tmp_path: Path) -> None:
+    async def main() -> None:
+        sandbox = PlainSandbox(environment={})
+        (tmp_path / "plain").write_text("text")
+        for argv, code in {
+            ("no-such-program",): 127,
+            ("./plain",): 126,
+            ("./gone",): 127,
+            ("a\0b",): 126,
+        }.items():
+            assert (await sandbox.run(Command(argv=argv, cwd=tmp_path))).exit_code == code
+        huge = await sandbox.run(Command(argv=("true", "x" * 3_000_000), cwd=tmp_path))
+        assert (huge.exit_code, huge.stderr) == (126, b"true: Argument list too long\n")
+        nowhere = await sandbox.run(Command(argv=("true",), cwd=tmp_path / "gone"))
+        assert nowhere.exit_code == 126
+        await sandbox.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "read answer; echo got:$answer",
+        "cat",
+        "read answer </dev/tty",
+        "git -c user.name=a -c user.email=b@c init -q . && git commit --allow-empty",
+        "python3 -c 'input()'",
+        "python3 -c 'import getpass; getpass.getpass()'",
+        "less /etc/passwd",
+        "vi x </dev/tty",
+        "ssh -o ConnectTimeout=1 nobody@localhost true",
+    ],
+)
+def test_a_command_that_wants_a_person_does_not_hang(tmp_path: Path, script: str) -> None:
+    async def story(run: Run) -> None:
+        assert (await run(script, timeout_s=20)).stopped == ""
+
+    within(tmp_path, story)
+
+
+def test_the_environment_is_fresh_and_unattended(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        seen = dict(line.split("=", 1) for line in (await run("env")).stdout.decode().splitlines())
+        assert "GITHUB_TOKEN" not in seen
+        assert (seen["CI"], seen["GIT_TERMINAL_PROMPT"], seen["PAGER"]) == ("1", "0", "cat")
+
+    within(tmp_path, story)
+
+
+def test_no_descriptor_of_ours_reaches_the_command(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        done = await run("exec ls /proc/self/fd")
+        assert done.stdout.split() == [b"0", b"1", b"2", b"3"]
+
+    within(tmp_path, story)
+
+
+def test_killing_its_guard_gains_a_command_nothing(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        with pytest.raises(SandboxError):
+            await run("echo $$ > pid; kill -9 $PPID; exec sleep 100")
+        pid = int((tmp_path / "pid").read_text())
+        descriptor = None
+        try:
+            descriptor = os.pidfd_open(pid)
+            ended = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().add_reader(descriptor, ended.set_result, None)
+            await asyncio.wait_for(ended, 5)
+        except ProcessLookupError:
+            pass
+        finally:
+            if descriptor is not None:
+                asyncio.get_running_loop().remove_reader(descriptor)
+                os.close(descriptor)
+        assert not is_alive(pid)
+        assert (await run("echo on")).stdout == b"on\n"
+
+    within(tmp_path, story)
+
+
+def test_two_hundred_commands_run_at_once(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(f"echo {number}")) for number in range(200)]
+        assert [int(task.result().stdout) for task in tasks] == list(range(200))
+
+    within(tmp_path, story)

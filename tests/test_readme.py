@@ -1,0 +1,52 @@
+"""What the README shows works as it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from mainspring.cli.commands import _COMMANDS
+from mainspring.testing.script import Script, ScriptedReply
+from mainspring.testing.server import HostedModelServer
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    with HostedModelServer(Script(replies=(ScriptedReply(text="A few files."),))) as server:
+        code = example.replace("http://127.0.0.1:8080/v1", server.url)
+        assert code != example
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr
+    assert "A few files." in ran.stdout
+    assert ran.stdout.splitlines()[-1].startswith("TurnEnded")
+
+
+def test_every_command_it_names_exists() -> None:
+    named = set(re.findall(r"^\$ mainspring (\w+)", README, re.MULTILINE))
+    assert named
+    assert named <= set(_COMMANDS)
+
+
+def test_the_demo_kills_resumes_and_loses_nothing(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "mainspring", "demo", "--keep", str(tmp_path / "demo")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "SCRIPTED" in ran.stdout
+    assert ran.stdout.count("✓ ") >= 5
+    assert "✗ " not in ran.stdout.rpartition("■ done")[2]
