@@ -63,19 +63,17 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | Non
     if isinstance(prepared, Output):
         await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
-    told = ""
+    permitted = await _permit(turn, call, prepared)
+    if isinstance(permitted, CallEnded):
+        await turn.emit(permitted)
+        return None
+    if isinstance(permitted, End):
+        return permitted
+    told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
-        permitted = await _permit(turn, call, prepared)
-        if isinstance(permitted, CallEnded):
-            await turn.emit(permitted)
-            return None
-        if isinstance(permitted, End):
-            return permitted
-        told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
-        prepared = permitted
-        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+        await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
     began = time.monotonic()
-    output = await turn.toolbox.run(prepared, _place(turn, call.asked.call))
+    output = await turn.toolbox.run(permitted, _place(turn, call.asked.call))
     ended = CallEnded(
         call=call.asked.call,
         outcome="error" if output.is_error else "ok",
