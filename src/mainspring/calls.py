@@ -28,8 +28,15 @@ _TRUNCATED = (
 _DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
 
 
+class _Stopped(Exception):
+    def __init__(self, end: End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
 async def run_calls(turn: Turn) -> End | None:
-    """Runs all open calls side by side; what each gives is recorded as it comes."""
+    """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
+    at one of them stops all."""
     doubles = _doubles(turn.state.last_reply.calls)
     try:
         async with asyncio.TaskGroup() as group:
@@ -38,7 +45,11 @@ async def run_calls(turn: Turn) -> End | None:
                 for call in turn.state.open_calls
             ]
     except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+        stops = [error.end for error in errors.exceptions if isinstance(error, _Stopped)]
+        for fault in errors.exceptions:
+            if not isinstance(fault, _Stopped):
+                raise fault from errors
+        return stops[0]
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
 
@@ -107,7 +118,7 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
         detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
         return End("blocked", detail, "Resume the session in a terminal to answer, or choose another --mode.")
     if answer.decision == "stop":
-        return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
+        raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
     if answer.decision != "allow":
         return _refused(call, answer)
     if answer.edited_arguments is None:
