@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Protocol, Self
@@ -305,6 +305,14 @@ class Session:
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event async for item in self._stored(("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
