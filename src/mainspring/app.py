@@ -30,15 +30,18 @@ from mainspring.session import Approver, Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
+from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 
 

@@ -60,9 +60,13 @@ async def text_to_change(place: Place, path: str) -> tuple[Content, Decoded]:
     return content, decoded
 
 
-async def write_file(place: Place, path: str, data: bytes, *, unchanged_since: Version | None = None) -> None:
+async def write_file(
+    place: Place, path: str, data: bytes, *, unchanged_since: Version | None = None, mode: int | None = None
+) -> None:
     with explained(path):
-        version = await asyncio.to_thread(place.files.write, path, data, unchanged_since=unchanged_since)
+        version = await asyncio.to_thread(
+            place.files.write, path, data, unchanged_since=unchanged_since, mode=mode
+        )
         place.seen.add(place.files.resolve(path), version)
 
 
