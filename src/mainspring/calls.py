@@ -154,6 +154,7 @@ async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
     """The call in the words that a policy judges. Tools that only touch files are held by `Files`."""
     tool, arguments, state = prepared.tool, prepared.arguments, turn.state
     is_file_tool = tool.effect in ("none", "read", "write")
+    is_ours = tool.effect == "network"  # this process reaches out itself, outside every sandbox
     return Proposed(
         tool=tool.name,
         effect=tool.effect,
@@ -163,7 +164,7 @@ async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
         hosts=tool.hosts(arguments),
         workspace=str(state.workspace),
         session=state.session,
-        is_contained=is_file_tool or (await turn.sandbox()).is_containing,
+        is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
     )
 
 

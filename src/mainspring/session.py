@@ -26,6 +26,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
+    CallEnded,
     Compacted,
     Crashed,
     Decision,

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from mainspring.sandbox.policy import policy
 from mainspring.sandbox.process import PlainSandbox
 from mainspring.tools import MAX_TEXT, Output, Place, Tool
 from mainspring.tools.toolbox import Toolbox
+
+
+async def _given(sandbox: Sandbox) -> Sandbox:
+    return sandbox
 
 
 class Workshop:
@@ -75,7 +80,7 @@ class Workshop:
         return Place(
             call=f"c{next(self._numbers)}",
             workspace=self.folder,
-            sandbox=sandbox,
+            sandbox=partial(_given, sandbox),
             files=Files(policy(self.folder, home=self.home)),
             show=lambda _: None,
             keep=self._keep,

@@ -70,7 +70,8 @@ async def files_under(place: Place, path: str) -> Listing:
 async def ripgrep(place: Place, root: Path, arguments: tuple[str, ...]) -> Finished | None:
     """What ripgrep said, run in the sandbox; None when it is not there or could not do it."""
     argv = ("rg", *_RULES, "--no-messages", "--color=never", "--sort=path", *arguments)
-    finished = await place.sandbox.run(Command(argv=argv, cwd=root, timeout_s=_TIMEOUT_S))
+    sandbox = await place.sandbox()
+    finished = await sandbox.run(Command(argv=argv, cwd=root, timeout_s=_TIMEOUT_S))
     if finished.stopped:
         raise ToolFailed(f"The search was {finished.stopped}. Search a smaller folder.")
     return finished if finished.exit_code in (0, 1) else None
