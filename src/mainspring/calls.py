@@ -15,14 +15,22 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals import Proposed, Verdict
-from mainspring.approvals.grants import arguments_sha256, grants_of
+from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
 from mainspring.approvals.injection import suspicions
 from mainspring.approvals.redaction import redacted, redacted_arguments
 from mainspring.errors import PathRefused
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallAsked, CallEnded, CallStarted, OutputDelta
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    OutputDelta,
+)
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall
-from mainspring.tools import Output, Place
+from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
 from mainspring.turn import End, Turn, abandoned, closed
 
@@ -38,17 +46,34 @@ _UNRESOLVED = (
 )
 
 
+_MAX_STEP_TEXT = 160_000
+"""Characters that the model is sent of all calls of one step together."""
+
+
+class _Stopped(Exception):
+    def __init__(self, end: End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
 async def run_calls(turn: Turn) -> End | None:
-    """Runs all open calls side by side; what each gives is recorded as it comes."""
+    """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
+    at one of them stops all."""
+    calls = turn.state.open_calls
     doubles = _doubles(turn.state.last_reply.calls)
+    room = min(MAX_TEXT, _MAX_STEP_TEXT // max(len(calls), 1))
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles))
-                for call in turn.state.open_calls
+                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles, room=room))
+                for call in calls
             ]
     except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+        stops = [error.end for error in errors.exceptions if isinstance(error, _Stopped)]
+        for fault in errors.exceptions:
+            if not isinstance(fault, _Stopped):
+                raise fault from errors
+        return stops[0]
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
 
@@ -63,7 +88,7 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
-async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | None:
+async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(turn, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
         await turn.emit(closed(call))
@@ -73,18 +98,16 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | Non
     if isinstance(prepared, Output):
         await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
-    told = ""
+    permitted = await _permit(turn, call, prepared)
+    if isinstance(permitted, CallEnded):
+        await turn.emit(permitted)
+        return None
+    if isinstance(permitted, End):
+        return permitted
+    told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
-        permitted = await _permit(turn, call, prepared)
-        if isinstance(permitted, CallEnded):
-            await turn.emit(permitted)
-            return None
-        if isinstance(permitted, End):
-            return permitted
-        told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
-        prepared = permitted
-        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
-    await turn.emit(await _run(turn, prepared, told=told))
+        await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
+    await turn.emit(await _run(turn, permitted, told=told, room=room))
     return None
 
 
@@ -101,15 +124,24 @@ def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepare
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(turn: Turn, prepared: Prepared, *, told: str) -> CallEnded:
+async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallEnded:
     live = _Live(turn, prepared.call)
+    open_call = turn.state.open_call(prepared.call)
+    answer = open_call.answer if open_call else None
     place = Place(
         call=prepared.call,
         workspace=turn.state.workspace,
         sandbox=turn.sandbox,
         files=turn.files,
         show=live.show,
+        hide=turn.vault.redact,
         keep=turn.put_blob,
+        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
+        record=turn.emit,
+        ended=turn.ended_calls,
+        seen=turn.toolbox.seen,
+        answer=answer.feedback if answer else "",
+        room=room,
     )
     began = time.monotonic()
     output = await turn.toolbox.run(prepared, place)
@@ -155,32 +187,31 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     verdict = turn.policy.judge(proposed)
     if verdict.answer == "deny":
         return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
-    if verdict.answer == "allow":
+    to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
+    if verdict.answer == "allow" and not to_person:
         return prepared
-    question = call.question or _question(turn, prepared, verdict)
+    question = call.question or _question(turn, prepared, verdict, to_person=to_person)
     answer = call.answer or await turn.ask(question)
+    if answer is None and to_person:
+        return End("blocked", f"The agent asks: {to_person}", "Resume the session with the answer.")
     if answer is None:
         detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
         remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."
         return End("blocked", detail, remedy)
     if answer.decision == "stop":
-        return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
+        raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
     if answer.decision != "allow":
         return _refused(call, answer)
+    if answer.edited_arguments is not None:
+        return await _edited(turn, asked, answer.edited_arguments)
     if answer.scope != "once":
-        await turn.grant(
-            *grants_of(
-                question,
-                answer,
-                session=proposed.session,
-                workspace=proposed.workspace,
-                exactly_sha256=arguments_sha256(proposed.arguments),
-                now_us=time.time_ns() // 1000,
-            )
-        )
-    if answer.edited_arguments is None:
-        return prepared
-    edited = _prepare(turn, asked, answer.edited_arguments)
+        await turn.grant(*_grants(question, answer, proposed))
+    return prepared
+
+
+async def _edited(turn: Turn, asked: CallAsked, arguments: str) -> Prepared | CallEnded:
+    """The call with the arguments that a person gave it; what they may not do is still refused."""
+    edited = _prepare(turn, asked, arguments)
     if isinstance(edited, Output):
         return CallEnded(call=asked.call, outcome="error", output=f"Edited by a person: {edited.text}")
     if turn.policy.judge(await _propose(turn, edited)).answer == "deny":
@@ -190,14 +221,25 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     return edited
 
 
-def _question(turn: Turn, prepared: Prepared, verdict: Verdict) -> ApprovalAsked:
+def _grants(question: ApprovalAsked, answer: ApprovalGiven, proposed: Proposed) -> tuple[Grant, ...]:
+    return grants_of(
+        question,
+        answer,
+        session=proposed.session,
+        workspace=proposed.workspace,
+        exactly_sha256=arguments_sha256(proposed.arguments),
+        now_us=time.time_ns() // 1000,
+    )
+
+
+def _question(turn: Turn, prepared: Prepared, verdict: Verdict, *, to_person: str) -> ApprovalAsked:
     text = redacted_arguments(prepared.text, turn.vault)
     question = ApprovalAsked(
         call=prepared.call,
         tool=prepared.tool.name,
         arguments=text,
         arguments_sha256=arguments_sha256(text),
-        reason=verdict.reason,
+        reason=to_person or verdict.reason,
         offers=verdict.offers,
     )
     return redacted(question, turn.vault)
@@ -215,12 +257,13 @@ def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
 async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.tool.effect in ("none", "read", "write")
+    is_ours = prepared.tool.effect == "network"  # this process reaches out itself, outside every sandbox
     return proposed_of(
         prepared,
         files=turn.files,
         workspace=turn.state.workspace,
         session=turn.state.session,
-        is_contained=is_file_tool or (await turn.sandbox()).is_containing,
+        is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
     )
 
 
@@ -235,6 +278,7 @@ def proposed_of(
         arguments=msgspec.to_builtins(arguments),
         paths=tuple(_real(files, path) for path in tool.paths(arguments)),
         command=tool.command(arguments),
+        hosts=tool.hosts(arguments),
         workspace=str(workspace),
         session=session,
         is_contained=is_contained,

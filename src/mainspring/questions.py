@@ -1,29 +1,29 @@
-"""Questions to a person, and the first answer to each.
+"""The open questions of a session, and the first answer to each.
 
 An answer comes from the approver of this process, from a command (`approve`), from the clock, or from a new
-message that makes the question pointless. Knows no journal: whoever asks records what was answered.
+message that makes the question pointless. What is asked and answered is recorded by the session, not here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import msgspec
 
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
+from mainspring.parts import Approver
 
 
-class Approver(Protocol):
-    """Who answers when a call needs a person. Questions of one step come side by side."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
+class _Open(msgspec.Struct, frozen=True):
+    question: ApprovalAsked
+    answer: asyncio.Future[ApprovalGiven | None]
 
 
 class Questions:
-    """`refusal` says why an answer does not count, and nothing when it does."""
+    """`refusal` says why an answer does not count. Without an approver only commands answer."""
 
     def __init__(
         self,
@@ -35,57 +35,62 @@ class Questions:
         self._refusal = refusal
         self._approver = approver
         self._timeout_s = timeout_s
-        self._open: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven | None]]] = {}
+        self._open: dict[str, _Open] = {}
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        """The first answer that counts; `expire` when none came in time, None when there is nobody to ask."""
-        answered: asyncio.Future[ApprovalGiven | None] = asyncio.get_running_loop().create_future()
-        self._open[question.call] = question, answered
-        allowed = asyncio.timeout(self._timeout_s)
+    @contextmanager
+    def opened(self, question: ApprovalAsked) -> Generator[None]:
+        """From here on the question can be answered: before anybody hears of it."""
+        answer = asyncio.get_running_loop().create_future()
+        self._open[question.call] = _Open(question=question, answer=answer)
         try:
-            async with allowed, asyncio.TaskGroup() as group:
-                asking = group.create_task(self._relay(question, answered))
-                await answered
-                asking.cancel()
-            return answered.result()
-        except TimeoutError:
-            if not allowed.expired():
-                raise
-            return _closed(question, "expire")
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
+            yield
         finally:
             del self._open[question.call]
 
+    async def first_answer(self, call: str) -> ApprovalGiven | None:
+        """The first that counts; `expire` when none came in time, None when there is nobody to ask."""
+        asked = self._open[call]
+        allowed = asyncio.timeout(self._timeout_s)
+        try:
+            async with allowed, asyncio.TaskGroup() as group:
+                consulting = group.create_task(self._consult(asked))
+                await asked.answer
+                consulting.cancel()
+        except TimeoutError:
+            if not allowed.expired():
+                raise
+            return _closed(asked.question, "expire")
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return asked.answer.result()
+
     def answer(self, given: ApprovalGiven) -> bool:
-        """Answers a question; False when nobody waits for it here. Raises when the answer does not count."""
-        why = self._refusal(given)
-        _, answered = self._open.get(given.call, (None, None))
-        if answered is not None and answered.done():
-            why = "it was answered already"
-        if why:
+        """Answers a question; False when it counts and nobody waits for it here."""
+        asked = self._open.get(given.call)
+        is_double = asked is not None and asked.answer.done()
+        if why := "it was answered already" if is_double else self._refusal(given):
             raise UsageError(
-                f"The answer to the call {given.call} does not count: {why}.",
+                f"The call {given.call} is not waiting for this answer: {why}.",
                 remedy="`mainspring show` tells what became of it.",
             )
-        if answered is not None:
-            answered.set_result(given)
-        return answered is not None
+        if asked is not None:
+            asked.answer.set_result(given)
+        return asked is not None
 
     def abandon(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        for question, answered in self._open.values():
-            if not answered.done():
-                answered.set_result(_closed(question, "abandon"))
+        """Takes what the user says now for the answers that they did not give."""
+        for asked in self._open.values():
+            if not asked.answer.done():
+                asked.answer.set_result(_closed(asked.question, "abandon"))
 
-    async def _relay(self, question: ApprovalAsked, answered: asyncio.Future[ApprovalGiven | None]) -> None:
-        if self._approver is None:
+    async def _consult(self, asked: _Open) -> None:
+        given = await self._approver(asked.question) if self._approver else await asked.answer
+        if asked.answer.done():
             return
-        given = await self._approver(question)
-        if given is not None:
+        if given is None:
+            asked.answer.set_result(None)
+        else:
             self.answer(given)
-        elif not answered.done():
-            answered.set_result(None)
 
 
 def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:

@@ -11,29 +11,28 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Protocol, Self
-
-import msgspec
+from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
-from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
-from mainspring.context.history import History, is_undone, load_history, undone_ranges
+from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
+    CallEnded,
     Compacted,
     Crashed,
+    Decision,
     Delta,
     Event,
-    Limits,
     Media,
     ModeChosen,
     ModelChosen,
@@ -41,6 +40,7 @@ from mainspring.events import (
     PromptSet,
     Recorded,
     SandboxChosen,
+    Scope,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -51,39 +51,13 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
-from mainspring.questions import Approver, Questions
+from mainspring.parts import Parts
+from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, abandoned, end_turn
-
-
-class Compactor(Protocol):
-    """Who makes a long history short."""
-
-    async def __call__(self, turn: Turn) -> Compacted: ...
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
-
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Callable[[], Awaitable[Sandbox]]
-    files: Files
-    engine: Engine
-    workspace: str
-    mode: str
-    system: str
-    level: str = ""
-    limits: Limits = Limits()
-    vault: Vault | None = None
-    grants: GrantFile | None = None
-    approver: Approver | None = None
-    approval_timeout_s: float | None = None
-    compactor: Compactor | None = None
+from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
@@ -97,9 +71,7 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._questions = Questions(
-            self._refusal,
-            approver=parts.approver,
-            timeout_s=parts.approval_timeout_s,
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
         )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
@@ -134,13 +106,11 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        before = self._feed.last_seq = await self._journal.last_seq()
-        if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
-        self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
-        self._opened = (before, self._feed.last_seq)
+        try:
+            await self._begin()
+        except BaseException:
+            await self._close()
+            raise
         await self._group.__aenter__()
         return self
 
@@ -151,14 +121,12 @@ class Session:
             if self._failure is None:
                 await self.stop()
             await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as errors:
-            raise self._failure or errors from None
+        except BaseExceptionGroup:
+            # The group wraps our failure, or the caller's own error, which goes on by itself.
+            if self._failure is not None:
+                raise self._failure from None
         finally:
-            self._feed.close(self._failure)
-            if self._sandbox is not None:
-                await self._sandbox.close()
-            await self.model.close()
-            await self._journal.close()
+            await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
@@ -182,12 +150,32 @@ class Session:
         self._ensure_worker()
         return True
 
-    async def approve(self, *answers: ApprovalGiven) -> None:
-        """Answers open questions, also those of a turn that is blocked: `proceed` then goes on with it.
-        The hash binds an answer to the arguments that the person saw; one that does not count is refused."""
-        for given in answers:
-            if not self._questions.answer(given):
-                await self.emit(given)
+    async def approve(
+        self,
+        call: str,
+        decision: Decision = "allow",
+        *,
+        arguments_sha256: str,
+        feedback: str = "",
+        edited_arguments: str | None = None,
+        scope: Scope = "once",
+        pattern: str = "",
+        expires_us: int | None = None,
+    ) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it.
+        The hash binds the answer to the arguments that the person saw."""
+        given = ApprovalGiven(
+            call=call,
+            arguments_sha256=arguments_sha256,
+            decision=decision,
+            feedback=feedback,
+            edited_arguments=edited_arguments,
+            scope=scope,
+            pattern=pattern,
+            expires_us=expires_us,
+        )
+        if not self._questions.answer(given):
+            await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -203,8 +191,7 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        kinds = ("UserSaid", "TurnEnded", "Undone")
-        recorded = [item async for item in self._stored(kinds)]
+        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
@@ -266,11 +253,12 @@ class Session:
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        if open_call is None or open_call.question is None:
-            await self.emit(question)
-        elif open_call.answer is not None:
+        if open_call is not None and open_call.answer is not None:
             return open_call.answer
-        given = await self._questions.ask(question)
+        with self._questions.opened(question):
+            if open_call is None or open_call.question is None:
+                await self.emit(question)
+            given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
         return given
@@ -296,6 +284,32 @@ class Session:
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
+
+    async def _begin(self) -> None:
+        before = self._feed.last_seq = await self._journal.last_seq()
+        if self._feed.last_seq:
+            self.state = await load_state(self._journal)
+            self.history = await load_history(self._journal, self.model.encode)
+        self._journal.subscribe(self._on_appended)
+        await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
+
+    async def _close(self) -> None:
+        self._feed.close(self._failure)
+        try:
+            if self._sandbox is not None:
+                await self._sandbox.close()
+            await self.model.close()
+        finally:
+            await self._journal.close()
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -331,9 +345,9 @@ class Session:
     async def _take_turns(self) -> None:
         try:
             while self._is_turn_wanted:
-                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
             raise
@@ -369,10 +383,3 @@ class Session:
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
-
-    async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:
-        after = 0
-        while page := await self._journal.read(after=after, kinds=kinds):
-            for recorded in page:
-                yield recorded
-            after = page[-1].seq

@@ -20,7 +20,6 @@ from mainspring.events import (
     AssistantSaid,
     CallEnded,
     CallStarted,
-    Decision,
     Event,
     TurnEnded,
     Undone,
@@ -64,22 +63,7 @@ class Requests(msgspec.Struct, frozen=True):
             return "it was given for other arguments"
         if asked.arguments_sha256 != arguments_sha256(asked.arguments):
             return "the request itself does not fit its hash"
-        if answer.edited_arguments is not None and not _is_object(answer.edited_arguments):
-            return "the edited arguments are not a JSON object"
         return _misfit(asked, answer)
-
-    def answer_all(self, decision: Decision, *, by: str, feedback: str = "") -> tuple[ApprovalGiven, ...]:
-        """One answer for each open request: to abandon, expire, allow or reject them together."""
-        return tuple(
-            ApprovalGiven(
-                call=asked.call,
-                arguments_sha256=asked.arguments_sha256,
-                decision=decision,
-                by=by,
-                feedback=feedback,
-            )
-            for asked in self.open.values()
-        )
 
     def _close(self, call: str, why: str) -> Requests:
         if call not in self.open:
@@ -110,10 +94,3 @@ def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
     if len(kinds) != 1:
         return "this call can be allowed only as it is, not by a pattern"
     return "" if kinds != {"command"} or is_pattern(answer.pattern) else "the pattern's quotes do not close"
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False

@@ -22,12 +22,15 @@ from mainspring.events import (
     Event,
     NoteAdded,
     Part,
+    PlanSet,
     PromptSet,
+    Remembered,
     RequestFailed,
     Text,
     Thinking,
     TurnEnded,
     UserSaid,
+    WorkFinished,
 )
 
 _E = TypeVar("_E", bound=Event)
@@ -40,6 +43,8 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     ApprovalAsked: ("reason",),
     ApprovalGiven: ("feedback", "pattern"),
     CallEnded: ("output",),
+    Remembered: ("text",),
+    WorkFinished: ("summary",),
     Compacted: ("summary",),
     Crashed: ("traceback",),
     TurnEnded: ("detail",),
@@ -61,6 +66,14 @@ def redacted(event: _E, vault: Vault) -> _E:
             changes["offers"] = event.offers if all(vault.redact(text) == text for text in texts) else ()
         case ApprovalGiven(edited_arguments=str(text)):
             changes["edited_arguments"] = redacted_arguments(text, vault)
+        case PlanSet():
+            changes["items"] = tuple(
+                msgspec.structs.replace(item, text=vault.redact(item.text)) for item in event.items
+            )
+        case WorkFinished():
+            changes["evidence"] = tuple(
+                msgspec.structs.replace(each, claim=vault.redact(each.claim)) for each in event.evidence
+            )
         case CallEnded():
             changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
         case _:
