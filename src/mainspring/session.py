@@ -40,7 +40,6 @@ from mainspring.events import (
     PromptSet,
     Recorded,
     SandboxChosen,
-    Scope,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -158,22 +157,19 @@ class Session:
         arguments_sha256: str,
         feedback: str = "",
         edited_arguments: str | None = None,
-        scope: Scope = "once",
-        pattern: str = "",
-        expires_us: int | None = None,
     ) -> None:
-        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it.
-        The hash binds the answer to the arguments that the person saw."""
+        """Answers an open question once. The hash binds the answer to the arguments that the person saw."""
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
             decision=decision,
             feedback=feedback,
             edited_arguments=edited_arguments,
-            scope=scope,
-            pattern=pattern,
-            expires_us=expires_us,
         )
+        await self.answer(given)
+
+    async def answer(self, given: ApprovalGiven) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
         if not self._questions.answer(given):
             await self.emit(given)
 

@@ -93,7 +93,8 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.tool} needs approval: {event.reason}\n  {event.arguments[:_MAX_ARGUMENTS]}"
         case ApprovalGiven():
             feedback = f": {event.feedback}" if event.feedback else ""
-            return f"? {event.decision} by {event.by}{feedback}"
+            reach = "" if event.scope == "once" else f", {event.scope}"
+            return f"? {event.decision}{reach} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
         case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
@@ -144,7 +145,7 @@ def _about_settings(event: Event) -> str:
         case ModelChosen():
             return f"· model {event.model}"
         case ModeChosen():
-            return f"· mode {event.mode}"
+            return f"· mode {event.mode}" + (f" ({event.level})" if event.level else "")
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
@@ -197,4 +198,5 @@ def _ended(event: CallEnded, *, whole: bool) -> str:
     if not whole and len(lines) > _MAX_LINES:
         half = _MAX_LINES // 2
         lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
-    return f"  {mark} " + "\n    ".join(lines)
+    flags = [f"⚠ this reads like orders to the model: “{quote}”" for quote in event.suspicious]
+    return f"  {mark} " + "\n    ".join([*lines, *flags])
