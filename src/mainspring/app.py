@@ -118,10 +118,11 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: `scripted@FILE`, or one of `models/providers.py`."""
-    kind, separator, address = spec.partition("@")
-    if separator and kind == "scripted":
-        return ScriptedModel(load_script(Path(address)), name=spec)
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
+    if not spec:
+        raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    if spec.startswith("scripted@"):
+        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
     prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
     return connect(spec, config.environment, prices=prices)
 

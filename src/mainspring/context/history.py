@@ -128,10 +128,11 @@ class History:
         self._close_unseen()
         unheard = self._take_back(said.heard_seq) if said.heard_seq else []
         self._newest = []
-        self.is_answered = not said.calls
-        if any(isinstance(part, Text | CallAsked) for part in said.parts):
+        calls = said.calls
+        self.is_answered = not calls
+        if calls or any(isinstance(part, Text) for part in said.parts):
             self._append(AssistantMessage(parts=said.parts), ())
-            self._asked = said.calls
+            self._asked = calls
         for item in unheard:
             self._add_said(item)
 
