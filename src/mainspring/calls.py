@@ -28,8 +28,15 @@ _TRUNCATED = (
 _DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
 
 
+class _Stopped(Exception):
+    def __init__(self, end: End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
 async def run_calls(turn: Turn) -> End | None:
-    """Runs all open calls side by side; what each gives is recorded as it comes."""
+    """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
+    at one of them stops all."""
     doubles = _doubles(turn.state.last_reply.calls)
     try:
         async with asyncio.TaskGroup() as group:
@@ -38,7 +45,11 @@ async def run_calls(turn: Turn) -> End | None:
                 for call in turn.state.open_calls
             ]
     except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+        stops = [error.end for error in errors.exceptions if isinstance(error, _Stopped)]
+        for fault in errors.exceptions:
+            if not isinstance(fault, _Stopped):
+                raise fault from errors
+        return stops[0]
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
 
@@ -63,19 +74,17 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | Non
     if isinstance(prepared, Output):
         await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
-    told = ""
+    permitted = await _permit(turn, call, prepared)
+    if isinstance(permitted, CallEnded):
+        await turn.emit(permitted)
+        return None
+    if isinstance(permitted, End):
+        return permitted
+    told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
-        permitted = await _permit(turn, call, prepared)
-        if isinstance(permitted, CallEnded):
-            await turn.emit(permitted)
-            return None
-        if isinstance(permitted, End):
-            return permitted
-        told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
-        prepared = permitted
-        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+        await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
     began = time.monotonic()
-    output = await turn.toolbox.run(prepared, _place(turn, call.asked.call))
+    output = await turn.toolbox.run(permitted, _place(turn, call.asked.call))
     ended = CallEnded(
         call=call.asked.call,
         outcome="error" if output.is_error else "ok",
@@ -109,7 +118,7 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
         detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
         return End("blocked", detail, "Resume the session in a terminal to answer, or choose another --mode.")
     if answer.decision == "stop":
-        return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
+        raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
     if answer.decision != "allow":
         return _refused(call, answer)
     if answer.edited_arguments is None:

@@ -77,7 +77,7 @@ async def _run(prepared: Prepared, place: Place) -> Output:
         output = await prepared.tool.run(prepared.arguments, place)
         return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
     except ToolFailed as error:
-        return Output(text=str(error), is_error=True)
+        return await _bounded(Output(text=str(error), is_error=True), place)
     except JournalError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
