@@ -11,12 +11,10 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Protocol, Self
-
-import msgspec
+from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
@@ -26,12 +24,12 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
+    CallEnded,
     Compacted,
     Crashed,
     Decision,
     Delta,
     Event,
-    Limits,
     Media,
     ModeChosen,
     ModelChosen,
@@ -49,42 +47,12 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.parts import Parts
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, abandoned, end_turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
-
-
-class Compactor(Protocol):
-    """Who makes a long history short."""
-
-    async def __call__(self, turn: Turn) -> Compacted: ...
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
-
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Callable[[], Awaitable[Sandbox]]
-    files: Files
-    engine: Engine
-    workspace: str
-    mode: str
-    system: str
-    limits: Limits = Limits()
-    approver: Approver | None = None
-    compactor: Compactor | None = None
+from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
@@ -318,6 +286,14 @@ class Session:
             await self.model.close()
         finally:
             await self._journal.close()
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
