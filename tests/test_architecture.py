@@ -26,6 +26,7 @@ ROOMS = [
     "tools",
     "state",
     "turn",
+    "parts",
     "calls",
     "loop",
     "feed",
@@ -41,7 +42,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {"events.py": 460}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

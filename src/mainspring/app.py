@@ -22,20 +22,28 @@ from mainspring.models import Model
 from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.parts import Approver, Parts
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.session import Approver, Parts, Session
+from mainspring.session import Session
 from mainspring.tools import Tool
+from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.find import TOOL as FIND
+from mainspring.tools.finish import TOOL as FINISH
+from mainspring.tools.grep import TOOL as GREP
+from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.patch import TOOL as PATCH
+from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 
 

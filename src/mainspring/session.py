@@ -11,27 +11,25 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Protocol, Self
-
-import msgspec
+from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
-from mainspring.context.history import History, is_undone, load_history, undone_ranges
+from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
+    CallEnded,
     Compacted,
     Crashed,
     Decision,
     Delta,
     Event,
-    Limits,
     Media,
     ModeChosen,
     ModelChosen,
@@ -49,42 +47,12 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.parts import Parts
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, abandoned, end_turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
-
-
-class Compactor(Protocol):
-    """Who makes a long history short."""
-
-    async def __call__(self, turn: Turn) -> Compacted: ...
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
-
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Callable[[], Awaitable[Sandbox]]
-    files: Files
-    engine: Engine
-    workspace: str
-    mode: str
-    system: str
-    limits: Limits = Limits()
-    approver: Approver | None = None
-    compactor: Compactor | None = None
+from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
@@ -130,13 +98,11 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        before = self._feed.last_seq = await self._journal.last_seq()
-        if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
-        self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
-        self._opened = (before, self._feed.last_seq)
+        try:
+            await self._begin()
+        except BaseException:
+            await self._close()
+            raise
         await self._group.__aenter__()
         return self
 
@@ -147,14 +113,12 @@ class Session:
             if self._failure is None:
                 await self.stop()
             await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as errors:
-            raise self._failure or errors from None
+        except BaseExceptionGroup:
+            # The group wraps our failure, or the caller's own error, which goes on by itself.
+            if self._failure is not None:
+                raise self._failure from None
         finally:
-            self._feed.close(self._failure)
-            if self._sandbox is not None:
-                await self._sandbox.close()
-            await self.model.close()
-            await self._journal.close()
+            await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
@@ -220,8 +184,7 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        kinds = ("UserSaid", "TurnEnded", "Undone")
-        recorded = [item async for item in self._stored(kinds)]
+        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
@@ -306,6 +269,32 @@ class Session:
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
 
+    async def _begin(self) -> None:
+        before = self._feed.last_seq = await self._journal.last_seq()
+        if self._feed.last_seq:
+            self.state = await load_state(self._journal)
+            self.history = await load_history(self._journal, self.model.encode)
+        self._journal.subscribe(self._on_appended)
+        await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
+
+    async def _close(self) -> None:
+        self._feed.close(self._failure)
+        try:
+            if self._sandbox is not None:
+                await self._sandbox.close()
+            await self.model.close()
+        finally:
+            await self._journal.close()
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
+
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
         parts, events = self._parts, list[Event]()
@@ -340,9 +329,9 @@ class Session:
     async def _take_turns(self) -> None:
         try:
             while self._is_turn_wanted:
-                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
             raise
@@ -379,10 +368,3 @@ class Session:
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
-
-    async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:
-        after = 0
-        while page := await self._journal.read(after=after, kinds=kinds):
-            for recorded in page:
-                yield recorded
-            after = page[-1].seq

@@ -91,7 +91,8 @@ class History:
 
     async def messages(self, get: Callable[[Blob], Awaitable[bytes]]) -> Sequence[bytes]:
         """The encoded messages; those with attachments fetch them now, once."""
-        for index, message in list(self._waiting.items()):
+        while self._waiting:
+            index, message = next(iter(self._waiting.items()))
             encoded = self._encode(await _attach(message, get))
             self._messages[index] = encoded
             self._bytes += len(encoded)
@@ -128,10 +129,11 @@ class History:
         self._close_unseen()
         unheard = self._take_back(said.heard_seq) if said.heard_seq else []
         self._newest = []
-        self.is_answered = not said.calls
-        if any(isinstance(part, Text | CallAsked) for part in said.parts):
+        calls = said.calls
+        self.is_answered = not calls
+        if calls or any(isinstance(part, Text) for part in said.parts):
             self._append(AssistantMessage(parts=said.parts), ())
-            self._asked = said.calls
+            self._asked = calls
         for item in unheard:
             self._add_said(item)
 
@@ -180,10 +182,10 @@ class History:
 
 async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> History:
     """The history of a journal, reading only what it still needs."""
-    dead = undone_ranges(await _all(journal, kinds=("Undone",)))
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
     history = History(encode)
     start = 0
-    for recorded in reversed(await _all(journal, kinds=("Compacted",))):
+    for recorded in reversed(await read_all(journal, kinds=("Compacted",))):
         if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
             history.begin_with(recorded.event.summary)
             start = recorded.event.keep_from_seq - 1
@@ -197,6 +199,14 @@ async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> H
     return history
 
 
+async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
+    """Every event of these kinds; for kinds of which a journal has few."""
+    found: list[Recorded] = []
+    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
+        found += page
+    return found
+
+
 def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
     """The stretches (after, until] that no longer count. An undo that was itself undone does not count."""
     ranges: list[tuple[int, int]] = []
@@ -208,13 +218,6 @@ def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:
     return any(after < seq <= until for after, until in ranges)
-
-
-async def _all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
-    found: list[Recorded] = []
-    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
-        found += page
-    return found
 
 
 async def _attach(waiting: _Waiting, get: Callable[[Blob], Awaitable[bytes]]) -> Message:

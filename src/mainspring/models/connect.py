@@ -83,7 +83,7 @@ async def served(provider: Provider, base_url: str = "", api_key: str = "") -> t
     try:
         body = await channel.get("/models")
         listed = msgspec.json.decode(body, type=_Listed)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ModelError(f"{base_url} does not list models.", remedy="Check the base URL.") from error
     finally:
         await channel.close()
