@@ -131,6 +131,7 @@ class Confined:
 def _name_limit(finished: Finished, cgroup: Cgroup, command: Command) -> Finished:
     """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
     passed = "" if finished.stopped else cgroup.limit_passed()
-    if not passed:
+    # A fork that failed once and was tried again stopped nothing.
+    if not passed or (passed == "processes" and finished.exit_code == 0):
         return finished
     return msgspec.structs.replace(finished, stopped=name_of(passed, command.limits))
