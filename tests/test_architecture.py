@@ -29,6 +29,7 @@ ROOMS = [
     "calls",
     "loop",
     "feed",
+    "questions",
     "session",
     "engines",
     "goals",

@@ -21,12 +21,13 @@ from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.questions import Approver
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.session import Approver, Parts, Session
+from mainspring.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.read import TOOL as READ
