@@ -26,6 +26,7 @@ ROOMS = [
     "tools",
     "state",
     "turn",
+    "questions",
     "parts",
     "calls",
     "loop",

@@ -22,7 +22,8 @@ from mainspring.models import Model
 from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
-from mainspring.parts import Approver, Parts
+from mainspring.parts import Parts
+from mainspring.questions import Approver
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files

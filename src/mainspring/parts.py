@@ -8,20 +8,13 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
+from mainspring.events import Compacted, Limits
 from mainspring.models import Model
+from mainspring.questions import Approver
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Engine, Turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
 
 
 class Compactor(Protocol):

@@ -48,6 +48,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
@@ -56,7 +57,7 @@ from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
-    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+    """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
     def __init__(self, journal: Journal, parts: Parts) -> None:
         self._journal = journal
@@ -65,7 +66,7 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._questions = Questions(parts.approver)
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
@@ -125,8 +126,9 @@ class Session:
         Approvals that are still open are abandoned."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        await self._abandon_questions()
-        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._questions.abandon()
+        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -152,15 +154,6 @@ class Session:
         edited_arguments: str | None = None,
     ) -> None:
         """Answers an open question. The hash binds the answer to the arguments that the person saw."""
-        waiting = self._pending.get(call)
-        open_call = self.state.open_call(call)
-        question = open_call.question if open_call else None
-        if waiting is None or waiting.done() or question is None:
-            raise UsageError(
-                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
-            )
-        if question.arguments_sha256 != arguments_sha256:
-            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -168,7 +161,7 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        waiting.set_result(given)
+        self._questions.answer(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -179,7 +172,8 @@ class Session:
     def stop_soon(self) -> None:
         """Asks the running turn to stop, from a signal handler or a callback."""
         if self._worker is not None:
-            self._worker.cancel()
+            # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
@@ -243,15 +237,10 @@ class Session:
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        future = asyncio.get_running_loop().create_future()
-        self._pending[question.call] = future
-        try:
+        with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
-            approver = self._parts.approver
-            given = await (approver(question) if approver else future)
-        finally:
-            del self._pending[question.call]
+            given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
         return given
@@ -334,6 +323,8 @@ class Session:
                 self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
+            if self.state.is_turn_open:
+                await end_turn(self, End("interrupted", "Stopped by request."))
             raise
         except Exception as error:
             self._failure = error
@@ -354,16 +345,6 @@ class Session:
             await end_turn(self, end)
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
-
-    async def _abandon_questions(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        for call, waiting in list(self._pending.items()):
-            open_call = self.state.open_call(call)
-            if open_call and open_call.question and not waiting.done():
-                sha256 = open_call.question.arguments_sha256
-                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
-        if not self.is_running and self.state.open_calls:
-            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

@@ -10,7 +10,7 @@ import click
 
 from mainspring.cli.render import clean
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
-from mainspring.parts import Approver
+from mainspring.questions import Approver
 from mainspring.tools.ask import NAME as ASK
 
 _DECISIONS: dict[str, Decision] = {"y": "allow", "n": "reject", "s": "stop"}
