@@ -33,6 +33,7 @@ from mainspring.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
 from mainspring.tools.grep import TOOL as GREP
@@ -44,7 +45,7 @@ from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 
 
