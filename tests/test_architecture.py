@@ -36,6 +36,7 @@ ROOMS = [
     "engines",
     "goals",
     "config",
+    "steps",
     "app",
     "cli",
     "serve",

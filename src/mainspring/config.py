@@ -16,12 +16,24 @@ from mainspring.errors import ConfigError
 from mainspring.models import Price
 
 
+class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a step of that name gets (`[steps.NAME]` in `config.toml`). With `commands`, only what one of
+    these patterns allows may run: words like `pytest *` or `git status $`."""
+
+    commands: tuple[str, ...] = ()
+    timeout_s: float = 600.0
+    cpu_s: int = 0
+    memory_mb: int = 0
+    mode: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
     model: str = ""
     mode: str = ""
     prices: dict[str, Price] = {}
+    steps: dict[str, Template] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
