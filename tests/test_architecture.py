@@ -27,11 +27,11 @@ ROOMS = [
     "tools",
     "state",
     "turn",
-    "questions",
     "parts",
     "calls",
     "loop",
     "feed",
+    "questions",
     "session",
     "engines",
     "goals",
@@ -45,7 +45,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 460}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 480}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
@@ -55,6 +55,7 @@ TASKS_OUTSIDE_GROUPS = {"tools/toolbox.py": "a tool that ignores its cancellatio
 IMPORTS_IN_FUNCTIONS = {
     "cli/__init__.py": "--version must not wait for the other commands",
     "__init__.py": "importing the package costs nothing",
+    "app.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 LOOP_LINES = 250
 

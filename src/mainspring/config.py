@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import platformdirs
@@ -32,12 +33,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model: str = ""
     mode: str = ""
+    approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     prices: dict[str, Price] = {}
     steps: dict[str, Template] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules."""
+
     home: Path
+    folder: Path
     settings: Settings
     environment: Mapping[str, str]
 
@@ -55,11 +60,12 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
         home = Path(chosen).expanduser().absolute()
-        file = home / "config.toml"
+        folder = home
     else:
         home = platformdirs.user_data_path("mainspring", appauthor=False)
-        file = platformdirs.user_config_path("mainspring", appauthor=False) / "config.toml"
-    return Config(home=home, settings=_load_settings(file), environment=values)
+        folder = platformdirs.user_config_path("mainspring", appauthor=False)
+    settings = _load_settings(folder / "config.toml")
+    return Config(home=home, folder=folder, settings=settings, environment=values)
 
 
 def _load_settings(file: Path) -> Settings:

@@ -18,6 +18,9 @@ from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
@@ -66,11 +69,14 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._questions = Questions(parts.approver)
+        self._questions = Questions(
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+        )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._is_proceeding = False
+        self.vault = parts.vault or Vault()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -153,7 +159,7 @@ class Session:
         feedback: str = "",
         edited_arguments: str | None = None,
     ) -> None:
-        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
+        """Answers an open question once. The hash binds the answer to the arguments that the person saw."""
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -161,7 +167,12 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        self._questions.answer(given)
+        await self.answer(given)
+
+    async def answer(self, given: ApprovalGiven) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        if not self._questions.answer(given):
+            await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -230,13 +241,18 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        await self._journal.append(*events)
+        """Records what happened, without secrets; what stands in for them is kept before."""
+        recorded = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*recorded)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
+        if open_call is not None and open_call.answer is not None:
+            return open_call.answer
         with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
@@ -244,6 +260,12 @@ class Session:
         if given is not None:
             await self.emit(given)
         return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if self._parts.grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._parts.grants.add, grant)
 
     async def sandbox(self) -> Sandbox:
         async with self._choosing:
@@ -253,6 +275,9 @@ class Session:
             return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        if media_type.startswith("text/"):
+            data = await asyncio.to_thread(self.vault.redact_bytes, data)
+            self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
@@ -294,8 +319,8 @@ class Session:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:
             events.append(ModelChosen(model=parts.model.name))
-        if parts.mode != self.state.mode:
-            events.append(ModeChosen(mode=parts.mode))
+        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
+            events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
 
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
@@ -345,6 +370,9 @@ class Session:
             await end_turn(self, end)
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
+
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.answers import Requests
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -18,7 +20,6 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
-    Ending,
     Event,
     Limits,
     ModeChosen,
@@ -64,6 +65,7 @@ class State:
         self.workspace = Path()
         self.model = ""
         self.mode = ""
+        self.level = ""
         self.prompt = PromptSet(system="")
         self.ledger = Ledger()
         self.step = 0
@@ -78,6 +80,7 @@ class State:
         self.turn_cutoffs = 0
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
+        self.requests = Requests()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -93,6 +96,7 @@ class State:
         if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
+        self.requests = self.requests.after(event)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -116,7 +120,7 @@ class State:
             case ModelChosen():
                 self.model = event.model
             case ModeChosen():
-                self.mode = event.mode
+                self.mode, self.level = event.mode, event.level
             case SessionResumed():
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
@@ -172,10 +176,6 @@ class State:
                 self._calls[event.call] = replace(call, is_started=True)
             case CallEnded():
                 del self._calls[event.call]
-
-
-KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
-"""Endings after which a person's answer continues the same calls."""
 
 
 async def load_state(journal: Reader) -> State:

@@ -8,8 +8,11 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -22,7 +25,7 @@ from mainspring.events import (
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
@@ -53,6 +56,11 @@ class Turn(Protocol):
     @property
     def files(self) -> Files: ...
 
+    @property
+    def vault(self) -> Vault:
+        """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -63,6 +71,10 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

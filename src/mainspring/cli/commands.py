@@ -15,6 +15,8 @@ from mainspring.errors import MainspringError
 _COMMANDS = {
     "run": ("run", "Work towards a goal, without a person at the keyboard."),
     "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
+    "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),
+    "approvals": ("approvals", "Grants and rules: list, revoke, try a command, judge the past."),
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),

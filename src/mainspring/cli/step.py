@@ -15,8 +15,8 @@ import msgspec
 
 from mainspring import app
 from mainspring.approvals import MODES
+from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
-from mainspring.cli.render import clean
 from mainspring.cli.steps import as_row
 from mainspring.config import load_config
 from mainspring.journal.file import JournalFile
@@ -90,13 +90,13 @@ def _print(step: Step, file: JournalFile, *, is_live: bool) -> None:
             stream.buffer.write(file.get(blob))
             stream.flush()
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
-    click.echo(f"step {step.id} {step.state}{code} ({clean(step.reason)})", err=True)
+    click.echo(f"step {step.id} {step.state}{code} ({plain(step.reason)})", err=True)
 
 
 def _live() -> Callable[[bytes], None]:
     """Shows output on the terminal as it comes, where it cannot do more than be read."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return lambda chunk: click.echo(clean(decoder.decode(chunk)), nl=False)
+    return lambda chunk: click.echo(plain(decoder.decode(chunk)), nl=False)
 
 
 async def _stoppable(asking: Coroutine[Any, Any, str]) -> str:

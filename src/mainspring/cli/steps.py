@@ -9,7 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.cli.render import clean, when
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import when
 from mainspring.config import load_config
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import Blob
@@ -77,7 +78,7 @@ def as_row(step: Step) -> dict[str, Any]:
 
 def _line(step: Step) -> str:
     code = "" if step.exit_code is None else step.exit_code
-    command = clean(shlex.join(step.argv))[:_LINE]
+    command = plain(shlex.join(step.argv))[:_LINE]
     return (
         f"{step.id}  {when(step.started_us)}  {step.state:<9} {code:>4} {step.output_bytes:>11,}  {command}"
     )
@@ -87,11 +88,11 @@ def _show(step: Step, file: JournalFile) -> None:
     for name, value in as_row(step).items():
         shown = shlex.join(step.argv) if name == "argv" else value
         if shown not in (None, ""):
-            click.echo(clean(f"{name}: {shown}"))
+            click.echo(plain(f"{name}: {shown}"))
     for name, blob in (("stdout", step.stdout), ("stderr", step.stderr)):
         if blob is not None:
             click.echo(f"--- {name}")
-            click.echo(clean(_text(file, blob)), nl=False)
+            click.echo(plain(_text(file, blob)), nl=False)
     sys.stdout.flush()
 
 
