@@ -51,7 +51,7 @@ def test_a_line_is_an_answer(line: str, fields: dict[str, Any]) -> None:
     assert typed(line) == [expected]
 
 
-@pytest.mark.parametrize("line", ["", "x", "2 y", "e", "e {", "e [1]", "f git 'push", "7"])
+@pytest.mark.parametrize("line", ["", "x", "2 y", "e", "e {", "f git 'push", "7"])
 def test_a_line_that_says_nothing_clear_is_no_answer(line: str) -> None:
     with pytest.raises(UsageError):
         typed(line)

@@ -18,7 +18,7 @@ from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Sco
 from mainspring.tools.ask import NAME as ASK
 
 HELP = (
-    "[y]es, [a]lways in this session, in this [p]roject, [f]or ever (add 8h or 7d, and a pattern),"
+    "[y]es, [a]lways in this session, in this [p]roject, [f]or ever (add 8h or 7d, and your own pattern),"
     " [e]dit (add the new command or JSON), [n]o (add why), [s]top the turn, [v]iew all"
 )
 
