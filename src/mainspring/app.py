@@ -13,11 +13,11 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
-from mainspring.config import Config, load_config
+from mainspring.config import Config, Template, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -25,14 +25,17 @@ from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
+from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
-from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
+from mainspring.steps import Runner, steps_home
+from mainspring.steps import run_step as take_step
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
 from mainspring.tools.grep import TOOL as GREP
@@ -44,7 +47,7 @@ from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 RULES_FILE = "approvals.toml"
 SECRETS_FILE = "secrets.json"
@@ -104,6 +107,56 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
         yield running
+
+
+async def run_step(
+    argv: Sequence[str],
+    *,
+    folder: Path | str = ".",
+    template: str = "",
+    timeout_s: float | None = None,
+    cpu_s: int | None = None,
+    memory_bytes: int | None = None,
+    mode: str = "",
+    sandbox: Sandbox | str = "",
+    approver: Approver | None = None,
+    on_output: OnOutput | None = None,
+    config: Config | None = None,
+) -> str:
+    """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
+    config = config or load_config()
+    place = _folder(Path(folder))
+    chosen = _template(template, config)
+    chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
+    asked = CommandAsked(
+        argv=tuple(argv),
+        cwd=str(place),
+        template=template,
+        timeout_s=timeout_s or chosen.timeout_s,
+        cpu_s=cpu_s or chosen.cpu_s,
+        memory_bytes=memory_bytes or chosen.memory_mb * MIB,
+    )
+    runner = Runner(
+        policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
+        sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
+        template=chosen,
+        approver=approver,
+        on_output=on_output,
+    )
+    journal = await Store(steps_home(config.home)).create()
+    try:
+        await take_step(journal, asked, runner)
+    finally:
+        await journal.close()
+    return journal.session
+
+
+def _template(name: str, config: Config) -> Template:
+    known = config.settings.steps
+    if name and name not in known:
+        names = ", ".join(sorted(known)) or "none yet"
+        raise UsageError(f"There is no template {name!r}.", remedy=f"config.toml has: {names}.")
+    return known.get(name, Template())
 
 
 class _Known(msgspec.Struct, frozen=True):

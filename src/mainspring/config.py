@@ -17,6 +17,17 @@ from mainspring.errors import ConfigError
 from mainspring.models import Price
 
 
+class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a step of that name gets (`[steps.NAME]` in `config.toml`). With `commands`, only what one of
+    these patterns allows may run: words like `pytest *` or `git status $`."""
+
+    commands: tuple[str, ...] = ()
+    timeout_s: float = 600.0
+    cpu_s: int = 0
+    memory_mb: int = 0
+    mode: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
@@ -24,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: str = ""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     prices: dict[str, Price] = {}
+    steps: dict[str, Template] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

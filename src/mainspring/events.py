@@ -291,12 +291,15 @@ class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
     items: tuple[PlanItem, ...] = ()
+    call: str = ""
 
 
 class Remembered(Event, frozen=True):
-    """Something that the agent wants to know later, whatever becomes of the history."""
+    """Something that the agent wants to know later, whatever becomes of the history. After a crash the same
+    call may record it again."""
 
     text: str
+    call: str = ""
 
 
 class WorkFinished(Event, frozen=True):
@@ -304,6 +307,7 @@ class WorkFinished(Event, frozen=True):
 
     summary: str
     evidence: tuple[Evidence, ...] = ()
+    call: str = ""
 
 
 class CommandAsked(Event, frozen=True):

@@ -82,7 +82,6 @@ async def _step(turn: Turn) -> End | None:
     )
     if isinstance(reserved, Refusal):
         return End("budget", reserved.message, reserved.remedy)
-    await turn.emit(reserved)
     is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
     request = Request(
         system=state.prompt.system,
@@ -92,6 +91,7 @@ async def _step(turn: Turn) -> End | None:
     )
     reply = Reply()
     try:
+        await turn.emit(reserved)
         finished = await _receive(turn, request, reply, step)
     except asyncio.CancelledError:
         await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))

@@ -60,7 +60,7 @@ from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
-    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+    """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
     def __init__(self, journal: Journal, parts: Parts) -> None:
         self._journal = journal
@@ -132,8 +132,9 @@ class Session:
         Approvals that are still open are abandoned."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        await self._abandon_questions()
-        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._questions.abandon()
+        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -182,7 +183,8 @@ class Session:
     def stop_soon(self) -> None:
         """Asks the running turn to stop, from a signal handler or a callback."""
         if self._worker is not None:
-            self._worker.cancel()
+            # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
@@ -346,6 +348,8 @@ class Session:
                 self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
+            if self.state.is_turn_open:
+                await end_turn(self, End("interrupted", "Stopped by request."))
             raise
         except Exception as error:
             self._failure = error
@@ -369,12 +373,6 @@ class Session:
 
     def _refusal(self, given: ApprovalGiven) -> str:
         return self.state.requests.refusal(given)
-
-    async def _abandon_questions(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        self._questions.abandon()
-        if not self.is_running and self.state.open_calls:
-            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

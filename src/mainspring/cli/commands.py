@@ -20,6 +20,8 @@ _COMMANDS = {
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),
+    "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
+    "steps": ("steps", "List or show the commands that were run without an agent."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
