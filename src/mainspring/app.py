@@ -140,6 +140,7 @@ async def run_step(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
         sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
         template=chosen,
+        grants=GrantFile(config.home),
         approver=approver,
         on_output=on_output,
     )

@@ -31,6 +31,7 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    Offer,
     PlanItem,
     PlanSet,
     PromptSet,
@@ -74,7 +75,7 @@ async def write(store: Store, session: str) -> None:
         SessionResumed(version="0.1.0", host="box", pid=4242),
         PromptSet(system="You are careful. Ünïcode: ✓", tools=(TOOL,)),
         ModelChosen(model="scripted", reason="asked for"),
-        ModeChosen(mode="careful"),
+        ModeChosen(mode="auto", level="L3"),
         SandboxChosen(rung="bwrap"),
         UserSaid(text="fix it\nplease", media=(picture,)),
         NoteAdded(text="mind the tests", source="hook"),
@@ -98,7 +99,16 @@ async def write(store: Store, session: str) -> None:
     )
     await journal.append(
         ApprovalAsked(
-            call="c1", tool="read", arguments='{"path":"a.py"}', arguments_sha256="ab" * 32, reason="a rule"
+            call="c1",
+            tool="read",
+            arguments='{"path":"a.py"}',
+            arguments_sha256="ab" * 32,
+            reason="a rule",
+            offers=(
+                Offer(command="pytest -q $", accepts=("push-force",)),
+                Offer(path="/repo/a.py"),
+                Offer(host="example.com"),
+            ),
         ),
         ApprovalGiven(
             call="c1",
@@ -107,6 +117,9 @@ async def write(store: Store, session: str) -> None:
             by="ada",
             feedback="only this one",
             edited_arguments='{"path":"b.py"}',
+            scope="project",
+            pattern="pytest *",
+            expires_us=1_800_000_000_000_000,
         ),
         CallStarted(call="c1", tool="read"),
         CallEnded(
@@ -117,6 +130,7 @@ async def write(store: Store, session: str) -> None:
             exit_code=3,
             full=output,
             duration_s=0.25,
+            suspicious=("ignore all previous instructions",),
         ),
         PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
         Remembered(text="the tests need a database", call="c1"),
