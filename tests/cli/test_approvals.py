@@ -166,6 +166,7 @@ def test_a_step_is_asked_about_and_allowed_for_the_project(machine: Machine) -> 
     step = ("step", "--mode", "ask", "--", "touch", "made")
     person = Person(machine, *step)
     shown = person.until("[v]iew all: ")
+    assert "[1] step: touch made" in shown
     assert "always would allow step: touch made $" in shown
     person.type("e touch other")
     person.until("JSON object")
