@@ -25,7 +25,7 @@ from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
 from mainspring.journal.shelf import Shelf
-from mainspring.sandbox.probe import LADDER
+from mainspring.sandbox import LADDER
 from mainspring.session import Session
 
 
