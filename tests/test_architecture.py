@@ -26,6 +26,7 @@ ROOMS = [
     "tools",
     "state",
     "turn",
+    "spending",
     "calls",
     "loop",
     "feed",

@@ -10,13 +10,15 @@ from typing import cast, get_args
 import msgspec
 
 from mainspring.approvals import ByMode, Mode
-from mainspring.config import Config, load_config
+from mainspring.config import Caps, Config, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import Cap, Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
+from mainspring.journal.day import Today
 from mainspring.journal.store import Store
+from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import ScriptedModel, load_script
@@ -57,7 +59,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = limits or Limits()
+    limits = with_caps(limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
@@ -77,6 +79,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             system=system_prompt(workspace=known.place, mode=chosen_mode),
             limits=limits,
             approver=approver,
+            day=Today(store),
         )
         journal = journal or await store.create()
     except BaseException:
@@ -144,12 +147,45 @@ def build_model(spec: str, config: Config) -> Model:
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
     """A capped run needs a price: a cap that cannot be kept is not given."""
-    if model.price is None and limits.max_cost_usd is not None and not allow_unpriced:
+    if model.price is None and is_money_capped(limits) and not allow_unpriced:
         raise UsageError(
             f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
             remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
             " tokens), or run with --allow-unpriced.",
         )
+
+
+def with_caps(limits: Limits, caps: Caps) -> Limits:
+    """The limits of one run, with the settings' caps where the run was told nothing."""
+    replace = msgspec.structs.replace
+    session = replace(
+        caps.session,
+        usd=caps.session.usd if limits.max_cost_usd is None else None,
+        tokens=caps.session.tokens if limits.max_tokens is None else None,
+    )
+    turn = replace(
+        caps.turn,
+        steps=caps.turn.steps if limits.max_steps is None else None,
+        calls=caps.turn.calls if limits.max_calls is None else None,
+        time_s=caps.turn.time_s if limits.timeout_s is None else None,
+    )
+    told = replace(
+        limits,
+        turn=_filled(limits.turn, turn),
+        session=_filled(limits.session, session),
+        goal=_filled(limits.goal, caps.goal),
+        day=_filled(limits.day, caps.day),
+    )
+    if told.day.calls is not None or told.day.time_s is not None:
+        raise UsageError(
+            "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
+        )
+    return told
+
+
+def _filled(told: Cap, usual: Cap) -> Cap:
+    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
+    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
 
 
 def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:

@@ -13,7 +13,17 @@ import msgspec
 import platformdirs
 
 from mainspring.errors import ConfigError
+from mainspring.events import Cap
 from mainspring.models import Price
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Caps for every run, by scope; what a run is told itself replaces them."""
+
+    turn: Cap = Cap()
+    session: Cap = Cap()
+    goal: Cap = Cap()
+    day: Cap = Cap()
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     mode: str = ""
     prices: dict[str, Price] = {}
+    caps: Caps = Caps()
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, end_turn
+from mainspring.turn import Day, End, Engine, Turn, end_turn
 
 
 class Approver(Protocol):
@@ -85,6 +85,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     approver: Approver | None = None
     compactor: Compactor | None = None
+    parent: Turn | None = None
+    day: Day | None = None
 
 
 class Session:
@@ -125,6 +127,14 @@ class Session:
     @property
     def files(self) -> Files:
         return self._parts.files
+
+    @property
+    def parent(self) -> Turn | None:
+        return self._parts.parent
+
+    @property
+    def day(self) -> Day | None:
+        return self._parts.day
 
     @property
     def is_running(self) -> bool:

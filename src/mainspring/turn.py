@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
@@ -18,11 +19,20 @@ from mainspring.events import (
     Event,
     TurnEnded,
 )
+from mainspring.journal.fold import Spent
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+
+
+class Day(Protocol):
+    """What all sessions of one data folder spend in a day."""
+
+    def held(self) -> AbstractAsyncContextManager[Spent]:
+        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
+        ...
 
 
 class Turn(Protocol):
@@ -48,6 +58,14 @@ class Turn(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def parent(self) -> Turn | None:
+        """Whose turn this one works for, and whose caps it shares."""
+        ...
+
+    @property
+    def day(self) -> Day | None: ...
 
     async def emit(self, *events: Event) -> None: ...
 

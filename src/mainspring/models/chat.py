@@ -28,6 +28,7 @@ from mainspring.models import (
 from mainspring.models.encoding import ENCODER, attached_text, data_url, is_object, object_text
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.http import Bounds, Channel
+from mainspring.models.timings import Timings
 
 WIRE = "chat"
 
@@ -116,6 +117,9 @@ class ChatModel:
             fields["stream_options"] = {"include_usage": True}
         if request.max_output_tokens is not None:
             fields[self._quirks.max_tokens_field] = request.max_output_tokens
+        if request.schema is not None:
+            described = {"name": "reply", "schema": request.schema, "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": described}
         if request.tools:
             fields["tools"] = [
                 {
@@ -225,6 +229,7 @@ class _Groq(msgspec.Struct):
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
+    timings: Timings | None = None
     x_groq: _Groq | None = None
     error: Any = None
 
@@ -251,6 +256,7 @@ class _Reader:
         self._calls = _Calls()
         self._finish = ""
         self._usage = Usage()
+        self._timings: Timings | None = None
         self._has_refused = False
         self.is_done = False
 
@@ -272,6 +278,7 @@ class _Reader:
             usage = usage or choice.usage
         if usage is not None:
             self._usage = _counted(usage)
+        self._timings = chunk.timings or self._timings
         return items
 
     def end(self) -> list[StreamItem]:
@@ -284,7 +291,8 @@ class _Reader:
         stop = _STOPS.get(self._finish, "end")
         if stop in ("end", "calls"):
             stop = "calls" if self._calls.count else "end"
-        return [Finished("refused" if self._has_refused else stop, self._usage)]
+        speed = self._timings.speed() if self._timings else None
+        return [Finished("refused" if self._has_refused else stop, self._usage, speed)]
 
     def _add(self, delta: _Delta, items: list[StreamItem]) -> None:
         thinking = delta.reasoning_content or delta.reasoning
