@@ -18,6 +18,7 @@ _COMMANDS = {
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),
+    "cost": ("cost", "Show what was spent: by model, source, session or day."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
