@@ -11,19 +11,24 @@ import msgspec
 
 from mainspring.approvals import ByMode, Mode
 from mainspring.config import Caps, Config, load_config
+from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Cap, Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import Cap, Limits, ModeChosen, ModelChosen, SessionStarted, ToolSpec
 from mainspring.journal import Journal
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
 from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
+from mainspring.models.local.model import MODULE as LOCAL_SERVER
+from mainspring.models.local.model import LocalModel
+from mainspring.models.local.weights import find_weights
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
+from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.sandbox.process import PlainSandbox
@@ -37,6 +42,8 @@ from mainspring.tools.write import TOOL as WRITE
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL)
 DEFAULT_MODE: Mode = "auto"
+_LOADED_WITHIN_S = 600.0
+_LEAST_ROOM_TOKENS = 1024
 
 
 @asynccontextmanager
@@ -61,28 +68,36 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     store = Store(config.home)
     limits = with_caps(limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
+    chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         named = model or known.model or config.model
         chosen = build_model(named, config) if isinstance(named, str) else named
+        if isinstance(chosen, LocalModel):
+            await chosen.start()
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        toolbox = Toolbox(tools)
+        system = system_prompt(workspace=known.place, mode=chosen_mode)
+        check_context(chosen, system, toolbox.specs)
         parts = Parts(
             model=chosen,
-            toolbox=Toolbox(tools),
+            toolbox=toolbox,
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
             sandbox=sandbox or PlainSandbox(environment=config.environment),
             files=Files(confinement(known.place, chosen_mode, config)),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
-            system=system_prompt(workspace=known.place, mode=chosen_mode),
+            system=system,
             limits=limits,
             approver=approver,
             day=Today(store),
         )
         journal = journal or await store.create()
     except BaseException:
+        if chosen is not None:
+            await chosen.close()
         if journal:
             await journal.close()
         raise
@@ -118,10 +133,12 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: `scripted@FILE`, `openai-compatible@URL#NAME`, or a name alone, which is
-    asked for at OPENAI_BASE_URL."""
+    """The model that a user named: `local`, `local/FILE.gguf`, `scripted@FILE`,
+    `openai-compatible@URL#NAME`, or a name alone, which is asked for at OPENAI_BASE_URL."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    if spec == "local" or spec.startswith("local/"):
+        return build_local(spec, config)
     provider, separator, address = spec.partition("@")
     if separator and provider == "scripted":
         return ScriptedModel(load_script(Path(address)), name=spec)
@@ -143,6 +160,32 @@ def build_model(spec: str, config: Config) -> Model:
         model=name,
         price=config.settings.prices.get(spec) or config.settings.prices.get(name),
     )
+
+
+def build_local(spec: str, config: Config) -> LocalModel:
+    """The model in a file on this machine; named by its whole path, so that a session finds it again."""
+    path = find_weights(spec, config.home)
+
+    async def start(line: bytes) -> Companion:
+        return await start_companion(
+            LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
+        )
+
+    name = f"local/{path}" if spec.endswith(".gguf") else spec
+    return LocalModel(name, path, start, context_tokens=config.settings.local_context_tokens)
+
+
+def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
+    """A model that cannot take the prompt before anything was said is of no use."""
+    if model.context_tokens is None:
+        return
+    needed = estimated_tokens(len(system) + len(msgspec.json.encode(tools)))
+    if needed + _LEAST_ROOM_TOKENS > model.context_tokens:
+        raise UsageError(
+            f"{model.name} takes {model.context_tokens:,} tokens. The instructions and the tools need about"
+            f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
+            remedy="Use a model that takes more.",
+        )
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:

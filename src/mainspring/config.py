@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: str = ""
     prices: dict[str, Price] = {}
     caps: Caps = Caps()
+    local_context_tokens: int = 16 * 1024
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ _COMMANDS = {
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
+    "models": ("models", "List the models on this machine; pull a small one."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }
 
