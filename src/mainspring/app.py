@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast, get_args
 
@@ -167,6 +168,11 @@ def build_local(spec: str, config: Config) -> LocalModel:
     path = find_weights(spec, config.home)
 
     async def start(line: bytes) -> Companion:
+        if find_spec("xllamacpp") is None:
+            raise UsageError(
+                "Local models need llama.cpp, which is not installed.",
+                remedy='Install it: pip install "mainspring[local]".',
+            )
         return await start_companion(
             LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
         )

@@ -64,7 +64,7 @@ async def start_companion(
         )
         async with asyncio.timeout(timeout_s):
             answer = await _exchange(process, line)
-        if not answer:
+        if not answer.endswith(b"\n"):
             raise SandboxError(f"{module} ended before it answered: {_tail(log)}")
         return Companion(process, log, answer)
     except BaseException as error:
@@ -93,7 +93,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """It keeps nothing that a gentler end would save."""
     if process.returncode is None:
         process.kill()
-    await process.wait()
+    await process.communicate()  # which also closes its pipes
 
 
 def _tail(log: IO[bytes]) -> str:

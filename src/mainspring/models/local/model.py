@@ -10,7 +10,6 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +25,7 @@ from mainspring.models.rescue import rescued
 
 MODULE = "mainspring.models.local.serve"
 _MAX_ACTION_TOKENS = 2048
+_TOLD_CHARACTERS = 400
 
 
 class Server(Protocol):
@@ -91,11 +91,6 @@ class LocalModel:
         await self._let_go()
 
     async def _load(self) -> None:
-        if find_spec("xllamacpp") is None:
-            raise UsageError(
-                "Local models need llama.cpp, which is not installed.",
-                remedy='Install it: pip install "mainspring[local]".',
-            )
         key = secrets.token_urlsafe(24)
         settings = Settings(
             path=str(self._path), key=key, threads=threads(), context_tokens=self._wanted_tokens
@@ -106,7 +101,7 @@ class LocalModel:
             if not answer.url:
                 raise UsageError(
                     f"{self._path.name} could not be loaded: {answer.error}.",
-                    remedy=server.log_tail().splitlines()[-1:][0] if server.log_tail() else "",
+                    remedy=f"llama.cpp said: {server.log_tail()[-_TOLD_CHARACTERS:]}",
                 )
             (served, *_) = await probe_server(answer.url, key)
             self.context_tokens = served.context_tokens
