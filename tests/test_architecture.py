@@ -27,6 +27,7 @@ ROOMS = [
     "state",
     "turn",
     "spending",
+    "parts",
     "calls",
     "loop",
     "feed",
@@ -42,7 +43,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {"events.py": 500}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

@@ -32,7 +32,7 @@ from mainspring.models.scripted import ScriptedModel
 from mainspring.state import load_state
 from worker import SCRIPT, SESSION, Folder
 
-EVENTS = 53
+EVENTS = 54
 LABELS = ("1a", "1b", "2a", "3a", "3b", "3c", "3d", "4c", "5a", "5b")
 EFFECTS = tuple(label for label in LABELS if label != "3c")
 """What must not happen twice; 3c only looks."""

@@ -30,6 +30,7 @@ from mainspring.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
+from stage import nowhere
 
 SESSION = "killed"
 
@@ -71,19 +72,6 @@ class Folder:
     def lines(self, name: str) -> list[str]:
         path = self.path / name
         return path.read_text().splitlines() if path.exists() else []
-
-
-class Nowhere:
-    """A sandbox that contains nothing and runs nothing: the tools here need none."""
-
-    name = "nowhere"
-    is_containing = False
-
-    async def run(self, command: Any, on_output: Any = None) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        return
 
 
 class Killer:
@@ -191,7 +179,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         model=model(folder),
         toolbox=Toolbox(tools(folder, killer)),
         policy=ByMode("auto"),
-        sandbox=Nowhere(),
+        sandbox=nowhere,
         files=Files(Policy(workspace=folder.path)),
         engine=run_turn,
         workspace=str(folder.path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast, get_args
@@ -11,37 +12,47 @@ from typing import cast, get_args
 import msgspec
 
 from mainspring.approvals import ByMode, Mode
-from mainspring.config import Caps, Config, load_config
+from mainspring.config import Config, load_config, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Cap, Limits, ModeChosen, ModelChosen, SessionStarted, ToolSpec
+from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted, ToolSpec
 from mainspring.journal import Journal
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
 from mainspring.ledger import is_money_capped
 from mainspring.models import Model
-from mainspring.models.chat import ChatModel
+from mainspring.models.connect import connect
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
+from mainspring.models.prices import PriceBook
+from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.parts import Approver, Parts
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.sandbox.process import PlainSandbox
-from mainspring.session import Approver, Parts, Session
+from mainspring.session import Session
 from mainspring.tools import Tool
+from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.find import TOOL as FIND
+from mainspring.tools.finish import TOOL as FINISH
+from mainspring.tools.grep import TOOL as GREP
+from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.patch import TOOL as PATCH
+from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 _LOADED_WITHIN_S = 600.0
 _LEAST_ROOM_TOKENS = 1024
@@ -56,7 +67,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     config: Config | None = None,
@@ -76,17 +87,19 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen = build_model(named, config) if isinstance(named, str) else named
         if isinstance(chosen, LocalModel):
             await chosen.start()
+            chosen = Retried(chosen)
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)
         system = system_prompt(workspace=known.place, mode=chosen_mode)
         check_context(chosen, system, toolbox.specs)
+        confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
             toolbox=toolbox,
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
-            sandbox=sandbox or PlainSandbox(environment=config.environment),
-            files=Files(confinement(known.place, chosen_mode, config)),
+            sandbox=partial(_confine, sandbox, confinement, config),
+            files=Files(confinement),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
@@ -134,33 +147,16 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: `local`, `local/FILE.gguf`, `scripted@FILE`,
-    `openai-compatible@URL#NAME`, or a name alone, which is asked for at OPENAI_BASE_URL."""
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
+    `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
-    provider, separator, address = spec.partition("@")
-    if separator and provider == "scripted":
-        return ScriptedModel(load_script(Path(address)), name=spec)
-    if separator and provider == "openai-compatible":
-        base_url, separator, name = address.partition("#")
-        if not separator or not base_url.startswith(("http://", "https://")):
-            raise UsageError(
-                f"The model {spec} cannot be understood.",
-                remedy="Write it as openai-compatible@http://127.0.0.1:8080/v1#NAME.",
-            )
-    elif separator:
-        raise UsageError(f"There is no provider {provider!r}.", remedy="Use openai-compatible@URL#NAME.")
-    else:
-        base_url, name = config.variable("OPENAI_BASE_URL") or "https://api.openai.com/v1", spec
-    return ChatModel(
-        name=spec,
-        base_url=base_url,
-        api_key=config.variable("OPENAI_API_KEY"),
-        model=name,
-        price=config.settings.prices.get(spec) or config.settings.prices.get(name),
-    )
+    if spec.startswith("scripted@"):
+        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
+    return connect(spec, config.environment, prices=prices)
 
 
 def build_local(spec: str, config: Config) -> LocalModel:
@@ -204,40 +200,11 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
         )
 
 
-def with_caps(limits: Limits, caps: Caps) -> Limits:
-    """The limits of one run, with the settings' caps where the run was told nothing."""
-    replace = msgspec.structs.replace
-    session = replace(
-        caps.session,
-        usd=caps.session.usd if limits.max_cost_usd is None else None,
-        tokens=caps.session.tokens if limits.max_tokens is None else None,
-    )
-    turn = replace(
-        caps.turn,
-        steps=caps.turn.steps if limits.max_steps is None else None,
-        calls=caps.turn.calls if limits.max_calls is None else None,
-        time_s=caps.turn.time_s if limits.timeout_s is None else None,
-    )
-    told = replace(
-        limits,
-        turn=_filled(limits.turn, turn),
-        session=_filled(limits.session, session),
-        goal=_filled(limits.goal, caps.goal),
-        day=_filled(limits.day, caps.day),
-    )
-    if told.day.calls is not None or told.day.time_s is not None:
-        raise UsageError(
-            "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
-        )
-    return told
+async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+    return await choose(policy, config.environment, name=sandbox) if isinstance(sandbox, str) else sandbox
 
 
-def _filled(told: Cap, usual: Cap) -> Cap:
-    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
-    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
-
-
-def confinement(workspace: Path, mode: Mode, config: Config) -> Confinement:
+def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"

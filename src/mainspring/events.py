@@ -24,6 +24,10 @@ Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 """What became of an approval that was asked for; everything but `allow` means the call does not run."""
 
 
+Progress = Literal["open", "doing", "done"]
+"""How far an item of a plan is."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an event."""
 
@@ -126,6 +130,18 @@ class Limits(Value, frozen=True):
     day: Cap = Cap()
 
 
+class PlanItem(Value, frozen=True):
+    text: str
+    progress: Progress = "open"
+
+
+class Evidence(Value, frozen=True):
+    """A claim, and the calls whose recorded results bear it out."""
+
+    claim: str
+    calls: tuple[str, ...]
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A recorded fact."""
 
@@ -160,6 +176,12 @@ class ModelChosen(Event, frozen=True):
 
 class ModeChosen(Event, frozen=True):
     mode: str
+
+
+class SandboxChosen(Event, frozen=True):
+    """Where commands run from here on: the highest rung that worked, or the one that a person named."""
+
+    rung: str
 
 
 class UserSaid(Event, frozen=True):
@@ -224,9 +246,12 @@ class RequestFailed(Event, frozen=True):
 
 
 class AssistantSaid(Event, frozen=True):
+    """A reply. What was said after `heard_seq` came too late for its request; 0 means that nothing did."""
+
     step: int
     parts: tuple[Part, ...] = ()
     stop: Stop = "end"
+    heard_seq: int = 0
 
     @property
     def text(self) -> str:
@@ -275,6 +300,54 @@ class CallEnded(Event, frozen=True):
     @property
     def is_error(self) -> bool:
         return self.outcome != "ok"
+
+
+class PlanSet(Event, frozen=True):
+    """The to-do list as it is from here on."""
+
+    items: tuple[PlanItem, ...] = ()
+
+
+class Remembered(Event, frozen=True):
+    """Something that the agent wants to know later, whatever becomes of the history."""
+
+    text: str
+
+
+class WorkFinished(Event, frozen=True):
+    """The agent says that the work is done, and what shows it. Every call cited has a result on record."""
+
+    summary: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class CommandAsked(Event, frozen=True):
+    """A command that a person wants run without an agent, and the limits it gets (0 is none)."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    template: str = ""
+    timeout_s: float = 0.0
+    cpu_s: int = 0
+    memory_bytes: int = 0
+
+
+class CommandStarted(Event, frozen=True):
+    """It was allowed, for this reason. Without a `CommandEnded` its outcome is unknown."""
+
+    reason: str = ""
+
+
+class CommandEnded(Event, frozen=True):
+    """How it ended: `refused` commands never started; `exit_code` is None when there was none."""
+
+    outcome: Outcome
+    reason: str = ""
+    exit_code: int | None = None
+    stdout: Blob | None = None
+    stderr: Blob | None = None
+    output_bytes: int = 0
+    duration_s: float = 0.0
 
 
 class Compacted(Event, frozen=True):
@@ -350,6 +423,7 @@ STORED: tuple[type[Event], ...] = (
     PromptSet,
     ModelChosen,
     ModeChosen,
+    SandboxChosen,
     UserSaid,
     NoteAdded,
     TurnStarted,
@@ -362,6 +436,12 @@ STORED: tuple[type[Event], ...] = (
     ApprovalGiven,
     CallStarted,
     CallEnded,
+    PlanSet,
+    Remembered,
+    WorkFinished,
+    CommandAsked,
+    CommandStarted,
+    CommandEnded,
     Compacted,
     Undone,
     Crashed,

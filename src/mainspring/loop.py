@@ -57,8 +57,8 @@ async def _steps(turn: Turn) -> End:
                 return _refused(refusal)
             if end := await run_calls(turn):
                 return end
-        if turn.history.is_answered:
-            return _answered(state.last_reply)
+        if turn.history.is_answered and (end := await _answered(turn)):
+            return end
         if end := await _step(turn):
             return end
 
@@ -67,6 +67,7 @@ async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
     state = turn.state
     messages = await turn.history.messages(turn.get_blob)
+    heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt.system, state.tools_text)
     step = state.step + 1
     reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
@@ -90,9 +91,9 @@ async def _step(turn: Turn) -> End | None:
         await settle(turn, reservation, _partly(reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
-    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
+    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)
-    return await _judge_cutoff(turn, said)
+    return None
 
 
 async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
@@ -126,7 +127,11 @@ def _refused(refusal: Refusal) -> End:
     return End(refusal.ending, refusal.message, refusal.remedy)
 
 
-def _answered(said: AssistantSaid) -> End:
+async def _answered(turn: Turn) -> End | None:
+    """How the turn ends with its last reply; None when that reply is to go on."""
+    said = turn.state.last_reply
+    if said.stop == "length":
+        return await _ask_to_go_on(turn)
     lines = [line for line in said.text.splitlines() if line.strip()]
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
@@ -134,9 +139,7 @@ def _answered(said: AssistantSaid) -> End:
     return End("done", lines[-1].strip() if lines else "")
 
 
-async def _judge_cutoff(turn: Turn, said: AssistantSaid) -> End | None:
-    if said.stop != "length" or said.calls:
-        return None
+async def _ask_to_go_on(turn: Turn) -> End | None:
     if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
         detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
         return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")

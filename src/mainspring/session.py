@@ -11,16 +11,14 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Protocol, Self
-
-import msgspec
+from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
-from mainspring.context.history import History, is_undone, load_history, undone_ranges
+from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -32,13 +30,13 @@ from mainspring.events import (
     Decision,
     Delta,
     Event,
-    Limits,
     Media,
     ModeChosen,
     ModelChosen,
     NoteAdded,
     PromptSet,
     Recorded,
+    SandboxChosen,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -49,44 +47,12 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.parts import Parts
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Day, End, Engine, Turn, end_turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
-
-
-class Compactor(Protocol):
-    """Who makes a long history short."""
-
-    async def __call__(self, turn: Turn) -> Compacted: ...
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
-
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Sandbox
-    files: Files
-    engine: Engine
-    workspace: str
-    mode: str
-    system: str
-    limits: Limits = Limits()
-    approver: Approver | None = None
-    compactor: Compactor | None = None
-    parent: Turn | None = None
-    day: Day | None = None
+from mainspring.turn import Day, End, Turn, abandoned, end_turn
 
 
 class Session:
@@ -100,7 +66,10 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
-        self._watched_seq = 0
+        self._opened = (0, 0)
+        self._sandbox: Sandbox | None = None
+        self._choosing = asyncio.Lock()
+        self._is_proceeding = False
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -121,10 +90,6 @@ class Session:
         return self._parts.policy
 
     @property
-    def sandbox(self) -> Sandbox:
-        return self._parts.sandbox
-
-    @property
     def files(self) -> Files:
         return self._parts.files
 
@@ -141,12 +106,11 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
-        if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
-        self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
+        try:
+            await self._begin()
+        except BaseException:
+            await self._close()
+            raise
         await self._group.__aenter__()
         return self
 
@@ -157,13 +121,12 @@ class Session:
             if self._failure is None:
                 await self.stop()
             await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as errors:
-            raise self._failure or errors from None
+        except BaseExceptionGroup:
+            # The group wraps our failure, or the caller's own error, which goes on by itself.
+            if self._failure is not None:
+                raise self._failure from None
         finally:
-            self._feed.close(self._failure)
-            await self.sandbox.close()
-            await self.model.close()
-            await self._journal.close()
+            await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
@@ -180,12 +143,10 @@ class Session:
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
-        if self.is_running:
-            return True
-        if not self.state.is_turn_wanted and self.history.is_answered and not self.state.open_calls:
-            return False
-        if not self.state.is_turn_open:
-            await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        if not self._is_turn_wanted:
+            if self.history.is_answered and not self.state.open_calls:
+                return False
+            self._is_proceeding = True
         self._ensure_worker()
         return True
 
@@ -231,17 +192,15 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        kinds = ("UserSaid", "TurnEnded", "Undone")
-        recorded = [item async for item in self._stored(kinds)]
+        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
-        ended = 0
         for item in reversed(live):
-            ended += isinstance(item.event, TurnEnded)
-            if ended > 1:
+            if isinstance(item.event, UserSaid):
+                first = item
+            elif first is not None:
                 break
-            first = item if isinstance(item.event, UserSaid) else first
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
@@ -265,18 +224,18 @@ class Session:
                 yield item.event
 
     async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
-        """As `run`, with the number and time of each event, from the opening of this session on unless this
-        was watched before; a delta has the number 0."""
-        after = self._watched_seq
+        """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
+        the session was opened comes first, if nothing has happened since."""
+        before, opened = self._opened
+        after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
-                self._watched_seq = item.seq or self._watched_seq
                 yield item
-                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
+                if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
@@ -305,11 +264,44 @@ class Session:
             await self.emit(given)
         return given
 
+    async def sandbox(self) -> Sandbox:
+        async with self._choosing:
+            if self._sandbox is None:
+                self._sandbox = await self._parts.sandbox()
+                await self.emit(SandboxChosen(rung=self._sandbox.name))
+            return self._sandbox
+
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
+
+    async def _begin(self) -> None:
+        before = self._feed.last_seq = await self._journal.last_seq()
+        if self._feed.last_seq:
+            self.state = await load_state(self._journal)
+            self.history = await load_history(self._journal, self.model.encode)
+        self._journal.subscribe(self._on_appended)
+        await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
+
+    async def _close(self) -> None:
+        self._feed.close(self._failure)
+        try:
+            if self._sandbox is not None:
+                await self._sandbox.close()
+            await self.model.close()
+        finally:
+            await self._journal.close()
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -331,20 +323,24 @@ class Session:
             self.history.apply(item)
             self._feed.publish(item)
 
+    @property
+    def _is_turn_wanted(self) -> bool:
+        """Whether a turn runs or is to begin, also because something was said while the last one ended."""
+        ended = self.state.last_ending
+        is_late = ended is not None and ended.ending == "done" and not self.history.is_answered
+        return self.state.is_turn_wanted or self._is_proceeding or is_late
+
     def _ensure_worker(self) -> None:
         if not self.is_running:
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:
         try:
-            while self.state.is_turn_wanted:
+            while self._is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                self._is_proceeding = False
                 await self._parts.engine(self)
-                ended = self.state.last_ending
-                if ended and ended.ending == "done" and not self.history.is_answered:
-                    # Something was said while the turn was ending.
-                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -375,17 +371,8 @@ class Session:
                 sha256 = open_call.question.arguments_sha256
                 waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
         if not self.is_running and self.state.open_calls:
-            text = "Not run: the user said something new instead of answering."
-            calls = [call.asked.call for call in self.state.open_calls]
-            await self.emit(*(CallEnded(call=call, outcome="abandoned", output=text) for call in calls))
+            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
-
-    async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:
-        after = 0
-        while page := await self._journal.read(after=after, kinds=kinds):
-            for recorded in page:
-                yield recorded
-            after = page[-1].seq

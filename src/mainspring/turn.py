@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -25,6 +26,12 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+
+_CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
+_UNKNOWN = (
+    "The session was interrupted after this call had started, and its outcome is unknown."
+    " Look at what it did before you repeat it."
+)
 
 
 class Day(Protocol):
@@ -54,9 +61,6 @@ class Turn(Protocol):
     def policy(self) -> Policy: ...
 
     @property
-    def sandbox(self) -> Sandbox: ...
-
-    @property
     def files(self) -> Files: ...
 
     @property
@@ -69,6 +73,10 @@ class Turn(Protocol):
 
     async def emit(self, *events: Event) -> None: ...
 
+    async def sandbox(self) -> Sandbox:
+        """Where commands run; chosen, and recorded, when it is first needed."""
+        ...
+
     def show(self, delta: Delta) -> None: ...
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
@@ -78,6 +86,10 @@ class Turn(Protocol):
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
 
     async def get_blob(self, blob: Blob) -> bytes: ...
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        """The results on record of these calls, or of all, oldest first."""
+        ...
 
 
 class Engine(Protocol):
@@ -101,7 +113,7 @@ async def end_turn(turn: Turn, end: End) -> None:
     state = turn.state
     closing: list[Event] = []
     if end.ending not in KEEPS_CALLS_OPEN:
-        closing += [_closed(call) for call in state.open_calls]
+        closing += [closed(call) for call in state.open_calls]
     ended = TurnEnded(
         turn=state.turn,
         ending=end.ending,
@@ -114,9 +126,17 @@ async def end_turn(turn: Turn, end: End) -> None:
     await turn.emit(*closing, ended)
 
 
-def _closed(call: OpenCall) -> CallEnded:
-    if call.is_started:
-        text = "Cancelled while it ran. What it had done by then is not undone."
-    else:
-        text = "Not run: the turn was stopped first."
+def closed(call: OpenCall) -> CallEnded:
+    """The end of a call that is not run to its end."""
+    if call.is_lost:
+        return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
+    text = _CANCELLED if call.is_started else "Not run: the turn was stopped first."
     return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
+
+
+def abandoned(call: OpenCall) -> CallEnded:
+    """The end of a call whose question was not answered, because the user said something new."""
+    if call.is_lost:
+        return closed(call)
+    text = "Not run: the user said something new instead of answering."
+    return CallEnded(call=call.asked.call, outcome="abandoned", output=text)

@@ -5,6 +5,7 @@ to standard error, and the exit code tells how it ended.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Cap, Limits, Recorded, TextDelta, TurnEnded, UserSaid
 from mainspring.journal.shelf import Shelf
+from mainspring.sandbox.probe import LADDER
 from mainspring.session import Session
 
 
@@ -32,6 +34,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
         click.option("--model", default="", help="Model, as provider@address#name; see the README."),
         click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval."),
+        click.option(
+            "--sandbox",
+            type=click.Choice(LADDER),
+            default=None,
+            help="How commands are confined.",
+        ),
         click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session."),
         click.option(
@@ -90,6 +98,7 @@ async def _take_turn(
     is_json: bool,
     model: str,
     mode: str | None,
+    sandbox: str | None,
     max_steps: int | None,
     max_tokens: int | None,
     max_cost_usd: float | None,
@@ -111,11 +120,14 @@ async def _take_turn(
         session=session,
         model=model,
         mode=mode or "",
+        sandbox=sandbox or "",
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
     )
     async with opened as running:
+        gc.freeze()
+        gc.enable()
         _stop_on_signals(running)
         return await (_print_json if is_json else _print_text)(running, text)
 

@@ -1,8 +1,8 @@
 """Projects a journal into the messages of a request, each encoded once.
 
 Promises: every call is followed, directly after its message, by exactly one result; what a person said
-meanwhile comes after the results; the same journal always gives the same bytes. `apply` takes each event
-once, in order, so a step costs only what is new. Compaction and undo start a new projection from the journal.
+meanwhile comes after the reply and its results; the same journal always gives the same bytes. `apply` takes
+each event once, in order, so a step costs only what is new. Compaction and undo start a new projection.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class _Waiting(msgspec.Struct, frozen=True):
     media: tuple[tuple[Media, ...], ...]
 
 
+class _Said(msgspec.Struct, frozen=True):
+    seq: int
+    said: UserSaid | NoteAdded
+
+
 class History:
     """The messages so far. `is_answered` says that the model has had the last word."""
 
@@ -66,18 +71,19 @@ class History:
         self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
         self._ended: dict[str, CallEnded] = {}
-        self._deferred: list[UserSaid | NoteAdded] = []
+        self._deferred: list[_Said] = []
+        self._newest: list[_Said] = []
         self._bytes = 0
+        self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
+        self.last_seq = 0
         self.is_answered = True
 
     def apply(self, recorded: Recorded) -> None:
+        self.last_seq = recorded.seq
         match recorded.event:
             case UserSaid() | NoteAdded() as said:
-                if self._asked:
-                    self._deferred.append(said)
-                else:
-                    self._add_said(said)
+                self._add_said(_Said(seq=recorded.seq, said=said))
             case AssistantSaid() as said:
                 self._add_reply(said)
             case CallEnded() as ended:
@@ -90,11 +96,13 @@ class History:
 
     async def messages(self, get: Callable[[Blob], Awaitable[bytes]]) -> Sequence[bytes]:
         """The encoded messages; those with attachments fetch them now, once."""
-        for index, message in list(self._waiting.items()):
+        while self._waiting:
+            index, message = next(iter(self._waiting.items()))
             encoded = self._encode(await _attach(message, get))
             self._messages[index] = encoded
             self._bytes += len(encoded)
             del self._waiting[index]
+        self._sent_bytes = self._bytes
         return self._messages.copy()
 
     def estimated_tokens(self, *head: str) -> int:
@@ -105,11 +113,16 @@ class History:
         return tokens + int(max(self._bytes - measured_bytes, 0) / _BYTES_PER_TOKEN) + 16
 
     def measured(self, input_tokens: int) -> None:
-        """Notes what the provider counted for the messages so far."""
+        """Notes what the provider counted for the messages that were last given out."""
         if input_tokens > 0:
-            self._measured = (input_tokens, self._bytes)
+            self._measured = (input_tokens, self._sent_bytes)
 
-    def _add_said(self, said: UserSaid | NoteAdded) -> None:
+    def _add_said(self, item: _Said) -> None:
+        if self._asked:
+            self._deferred.append(item)
+            return
+        self._newest.append(item)
+        said = item.said
         if isinstance(said, UserSaid):
             self._append(UserMessage(text=said.text), (said.media,))
             self.is_answered = False
@@ -119,10 +132,23 @@ class History:
 
     def _add_reply(self, said: AssistantSaid) -> None:
         self._close_unseen()
-        self.is_answered = not said.calls
-        if any(isinstance(part, Text | CallAsked) for part in said.parts):
+        unheard = self._take_back(said.heard_seq) if said.heard_seq else []
+        self._newest = []
+        calls = said.calls
+        self.is_answered = not calls
+        if calls or any(isinstance(part, Text) for part in said.parts):
             self._append(AssistantMessage(parts=said.parts), ())
-            self._asked = said.calls
+            self._asked = calls
+        for item in unheard:
+            self._add_said(item)
+
+    def _take_back(self, heard_seq: int) -> list[_Said]:
+        """Takes what came too late for a request off the end of the messages."""
+        unheard = [item for item in self._newest if item.seq > heard_seq]
+        for _ in unheard:
+            self._bytes -= len(self._messages.pop())
+            self._waiting.pop(len(self._messages), None)
+        return unheard
 
     def _add_result(self, ended: CallEnded) -> None:
         self._ended.setdefault(ended.call, ended)
@@ -145,9 +171,9 @@ class History:
         self._append(ResultsMessage(results=results), tuple(end.media for end in ended))
         self._asked, self._ended = (), {}
         self.is_answered = False
-        deferred, self._deferred = self._deferred, []
-        for said in deferred:
-            self._add_said(said)
+        deferred, self._deferred, self._newest = self._deferred, [], []
+        for item in deferred:
+            self._add_said(item)
 
     def _append(self, message: Message, media: tuple[tuple[Media, ...], ...]) -> None:
         if any(media) and not isinstance(message, AssistantMessage):
@@ -161,10 +187,10 @@ class History:
 
 async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> History:
     """The history of a journal, reading only what it still needs."""
-    dead = undone_ranges(await _all(journal, kinds=("Undone",)))
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
     history = History(encode)
     start = 0
-    for recorded in reversed(await _all(journal, kinds=("Compacted",))):
+    for recorded in reversed(await read_all(journal, kinds=("Compacted",))):
         if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
             history.begin_with(recorded.event.summary)
             start = recorded.event.keep_from_seq - 1
@@ -178,6 +204,14 @@ async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> H
     return history
 
 
+async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
+    """Every event of these kinds; for kinds of which a journal has few."""
+    found: list[Recorded] = []
+    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
+        found += page
+    return found
+
+
 def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
     """The stretches (after, until] that no longer count. An undo that was itself undone does not count."""
     ranges: list[tuple[int, int]] = []
@@ -189,13 +223,6 @@ def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:
     return any(after < seq <= until for after, until in ranges)
-
-
-async def _all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
-    found: list[Recorded] = []
-    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
-        found += page
-    return found
 
 
 async def _attach(waiting: _Waiting, get: Callable[[Blob], Awaitable[bytes]]) -> Message:

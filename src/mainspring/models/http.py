@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from mainspring.errors import BadRequest, ModelError, ModelTimeout, NetworkFailed
+from mainspring.errors import AuthFailed, BadRequest, ModelError, ModelTimeout, NetworkFailed
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, dropped, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
@@ -44,7 +46,7 @@ class Reader(Protocol):
         ...
 
     def feed(self, data: bytes) -> Sequence[StreamItem]:
-        """The items in one event, or in a whole JSON reply; raises `ModelError` or `msgspec.MsgspecError`."""
+        """The items in one event, or in a whole JSON reply; raises `ModelError`, or what decoding raises."""
         ...
 
     def end(self) -> Sequence[StreamItem]:
@@ -62,17 +64,29 @@ class Channel:
     async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncIterator[StreamItem]:
         """Sends a request and reads its reply."""
         try:
-            response = await self._send(path, body)
-            intake = _Intake(reader, self._endpoint, self._bounds, response.headers.get("content-type", ""))
-            async with aclosing(_chunks(response)) as chunks:
-                async for chunk in chunks:
-                    for item in intake.take(chunk):
-                        yield item
-                    if reader.is_done:
-                        await _drain(chunks)
-                        break
-                for item in intake.end():
-                    yield item
+            response = await self._ask("POST", path, body)
+            try:
+                kind = response.headers.get("content-type", "")
+                intake = _Intake(reader, self._endpoint, self._bounds, kind)
+                async with aclosing(_chunks(response)) as chunks:
+                    async for chunk in chunks:
+                        for item in intake.take(chunk):
+                            yield item
+                        if reader.is_done:
+                            await _drain(chunks)
+                            break
+            finally:
+                await response.aclose()
+            for item in intake.end():
+                yield item
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self._mapped(error) from error
+
+    async def get(self, path: str) -> bytes:
+        """The whole answer to a plain question."""
+        try:
+            response = await self._ask("GET", path, b"")
+            return await self._whole(response)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._mapped(error) from error
 
@@ -81,33 +95,42 @@ class Channel:
             client, self._client = self._client, None
             await client.aclose()
 
-    async def _send(self, path: str, body: bytes) -> httpx2.Response:
+    async def _ask(self, method: str, path: str, body: bytes) -> httpx2.Response:
         if self._client is None:
-            self._client = self._open()
-        request = self._client.build_request("POST", f"{self._endpoint.base_url}{path}", content=body)
+            try:
+                self._client = self._open()
+            except UnicodeEncodeError as error:
+                raise AuthFailed(
+                    f"The key for {self._endpoint.provider} has characters that no key has.",
+                    remedy=f"Set {self._endpoint.key_variable or 'it'} again.",
+                ) from error
+        request = self._client.build_request(method, f"{self._endpoint.base_url}{path}", content=body)
         response = await self._client.send(request, stream=True)
         if response.status_code == 200:
             return response
+        said = await self._whole(response)
+        raise refused(self._endpoint, response.status_code, said, response.headers)
+
+    async def _whole(self, response: httpx2.Response) -> bytes:
         bounded = _Bounded(self._endpoint, self._bounds)
-        said: list[bytes] = []
+        received: list[bytes] = []
         async with aclosing(_chunks(response)) as chunks:
             async for chunk in chunks:
                 bounded.count(chunk)
-                said.append(chunk)
-        raise refused(self._endpoint, response.status_code, b"".join(said), response.headers)
+                received.append(chunk)
+        return b"".join(received)
 
     def _open(self) -> httpx2.AsyncClient:
-        # A server on this machine is never behind a proxy, and plain HTTP needs no certificates, which take
-        # 30 ms to load.
+        # A server on this machine is never behind a proxy, and plain HTTP needs no certificates.
         parts = urlsplit(self._endpoint.base_url)
-        is_here = _is_loopback(parts.hostname or "")
+        is_here = is_loopback(parts.hostname or "")
         bounds = self._bounds
         return httpx2.AsyncClient(
             headers=self._headers,
             timeout=httpx2.Timeout(bounds.silence_s, connect=bounds.connect_s, pool=bounds.connect_s),
             limits=httpx2.Limits(keepalive_expiry=_KEPT_ALIVE_S),
             trust_env=not is_here,
-            verify=not (is_here and parts.scheme == "http"),
+            verify=False if is_here and parts.scheme == "http" else _certificates(),
         )
 
     def _mapped(self, error: httpx2.HTTPError | httpx2.InvalidURL) -> ModelError:
@@ -184,10 +207,23 @@ class _Intake:
         items: list[StreamItem] = []
         for data in events:
             try:
-                items.extend(self._reader.feed(data))
-            except msgspec.MsgspecError as error:
+                items.extend(self._feed(data))
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise not_the_protocol(self._endpoint, data[:200].decode("utf-8", "replace")) from error
         return items
+
+    def _feed(self, data: bytes) -> Sequence[StreamItem]:
+        try:
+            return self._reader.feed(data)
+        except UnicodeDecodeError:
+            # Small servers cut tokens inside characters.
+            return self._reader.feed(data.decode("utf-8", "replace").encode())
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    # Loading them takes 30 ms: once for all models.
+    return httpx2.create_ssl_context()
 
 
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
@@ -204,7 +240,7 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         return
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -45,6 +45,7 @@ class Job(TypedDict):
     keep: str
     is_terminal: bool
     max_output: int
+    life_s: float
 
 
 class Stub:

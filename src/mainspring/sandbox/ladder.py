@@ -1,0 +1,34 @@
+"""Chooses the highest rung that works here, by using it; never a lower one in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command, Policy, Sandbox
+from mainspring.sandbox.probe import LADDER, build
+
+_CONFINING = tuple(name for name in LADDER if name != "none")
+
+
+async def choose(policy: Policy, environment: Mapping[str, str], *, name: str = "") -> Sandbox:
+    """The rung of that name, or the first that runs a command; `none` only by its name."""
+    if name == "none":
+        return build("none", policy, environment)
+    reasons: list[str] = []
+    for rung in (name,) if name else _CONFINING:
+        sandbox: Sandbox | None = None
+        try:
+            sandbox = build(rung, policy, environment)
+            done = await sandbox.run(Command(argv=("true",), cwd=policy.workspace, timeout_s=20))
+            if done.exit_code == 0:
+                return sandbox
+            reasons.append(f"{rung}: {done.stderr.decode(errors='replace').strip() or done.stopped}")
+        except SandboxError as error:
+            reasons.append(f"{rung}: {error.message}")
+        if sandbox is not None:
+            await sandbox.close()
+    raise SandboxError(
+        f"No sandbox works here ({'; '.join(reasons)}).",
+        remedy="`mainspring doctor` says how to fix it; --sandbox none runs commands unconfined.",
+    )
