@@ -78,6 +78,14 @@ def test_one_session_is_asked_for_by_the_beginning_of_its_id(machine: Machine) -
     assert machine.run("cost", "nowhere").returncode == 2
 
 
+def test_no_name_of_a_model_breaks_the_table(machine: Machine) -> None:
+    record(machine, "odd", *spent(1, "a\nb\x1b[31m", "step", 0.5))
+    told = machine.run("cost")
+    assert told.returncode == 0
+    assert "\x1b" not in told.stdout
+    assert lines(machine.run("cost", "--json").stdout)[0]["model"] == "a\nb\x1b[31m"
+
+
 def test_a_home_without_sessions_has_spent_nothing(machine: Machine) -> None:
     told = machine.run("cost")
     assert (told.stdout, told.stderr) == ("", "Nothing was spent.\n")

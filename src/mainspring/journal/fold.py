@@ -35,6 +35,7 @@ _FOLDED = tuple(
 )
 _PAGE = 2000
 _LINE_LENGTH = 200
+_LAST_US = 253_402_300_799_000_000  # the end of the year 9999, up to which there are dates
 
 
 class Purpose(msgspec.Struct, frozen=True):
@@ -95,9 +96,9 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def spent(self) -> dict[Purpose, Spent]:
         """What was spent for each purpose; what is reserved and not settled counts as spent."""
-        totals = {Purpose(*key.split("\n")): spent for key, spent in self.settled.items()}
+        totals = {_purpose(key): spent for key, spent in self.settled.items()}
         for held in self.reserved.values():
-            purpose = Purpose(*held.key.split("\n"))
+            purpose = _purpose(held.key)
             totals[purpose] = totals.get(purpose, Spent()).plus(held.spent)
         return totals
 
@@ -149,7 +150,7 @@ def _take(fold: Fold, recorded: Recorded) -> int:
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
-    day = datetime.fromtimestamp(time_us / 1e6, UTC).date().isoformat()
+    day = datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6, UTC).date().isoformat()
     spent = Spent(
         usd=reserved.usd,
         held_tokens=reserved.tokens,
@@ -158,7 +159,11 @@ def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
         unsettled=1,
         unpriced=int(not reserved.priced),
     )
-    return Reserved("\n".join((day, reserved.model, reserved.source)), spent)
+    return Reserved(msgspec.json.encode((day, reserved.model, reserved.source)).decode(), spent)
+
+
+def _purpose(key: str) -> Purpose:
+    return Purpose(*msgspec.json.decode(key, type=tuple[str, str, str]))
 
 
 def _settle(fold: Fold, settled: SpendSettled) -> None:

@@ -16,8 +16,9 @@ READ = ToolSpec(
         "properties": {
             "path": {"type": "string", "description": "which", "pattern": "^[a-z]+$"},
             "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+            "encoding": {"type": "string"},
         },
-        "required": ["path"],
+        "required": ["path", "lines"],
         "additionalProperties": {"type": "string"},
         "$defs": {"line": {"type": "integer"}},
     },
@@ -39,17 +40,24 @@ def test_a_reply_is_an_answer_or_a_call_of_a_tool_and_nothing_else() -> None:
     assert read_call["properties"]["arguments"] == {
         "type": "object",
         "properties": {"path": {"type": "string"}, "lines": {"type": "array", "items": {}}},
-        "required": ["path"],
+        "required": ["path", "lines"],
         "additionalProperties": False,
     }
     assert answer["required"] == ["action", "text"]
     assert not answer["additionalProperties"]
 
 
+def test_what_may_be_left_out_is_not_offered_unless_it_is_all_there_is() -> None:
+    tool = ToolSpec(name="list", description="", parameters={"properties": {"all": {"type": "boolean"}}})
+    (listing, _) = schema([tool])["anyOf"]
+    assert listing["properties"]["arguments"]["properties"] == {"all": {"type": "boolean"}}
+    assert "encoding" not in str(schema([READ])) + described("", [READ])
+
+
 def test_the_system_prompt_names_each_tool_with_its_arguments() -> None:
     told = described("Be brief.", [READ])
     assert told.startswith("Be brief.\n\n")
-    assert 'read: Reads a file.\narguments: {"path": string (which); "lines": array, may be left out}' in told
+    assert 'read: Reads a file.\narguments: {"path": string (which); "lines": array}' in told
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])

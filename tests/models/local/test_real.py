@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from mainspring.app import DEFAULT_TOOLS
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--max-steps", "2", "--model", "local")
@@ -62,7 +64,7 @@ def test_a_run_needs_no_key_and_no_network_and_its_calls_always_parse(home: Path
     assert said
     for part in (part for message in said for part in message["parts"] if part["part"] == "call"):
         assert isinstance(json.loads(part["arguments"]), dict)
-        assert part["name"] in ("read", "write", "edit", "shell")
+        assert part["name"] in {tool.name for tool in DEFAULT_TOOLS}
     settled = events(ran.stdout, "SpendSettled")
     assert settled[0]["speed"]["output_per_s"] > 0
     assert all(not each.get("usd") for each in settled)

@@ -36,7 +36,9 @@ def described(system: str, tools: Sequence[ToolSpec]) -> str:
         f'To say something to the user, which also ends your work: {{"action": "{ANSWER}", "text": "…"}}',
         "After each use of a tool you are told its result. The tools:",
     ]
-    lines.extend(f"\n{tool.name}: {tool.description}\n{_signature(tool.parameters)}" for tool in tools)
+    lines.extend(
+        f"\n{tool.name}: {tool.description}\n{_signature(_needed(tool.parameters))}" for tool in tools
+    )
     return f"{system}\n\n" + "\n".join(lines)
 
 
@@ -44,7 +46,8 @@ def schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """What a reply must fit."""
     answer = _object({"action": {"const": ANSWER}, "text": {"type": "string"}})
     calls = [
-        _object({"action": {"const": tool.name}, "arguments": _plain(tool.parameters)}) for tool in tools
+        _object({"action": {"const": tool.name}, "arguments": _plain(_needed(tool.parameters))})
+        for tool in tools
     ]
     return {"anyOf": [*calls, answer]}
 
@@ -175,12 +178,20 @@ def _plain(parameters: Any) -> Any:
     return kept
 
 
+def _needed(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters without those that may be left out: a small model fills in whatever it is offered. A
+    tool that requires nothing keeps what it has."""
+    required = cast("list[str]", parameters.get("required", []))
+    fields = cast("dict[str, Any]", parameters.get("properties", {}))
+    if not required:
+        return parameters
+    return {**parameters, "properties": {name: fields[name] for name in required if name in fields}}
+
+
 def _signature(parameters: dict[str, Any]) -> str:
-    """Arguments on one line: what each is, and whether it may be left out."""
-    required = set(cast("list[str]", parameters.get("required", [])))
+    """Arguments on one line."""
     fields: list[str] = []
     for name, field in cast("dict[str, dict[str, Any]]", parameters.get("properties", {})).items():
-        kind = str(field.get("type", "any"))
         about = f" ({field['description']})" if field.get("description") else ""
-        fields.append(f'"{name}": {kind}{"" if name in required else ", may be left out"}{about}')
+        fields.append(f'"{name}": {field.get("type", "any")}{about}')
     return "arguments: {" + "; ".join(fields) + "}"
