@@ -144,7 +144,7 @@ def test_the_request_holds_it_to_a_schema_and_describes_the_tools() -> None:
     assert "tools" not in sent
     assert sent["response_format"]["type"] == "json_schema"
     assert "read: Reads a file." in sent["messages"][0]["content"]
-    assert sent["max_tokens"] == 2048
+    assert sent["max_tokens"] == 1024
 
 
 def test_a_server_that_died_is_started_again() -> None:

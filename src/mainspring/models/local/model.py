@@ -24,7 +24,7 @@ from mainspring.models.probe import probe_server
 from mainspring.models.rescue import rescued
 
 MODULE = "mainspring.models.local.serve"
-_MAX_ACTION_TOKENS = 2048
+_MAX_ACTION_TOKENS = 1024
 _TOLD_CHARACTERS = 400
 
 
