@@ -261,6 +261,7 @@ def test_a_cap_for_the_day_counts_what_other_sessions_spent() -> None:
     assert taken(Journaled(day=day)).max_output_tokens is None
 
 
+PRICES = st.just(0.0) | st.floats(0.001, 80)
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("reserve"), st.integers(0, 3), st.integers(1, 4000), st.booleans()),
@@ -276,18 +277,19 @@ OPERATIONS = st.lists(
 class Bank:
     """What the provider billed in truth: up to what was reserved for a request, known or not."""
 
-    def __init__(self, usd: float, tokens: int) -> None:
-        self.limits = Limits(max_cost_usd=usd, max_tokens=tokens)
-        root = Journaled("root", self.limits)
-        child = Journaled("child", Limits(max_tokens=tokens // 2), parent=root)
-        self.turns = [root, child, Journaled("other", parent=root), Journaled("grandchild", parent=child)]
+    def __init__(self, usd: float, tokens: int, price: Price) -> None:
+        self.price = price
+        root = Journaled("root", Limits(max_cost_usd=usd, max_tokens=tokens), price=price)
+        child = Journaled("child", Limits(max_tokens=tokens // 2), price=price, parent=root)
+        other = Journaled("other", price=price, parent=root)
+        self.turns = [root, child, other, Journaled("grandchild", price=price, parent=child)]
         self.running: list[tuple[Journaled, Reservation]] = []
         self.billed_usd = 0.0
         self.billed_tokens = 0
         self.child_tokens = 0
 
     def bill(self, turn: Journaled, usage: Usage) -> None:
-        self.billed_usd += PRICE.cost_usd(usage)
+        self.billed_usd += self.price.cost_usd(usage)
         self.billed_tokens += usage.total_tokens
         if turn in (self.turns[1], self.turns[3]):
             self.child_tokens += usage.total_tokens
@@ -309,11 +311,16 @@ class Bank:
 
 
 @settings(max_examples=150, deadline=None)
-@given(OPERATIONS, st.floats(0.001, 0.3), st.integers(100, 40_000))
+@given(
+    OPERATIONS,
+    st.floats(0.001, 0.3),
+    st.integers(100, 40_000),
+    st.builds(Price, PRICES, PRICES, cache_write=PRICES),
+)
 def test_no_order_of_reserving_settling_and_crashing_passes_a_cap(
-    operations: list[Any], usd: float, tokens: int
+    operations: list[Any], usd: float, tokens: int, price: Price
 ) -> None:
-    bank = Bank(usd, tokens)
+    bank = Bank(usd, tokens, price)
 
     async def play(kind: str, first: Any, second: Any, third: Any) -> None:
         if kind == "reserve":

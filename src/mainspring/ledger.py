@@ -15,10 +15,10 @@ from mainspring.events import (
     BudgetWarned,
     CallStarted,
     Cap,
+    CapScope,
     Ending,
     Event,
     Limits,
-    Scope,
     SpendReserved,
     SpendSettled,
     TurnStarted,
@@ -29,7 +29,7 @@ from mainspring.models import Price
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
-OWN_SCOPES: tuple[Scope, ...] = ("turn", "session", "goal")
+OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
 """The scopes that one journal knows all about."""
 
 _LEAST_OUTPUT_TOKENS = 64
@@ -74,7 +74,7 @@ class TimeLeft(msgspec.Struct, frozen=True):
 class Ledger:
     def __init__(self) -> None:
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
-        self._warned: set[tuple[Scope, str, int, float]] = set()
+        self._warned: set[tuple[CapScope, str, int, float]] = set()
         self.reservations = 0
 
     @property
@@ -85,10 +85,10 @@ class Ledger:
     def spent_tokens(self) -> int:
         return self.tally("session").tokens
 
-    def tally(self, scope: Scope) -> Tally:
+    def tally(self, scope: CapScope) -> Tally:
         return self._scopes[scope].tally()
 
-    def begin(self, scope: Scope) -> None:
+    def begin(self, scope: CapScope) -> None:
         """From here on the scope counts anew."""
         self._scopes[scope] = _Open()
         self._warned = {warned for warned in self._warned if warned[0] != scope}
@@ -171,13 +171,13 @@ class Ledger:
             if cap.tokens is not None and (percent := self._new_share(scope, "tokens", tokens, cap.tokens)):
                 yield BudgetWarned(scope=scope, unit="tokens", percent=percent, spent=tokens, cap=cap.tokens)
 
-    def _new_share(self, scope: Scope, unit: str, spent: float, cap: float) -> int:
+    def _new_share(self, scope: CapScope, unit: str, spent: float, cap: float) -> int:
         passed = (percent for percent in _WARNED_PERCENTS if spent * 100 >= cap * percent)
         percent = next(passed, 0)
         told = (mark for mark in _WARNED_PERCENTS if (scope, unit, mark, cap) in self._warned)
         return percent if percent > max(told, default=0) else 0
 
-    def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[Scope, Cap, Tally]]:
+    def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[CapScope, Cap, Tally]]:
         for scope in OWN_SCOPES:
             cap = cap_of(limits, scope)
             if cap != _UNCAPPED:
@@ -217,7 +217,7 @@ class _Open:
 _UNCAPPED = Cap()
 
 
-def cap_of(limits: Limits, scope: Scope) -> Cap:
+def cap_of(limits: Limits, scope: CapScope) -> Cap:
     """The cap of a scope, the plain fields taken in; where both are set the lower one holds."""
     match scope:
         case "turn":
@@ -252,7 +252,7 @@ def _lower(first: Cap, second: Cap) -> Cap:
     return Cap(**lowest)
 
 
-def _fitting(scope: Scope, cap: Cap, used: Tally, price: Price | None, input_tokens: int) -> int | Refusal:
+def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_tokens: int) -> int | Refusal:
     """What output fits into one scope's tokens and money."""
     output = _USUAL_OUTPUT_TOKENS
     if cap.tokens is not None:
@@ -295,15 +295,15 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
     return least
 
 
-def _refused(scope: Scope, unit: str, reached: str, *, ending: Ending) -> Refusal:
+def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
     return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
 
 
-def _of(scope: Scope, usual: Scope = "session") -> str:
+def _of(scope: CapScope, usual: CapScope = "session") -> str:
     return "" if scope == usual else f" of this {scope}"
 
 
-def _remedy(scope: Scope, unit: str) -> str:
+def _remedy(scope: CapScope, unit: str) -> str:
     option = _OPTIONS.get((scope, unit))
     if option:
         return f"Resume with a higher {option} to go on."

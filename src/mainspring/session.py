@@ -18,6 +18,9 @@ from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
@@ -48,6 +51,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
@@ -56,7 +60,7 @@ from mainspring.turn import Day, End, Turn, abandoned, end_turn
 
 
 class Session:
-    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+    """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
     def __init__(self, journal: Journal, parts: Parts) -> None:
         self._journal = journal
@@ -65,11 +69,14 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._questions = Questions(
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+        )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._is_proceeding = False
+        self.vault = parts.vault or Vault()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -133,8 +140,9 @@ class Session:
         Approvals that are still open are abandoned."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        await self._abandon_questions()
-        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._questions.abandon()
+        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -159,16 +167,7 @@ class Session:
         feedback: str = "",
         edited_arguments: str | None = None,
     ) -> None:
-        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
-        waiting = self._pending.get(call)
-        open_call = self.state.open_call(call)
-        question = open_call.question if open_call else None
-        if waiting is None or waiting.done() or question is None:
-            raise UsageError(
-                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
-            )
-        if question.arguments_sha256 != arguments_sha256:
-            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
+        """Answers an open question once. The hash binds the answer to the arguments that the person saw."""
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -176,7 +175,12 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        waiting.set_result(given)
+        await self.answer(given)
+
+    async def answer(self, given: ApprovalGiven) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        if not self._questions.answer(given):
+            await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -187,7 +191,8 @@ class Session:
     def stop_soon(self) -> None:
         """Asks the running turn to stop, from a signal handler or a callback."""
         if self._worker is not None:
-            self._worker.cancel()
+            # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
@@ -244,25 +249,31 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        await self._journal.append(*events)
+        """Records what happened, without secrets; what stands in for them is kept before."""
+        recorded = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*recorded)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        future = asyncio.get_running_loop().create_future()
-        self._pending[question.call] = future
-        try:
+        if open_call is not None and open_call.answer is not None:
+            return open_call.answer
+        with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
-            approver = self._parts.approver
-            given = await (approver(question) if approver else future)
-        finally:
-            del self._pending[question.call]
+            given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
         return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if self._parts.grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._parts.grants.add, grant)
 
     async def sandbox(self) -> Sandbox:
         async with self._choosing:
@@ -272,6 +283,9 @@ class Session:
             return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        if media_type.startswith("text/"):
+            data = await asyncio.to_thread(self.vault.redact_bytes, data)
+            self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
@@ -313,8 +327,8 @@ class Session:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:
             events.append(ModelChosen(model=parts.model.name))
-        if parts.mode != self.state.mode:
-            events.append(ModeChosen(mode=parts.mode))
+        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
+            events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
 
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
@@ -342,6 +356,8 @@ class Session:
                 self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
+            if self.state.is_turn_open:
+                await end_turn(self, End("interrupted", "Stopped by request."))
             raise
         except Exception as error:
             self._failure = error
@@ -363,15 +379,8 @@ class Session:
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 
-    async def _abandon_questions(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        for call, waiting in list(self._pending.items()):
-            open_call = self.state.open_call(call)
-            if open_call and open_call.question and not waiting.done():
-                sha256 = open_call.question.arguments_sha256
-                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
-        if not self.is_running and self.state.open_calls:
-            await self.emit(*map(abandoned, self.state.open_calls))
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

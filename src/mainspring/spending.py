@@ -6,6 +6,7 @@ above it, whose caps hold as well. Under a cap for the day it is made while no o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
@@ -51,10 +52,16 @@ async def reserve(turn: Turn, *, source: str, input_tokens: int, spend: str = ""
         )
         for each in line:
             each.state.ledger.hold(_seen_by(each, turn, reserved))
-        for each in reversed(line):
-            await each.emit(_seen_by(each, turn, reserved))
-    is_capped = any(is_spend_capped(each.state.limits) for each in line)
-    return Reservation(reserved, usage.output_tokens if is_capped else None)
+        is_capped = any(is_spend_capped(each.state.limits) for each in line)
+        reservation = Reservation(reserved, usage.output_tokens if is_capped else None)
+        try:
+            for each in reversed(line):
+                await each.emit(_seen_by(each, turn, reserved))
+        except asyncio.CancelledError:
+            # It is on record all the same, and nothing will be asked for it.
+            await settle(turn, reservation, Usage())
+            raise
+    return reservation
 
 
 async def settle(

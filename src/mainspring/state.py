@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.answers import Requests
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -18,7 +20,6 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
-    Ending,
     Event,
     Limits,
     ModeChosen,
@@ -61,6 +62,7 @@ class State:
         self.workspace = Path()
         self.model = ""
         self.mode = ""
+        self.level = ""
         self.prompt = PromptSet(system="")
         self.tools_text = ""
         self.ledger = Ledger()
@@ -75,6 +77,7 @@ class State:
         self.turn_cutoffs = 0
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
+        self.requests = Requests()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -87,10 +90,10 @@ class State:
 
     def apply(self, recorded: Recorded) -> None:
         event = recorded.event
-        # Time counts while a process is at work, not while the machine is off.
-        if self.is_turn_open and not isinstance(event, SessionResumed):
-            self.ledger.pass_time(recorded.time_us - self._last_us)
-        self._last_us = recorded.time_us
+        if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
+            self._last_us = recorded.time_us
+        self.pass_time(recorded.time_us)
+        self.requests = self.requests.after(event)
         self.ledger.apply(event)
         match event:
             case SpendReserved() | SpendSettled():
@@ -102,6 +105,11 @@ class State:
             case _:
                 self._apply_setting(event)
 
+    def pass_time(self, time_us: int) -> None:
+        if self.is_turn_open:
+            self.ledger.pass_time(time_us - (self._last_us or time_us))
+        self._last_us = time_us
+
     def _apply_setting(self, event: Event) -> None:
         match event:
             case SessionStarted():
@@ -112,7 +120,7 @@ class State:
             case ModelChosen():
                 self.model = event.model
             case ModeChosen():
-                self.mode = event.mode
+                self.mode, self.level = event.mode, event.level
             case SessionResumed():
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
@@ -169,10 +177,6 @@ class State:
                 del self._calls[event.call]
 
 
-KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
-"""Endings after which a person's answer continues the same calls."""
-
-
 async def load_state(journal: Reader) -> State:
     """Folds a journal, leaving the bodies of old replies and results unread."""
     state = State()
@@ -181,6 +185,9 @@ async def load_state(journal: Reader) -> State:
     after = 0
     while page := await journal.read(after=after, until=boundary, kinds=_LIGHT, limit=5000):
         for recorded in page:
+            if isinstance(recorded.event, SessionResumed):
+                for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
+                    state.pass_time(last.time_us)  # the process before was at work until here
             state.apply(recorded)
         after = page[-1].seq
     after = boundary

@@ -9,8 +9,11 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -24,7 +27,7 @@ from mainspring.journal.fold import Spent
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
@@ -71,6 +74,11 @@ class Turn(Protocol):
     @property
     def day(self) -> Day | None: ...
 
+    @property
+    def vault(self) -> Vault:
+        """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -81,6 +89,10 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

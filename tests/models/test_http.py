@@ -101,6 +101,10 @@ def test_a_compressed_reply_is_read() -> None:
             b'data: {"choices":[{"delta":{"content":"a\xff\xfeb"},"finish_reason":"stop"}]}\n\n',
             "a\ufffd\ufffdb",
         ),
+        (
+            b'data: {"choices":[{"delta":{"content":"\\ud83d \\ude00 \\ud83d\\ude00"},"finish_reason":"stop"}]}\n\n',
+            "\ufffd \ufffd \U0001f600",
+        ),
         (b'data: {"choices":[{"delta":{"content":"x"}}],"error":' + b"[" * 9999 + b"\n\n", None),
         (b"data: [[[[\n\n", None),
         (b"data: 7\n\n", None),

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from mainspring.cli.render import clean, money
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import money
 from mainspring.config import load_config
 from mainspring.journal.fold import Purpose, Spent
 from mainspring.journal.shelf import Shelf
@@ -65,7 +66,7 @@ def _print(by: str, totals: dict[str, Spent], *, is_json: bool) -> None:
     total = Spent()
     for spent in totals.values():
         total = total.plus(spent)
-    lines = [(by, *_HEADINGS), *((clean(key), *_cells(spent)) for key, spent in rows)]
+    lines = [(by, *_HEADINGS), *((plain(key), *_cells(spent)) for key, spent in rows)]
     if len(rows) > 1:
         lines.append(("total", *_cells(total)))
     for line in _aligned(lines):

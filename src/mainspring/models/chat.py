@@ -93,7 +93,7 @@ class ChatModel(Wire):
         return ENCODER.encode(fields)
 
     def _opening_fields(self, request: Request) -> dict[str, Any]:
-        fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True}
+        fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True, **self._quirks.more}
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
         if request.schema is not None:

@@ -21,11 +21,14 @@ from mainspring.models import Finished, Message, Price, Request, Retrying, Strea
 from mainspring.models.chat import ChatModel
 from mainspring.models.local import Answer, Settings, actions
 from mainspring.models.probe import probe_server
+from mainspring.models.providers import ChatQuirks
 from mainspring.models.rescue import rescued
 
 MODULE = "mainspring.models.local.serve"
 _MAX_ACTION_TOKENS = 1024
 _TOLD_CHARACTERS = 400
+# Small models repeat themselves for ever; a repeated run of this many tokens becomes unlikely.
+_UNLOOPED = {"dry_multiplier": 0.8, "dry_allowed_length": 8, "dry_penalty_last_n": 512}
 
 
 class Server(Protocol):
@@ -113,6 +116,7 @@ class LocalModel:
                 served.id,
                 provider="The local model",
                 is_local=True,
+                quirks=ChatQuirks(effort="", more={} if self._has_tools else _UNLOOPED),
                 context_tokens=self.context_tokens,
                 price=self.price,
             )
