@@ -17,9 +17,11 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
+    Cap,
     CommandAsked,
     CommandEnded,
     CommandStarted,
@@ -40,6 +42,7 @@ from mainspring.events import (
     SandboxChosen,
     SessionResumed,
     SessionStarted,
+    Speed,
     SpendReserved,
     SpendSettled,
     Text,
@@ -58,7 +61,17 @@ from mainspring.journal.store import Store
 from mainspring.journal.transfer import export
 
 USAGE = Usage(input_tokens=9, cached_tokens=4, cache_write_tokens=3, output_tokens=2, reasoning_tokens=1)
-LIMITS = Limits(max_steps=50, max_tokens=100_000, max_cost_usd=2.5, timeout_s=3600.0)
+LIMITS = Limits(
+    max_steps=50,
+    max_tokens=100_000,
+    max_cost_usd=2.5,
+    timeout_s=3600.0,
+    max_calls=70,
+    turn=Cap(usd=0.5),
+    session=Cap(steps=500, time_s=7200.0),
+    goal=Cap(tokens=1_000_000),
+    day=Cap(usd=10.0),
+)
 TOOL = ToolSpec(
     name="read",
     description="Reads a file.",
@@ -80,8 +93,17 @@ async def write(store: Store, session: str) -> None:
         UserSaid(text="fix it\nplease", media=(picture,)),
         NoteAdded(text="mind the tests", source="hook"),
         TurnStarted(turn=1, limits=LIMITS),
-        SpendReserved(spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False),
-        SpendSettled(spend="s1", usage=USAGE, usd=0.0625),
+        SpendReserved(
+            spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False, child="younger"
+        ),
+        SpendSettled(
+            spend="s1",
+            usage=USAGE,
+            usd=0.0625,
+            total_usd=1.25,
+            speed=Speed(input_per_s=104.5, output_per_s=52.0),
+        ),
+        BudgetWarned(scope="session", unit="usd", percent=50, spent=1.25, cap=2.5),
         RequestFailed(step=1, attempt=2, error="Overloaded", message="503", retry_in_s=1.5),
     )
     await journal.append(

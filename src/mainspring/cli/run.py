@@ -26,6 +26,7 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
+    Cap,
     Limits,
     Recorded,
     SessionStarted,
@@ -60,6 +61,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
         ),
+        click.option(
+            "--max-cost-usd-today",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Money of all sessions together, today (UTC).",
+        ),
+        click.option("--max-calls", type=click.IntRange(min=1), help="Uses of tools in this turn."),
         click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
         click.option(
             "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that this turn may work."
@@ -111,12 +118,21 @@ async def take_turn(
     max_steps: int | None,
     max_tokens: int | None,
     max_cost_usd: float | None,
+    max_cost_usd_today: float | None,
+    max_calls: int | None,
     allow_unpriced: bool,
     timeout: float | None,
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
+    limits = Limits(
+        max_steps=max_steps,
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        max_cost_usd=max_cost_usd,
+        timeout_s=timeout,
+        day=Cap(usd=max_cost_usd_today),
+    )
     opened = app.open(
         folder,
         session=session,
