@@ -11,6 +11,7 @@ from typing import cast, get_args
 import msgspec
 
 from mainspring.approvals import ByMode, Mode
+from mainspring.compactor import Compactor
 from mainspring.config import Config, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
@@ -21,20 +22,22 @@ from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.parts import Approver, Parts
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
-from mainspring.session import Approver, Parts, Session
+from mainspring.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.read import TOOL as READ
+from mainspring.tools.recall import TOOL as RECALL
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL, RECALL)
 DEFAULT_MODE: Mode = "auto"
 
 
@@ -79,6 +82,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             system=system_prompt(workspace=known.place, mode=chosen_mode),
             limits=limits,
             approver=approver,
+            compactor=Compactor(build_model(config.settings.compaction_model, config))
+            if config.settings.compaction_model
+            else Compactor(),
+            compact_at=config.settings.compact_at,
         )
         journal = journal or await store.create()
     except BaseException:
@@ -140,6 +147,7 @@ def build_model(spec: str, config: Config) -> Model:
         base_url=base_url,
         api_key=config.variable("OPENAI_API_KEY"),
         model=name,
+        context_tokens=config.settings.context_tokens.get(spec) or config.settings.context_tokens.get(name),
         price=config.settings.prices.get(spec) or config.settings.prices.get(name),
     )
 

@@ -159,4 +159,5 @@ def _place(turn: Turn, call: str) -> Place:
         files=turn.files,
         show=lambda text: turn.show(OutputDelta(call=call, text=text)),
         keep=turn.put_blob,
+        recall=turn.recall,
     )

@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import platformdirs
@@ -22,6 +23,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     mode: str = ""
     prices: dict[str, Price] = {}
+    context_tokens: dict[str, int] = {}
+    compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    compaction_model: str = ""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

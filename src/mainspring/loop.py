@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import asyncio
 
+from mainspring.asking import ask, settled
 from mainspring.calls import run_calls
-from mainspring.errors import ModelError
-from mainspring.events import (
-    AssistantSaid,
-    NoteAdded,
-    RequestFailed,
-    SpendReserved,
-    SpendSettled,
-    Usage,
-)
+from mainspring.errors import ContextOverflow, ModelError
+from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.ledger import Refusal
-from mainspring.models import Finished, Request, Retrying
-from mainspring.models.reply import Reply
+from mainspring.models import Request
 from mainspring.state import STEP
 from mainspring.turn import End, Turn, end_turn
+from mainspring.upkeep import guard, make_room
 
 _MAX_CUTOFFS = 3
-_CHARACTERS_PER_TOKEN = 4
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
 
 
@@ -56,20 +49,22 @@ async def _steps(turn: Turn) -> End:
     while True:
         if state.open_calls and (end := await run_calls(turn)):
             return end
+        if end := await guard(turn):
+            return end
         if turn.history.is_answered:
             return _answered(state.last_reply)
         if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
             detail = f"The limit of {state.limits.max_steps} steps is reached."
             return End("limit", detail, "Resume with a higher --max-steps.")
-        if end := await _step(turn):
+        if end := await make_room(turn) or await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
-    """One request. Its reply is in the journal when this returns None."""
+    """One request. Its reply, or that it was too large, is in the journal when this returns None."""
     state, model = turn.state, turn.model
     messages = await turn.history.messages(turn.get_blob)
-    input_tokens = turn.history.estimated_tokens(state.prompt.system)
+    input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
     reserved = state.ledger.reserve(
         f"{STEP}:{step}",
@@ -89,54 +84,16 @@ async def _step(turn: Turn) -> End | None:
         messages=messages,
         max_output_tokens=reserved.tokens - input_tokens if is_capped else None,
     )
-    reply = Reply()
     try:
-        finished = await _receive(turn, request, reply, step)
-    except asyncio.CancelledError:
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))
-        raise
-    except ModelError as error:
-        kind = type(error).__name__
-        failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
-        raise
-    turn.history.measured(finished.usage.input_tokens)
+        reply, finished = await ask(
+            turn, model, request, reserved, input_tokens=input_tokens, step=step, show=turn.show
+        )
+    except ContextOverflow:
+        return None
+    turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
-    await turn.emit(_settled(turn, reserved, finished.usage), said)
+    await turn.emit(settled(model, reserved, finished.usage), said)
     return await _judge_cutoff(turn, said)
-
-
-async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
-    async for item in turn.model.stream(request):
-        match item:
-            case Finished():
-                return item
-            case Retrying():
-                reply.clear()
-                failed = RequestFailed(
-                    step=step,
-                    attempt=item.attempt,
-                    error=item.error,
-                    message=item.message,
-                    retry_in_s=item.retry_in_s,
-                )
-                await turn.emit(failed)
-            case _:
-                reply.add(item)
-                turn.show(item)
-    raise ModelError("The model's stream ended without saying that it was finished.")
-
-
-def _settled(turn: Turn, reserved: SpendReserved, usage: Usage) -> SpendSettled:
-    usd = turn.model.price.cost_usd(usage) if turn.model.price else 0.0
-    return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
-
-
-def _settled_partly(turn: Turn, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
-    """A reply that broke off was paid for as far as it came; one that never began was not."""
-    output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
-    return _settled(turn, reserved, used)
 
 
 def _answered(said: AssistantSaid) -> End:

@@ -11,16 +11,16 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Protocol, Self
-
-import msgspec
+from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
-from mainspring.context.history import History, is_undone, load_history, undone_ranges
+from mainspring.context.guards import Guards, load_guards
+from mainspring.context.history import History, Projection, is_undone, undone_ranges
+from mainspring.context.stubs import seq_of, text_of
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -32,7 +32,6 @@ from mainspring.events import (
     Decision,
     Delta,
     Event,
-    Limits,
     Media,
     ModeChosen,
     ModelChosen,
@@ -50,42 +49,12 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.parts import Parts
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, Engine, Turn, end_turn
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
-
-
-class Compactor(Protocol):
-    """Who makes a long history short."""
-
-    async def __call__(self, turn: Turn) -> Compacted: ...
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
-
-    model: Model
-    toolbox: Toolbox
-    policy: Policy
-    sandbox: Callable[[], Awaitable[Sandbox]]
-    files: Files
-    engine: Engine
-    workspace: str
-    mode: str
-    system: str
-    limits: Limits = Limits()
-    approver: Approver | None = None
-    compactor: Compactor | None = None
+from mainspring.turn import End, end_turn
 
 
 class Session:
@@ -103,11 +72,20 @@ class Session:
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self.state = State()
-        self.history = History(parts.model.encode)
+        self.guards = Guards()
+        self._projection = Projection(parts.model.encode)
 
     @property
     def id(self) -> str:
         return self._journal.session
+
+    @property
+    def history(self) -> History:
+        return self._projection.history
+
+    @property
+    def compact_at(self) -> float:
+        return self._parts.compact_at
 
     @property
     def model(self) -> Model:
@@ -133,7 +111,8 @@ class Session:
         self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
+            self.guards = await load_guards(self._journal)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
         await self._group.__aenter__()
@@ -153,6 +132,8 @@ class Session:
             if self._sandbox is not None:
                 await self._sandbox.close()
             await self.model.close()
+            if self._parts.compactor:
+                await self._parts.compactor.close()
             await self._journal.close()
 
     async def say(self, text: str, media: Sequence[Media] = ()) -> None:
@@ -235,18 +216,43 @@ class Session:
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
-        self.history = await load_history(self._journal, self.model.encode)
+        await self._projection.load(self._journal, until=self._feed.last_seq)
         return first.event
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
         self._refuse_while_running("compact")
+        if compacted := await self.shorten("asked"):
+            return compacted
+        raise UsageError("There is nothing in the history that could be left out.")
+
+    async def expand(self) -> None:
+        """Takes the last compaction back: the history is whole again."""
+        self._refuse_while_running("expand")
+        await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+
+    async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
-            raise UsageError("This session was built without a compactor.")
-        compacted = await self._parts.compactor(self)
-        await self.emit(compacted)
-        self.history = await load_history(self._journal, self.model.encode)
+            return None
+        until = self._feed.last_seq
+        compacted = await self._parts.compactor(self, self._journal, reason=reason, until=until)
+        if compacted:
+            await self._replace_history(compacted)
         return compacted
+
+    async def _replace_history(self, compacted: Compacted) -> None:
+        await self.emit(compacted)
+        await self._projection.load(self._journal, until=self._feed.last_seq)
+
+    async def recall(self, handle: str) -> str | None:
+        seq = seq_of(handle)
+        found = await self._journal.read(after=seq - 1, until=seq) if seq else []
+        if not found:
+            return None
+        event = found[0].event
+        if isinstance(event, CallEnded) and event.full:
+            return (await self.get_blob(event.full)).decode("utf-8", "replace")
+        return text_of(event) or None
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
@@ -325,7 +331,8 @@ class Session:
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
             self.state.apply(item)
-            self.history.apply(item)
+            self.guards.apply(item)
+            self._projection.apply(item)
             self._feed.publish(item)
 
     def _ensure_worker(self) -> None:

@@ -7,12 +7,14 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.context.guards import Guards
 from mainspring.context.history import History
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     Blob,
     CallEnded,
+    Compacted,
     Delta,
     Ending,
     Event,
@@ -26,13 +28,21 @@ from mainspring.tools.toolbox import Toolbox
 
 
 class Turn(Protocol):
-    """`emit` returns once the events are durable and folded into `state` and `history`."""
+    """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def history(self) -> History: ...
+
+    @property
+    def guards(self) -> Guards: ...
+
+    @property
+    def compact_at(self) -> float:
+        """The share of the model's window at which history is made short."""
+        ...
 
     @property
     def model(self) -> Model: ...
@@ -56,6 +66,14 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def shorten(self, reason: str) -> Compacted | None:
+        """Makes the history short, on record; None when nothing can be left out."""
+        ...
+
+    async def recall(self, handle: str) -> str | None:
+        """What a handle stands for, in full; None when it stands for nothing."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

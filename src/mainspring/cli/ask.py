@@ -10,7 +10,7 @@ import click
 
 from mainspring.cli.render import clean
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
-from mainspring.session import Approver
+from mainspring.parts import Approver
 
 _DECISIONS: dict[str, Decision] = {"y": "allow", "n": "reject", "s": "stop"}
 

@@ -18,6 +18,7 @@ from mainspring.events import (
     Crashed,
     Ending,
     Event,
+    GuardTripped,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -104,6 +105,8 @@ def _about_session(event: Event) -> str:
         case RequestFailed():
             again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
             return f"! {event.error}: {event.message}{again}"
+        case GuardTripped():
+            return f"! {event.guard}: {event.message}"
         case Crashed():
             return f"! {event.traceback}"
         case NoteAdded():
@@ -125,13 +128,25 @@ def _about_settings(event: Event) -> str:
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
-            return f"· history compacted; kept from event {event.keep_from_seq} on"
+            return _compacted(event)
         case Undone():
             return f"· undone: everything after event {event.to_seq}"
         case Unknown():
             return f"· {event.kind} (of a newer version)"
         case _:
             return ""
+
+
+def _compacted(event: Compacted) -> str:
+    if not event.summary and not event.stubbed:
+        return "· history is whole again"
+    by = f" by {event.model}" if event.model else ""
+    stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
+    why = f" ({event.reason})" if event.reason else ""
+    return (
+        f"· history compacted{by}{why}: {event.tokens_before:,} → {event.tokens_after:,} tokens;"
+        f" kept from event {event.keep_from_seq} on{stubs}"
+    )
 
 
 def ended_line(event: TurnEnded) -> str:

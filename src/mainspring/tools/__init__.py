@@ -41,6 +41,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     show: Callable[[str], None]
     keep: Callable[[bytes, str], Awaitable[Blob]]
+    recall: Callable[[str], Awaitable[str | None]]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
