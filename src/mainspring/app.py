@@ -20,7 +20,8 @@ from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
-from mainspring.models.chat import ChatModel
+from mainspring.models.connect import connect
+from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
 from mainspring.sandbox import Policy as Confinement
@@ -124,32 +125,15 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: `scripted@FILE`, `openai-compatible@URL#NAME`, or a name alone, which is
-    asked for at OPENAI_BASE_URL."""
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
-    provider, separator, address = spec.partition("@")
-    if separator and provider == "scripted":
-        return ScriptedModel(load_script(Path(address)), name=spec)
-    if separator and provider == "openai-compatible":
-        base_url, separator, name = address.partition("#")
-        if not separator or not base_url.startswith(("http://", "https://")):
-            raise UsageError(
-                f"The model {spec} cannot be understood.",
-                remedy="Write it as openai-compatible@http://127.0.0.1:8080/v1#NAME.",
-            )
-    elif separator:
-        raise UsageError(f"There is no provider {provider!r}.", remedy="Use openai-compatible@URL#NAME.")
-    else:
-        base_url, name = config.variable("OPENAI_BASE_URL") or "https://api.openai.com/v1", spec
-    return ChatModel(
-        name=spec,
-        base_url=base_url,
-        api_key=config.variable("OPENAI_API_KEY"),
-        model=name,
-        context_tokens=config.settings.context_tokens.get(spec) or config.settings.context_tokens.get(name),
-        price=config.settings.prices.get(spec) or config.settings.prices.get(name),
-    )
+    if spec.startswith("scripted@"):
+        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    settings = config.settings
+    kept = config.home / "prices.json"
+    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
+    return connect(spec, config.environment, prices=prices)
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:

@@ -9,48 +9,54 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from mainspring.approvals import Proposed
 from mainspring.errors import PathRefused
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, OutputDelta
+from mainspring.events import ApprovalAsked, ApprovalGiven, CallAsked, CallEnded, CallStarted, OutputDelta
 from mainspring.state import OpenCall
 from mainspring.tools import Output, Place
 from mainspring.tools.toolbox import Prepared
-from mainspring.turn import End, Turn
+from mainspring.turn import End, Turn, abandoned, closed
 
 _TRUNCATED = (
     "Not run: your message was cut off at the output limit, so this call may be incomplete."
     " Send it again, alone and with less in it."
 )
 _DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
-_UNKNOWN = (
-    "The session was interrupted after this call had started, and its outcome is unknown."
-    " Look at what it did before you repeat it."
-)
 
 
 async def run_calls(turn: Turn) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes."""
-    seen: set[str] = set()
+    doubles = _doubles(turn.state.last_reply.calls)
     try:
         async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[End | None]] = []
-            for call in turn.state.open_calls:
-                is_double = call.asked.provider_id in seen
-                seen |= {call.asked.provider_id} - {""}
-                tasks.append(group.create_task(_run_call(turn, call, is_double=is_double)))
+            tasks = [
+                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles))
+                for call in turn.state.open_calls
+            ]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
 
 
+def _doubles(calls: Sequence[CallAsked]) -> set[str]:
+    """The calls that carry the provider's id of an earlier call of their message."""
+    first: dict[str, str] = {}
+    return {
+        asked.call
+        for asked in calls
+        if asked.provider_id and first.setdefault(asked.provider_id, asked.call) != asked.call
+    }
+
+
 async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | None:
     prepared = turn.toolbox.prepare(call.asked)
-    if call.is_started and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
-        await turn.emit(CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN))
+    if call.is_lost and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
+        await turn.emit(closed(call))
         return None
     if is_double or call.is_truncated:
         prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
@@ -105,7 +111,7 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     if answer.decision == "stop":
         return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
     if answer.decision != "allow":
-        return _refused(asked.call, answer)
+        return _refused(call, answer)
     if answer.edited_arguments is None:
         return prepared
     edited = turn.toolbox.prepare(asked, answer.edited_arguments)
@@ -118,14 +124,13 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     return edited
 
 
-def _refused(call: str, answer: ApprovalGiven) -> CallEnded:
+def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
     if answer.decision == "abandon":
-        text = "Not run: the user said something new instead of answering."
-        return CallEnded(call=call, outcome="abandoned", output=text)
-    if answer.decision == "expire":
-        return CallEnded(call=call, outcome="refused", output="Not run: nobody approved it in time.")
+        return abandoned(call)
     feedback = f" They said: {answer.feedback}" if answer.feedback else ""
-    return CallEnded(call=call, outcome="refused", output=f"A person refused this call.{feedback}")
+    is_late = answer.decision == "expire"
+    text = "Not run: nobody approved it in time." if is_late else f"A person refused this call.{feedback}"
+    return CallEnded(call=call.asked.call, outcome="refused", output=text)
 
 
 async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:

@@ -108,7 +108,21 @@ class ContextOverflow(ModelError):
 
 
 class BadRequest(ModelError):
-    pass
+    """`cause` names a refusal that a wire may be able to live with (`effort`, `parameter`, `signature`,
+    `tools`, `order`), and `param` what was refused."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str = "",
+        retry_after_s: float | None = None,
+        cause: str = "",
+        param: str = "",
+    ) -> None:
+        super().__init__(message, remedy=remedy, retry_after_s=retry_after_s)
+        self.cause = cause
+        self.param = param
 
 
 class AuthFailed(ModelError):

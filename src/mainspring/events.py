@@ -187,9 +187,12 @@ class RequestFailed(Event, frozen=True):
 
 
 class AssistantSaid(Event, frozen=True):
+    """A reply. What was said after `heard_seq` came too late for its request; 0 means that nothing did."""
+
     step: int
     parts: tuple[Part, ...] = ()
     stop: Stop = "end"
+    heard_seq: int = 0
 
     @property
     def text(self) -> str:

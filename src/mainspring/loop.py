@@ -51,8 +51,8 @@ async def _steps(turn: Turn) -> End:
             return end
         if end := await guard(turn):
             return end
-        if turn.history.is_answered:
-            return _answered(state.last_reply)
+        if turn.history.is_answered and (end := await _answered(turn)):
+            return end
         if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
             detail = f"The limit of {state.limits.max_steps} steps is reached."
             return End("limit", detail, "Resume with a higher --max-steps.")
@@ -64,6 +64,7 @@ async def _step(turn: Turn) -> End | None:
     """One request. Its reply, or that it was too large, is in the journal when this returns None."""
     state, model = turn.state, turn.model
     messages = await turn.history.messages(turn.get_blob)
+    heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
     reserved = state.ledger.reserve(
@@ -91,12 +92,16 @@ async def _step(turn: Turn) -> End | None:
     except ContextOverflow:
         return None
     turn.history.measured(finished.usage.input_tokens, state.prompt_size)
-    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop)
+    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await turn.emit(settled(model, reserved, finished.usage), said)
-    return await _judge_cutoff(turn, said)
+    return None
 
 
-def _answered(said: AssistantSaid) -> End:
+async def _answered(turn: Turn) -> End | None:
+    """How the turn ends with its last reply; None when that reply is to go on."""
+    said = turn.state.last_reply
+    if said.stop == "length":
+        return await _ask_to_go_on(turn)
     lines = [line for line in said.text.splitlines() if line.strip()]
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
@@ -104,9 +109,7 @@ def _answered(said: AssistantSaid) -> End:
     return End("done", lines[-1].strip() if lines else "")
 
 
-async def _judge_cutoff(turn: Turn, said: AssistantSaid) -> End | None:
-    if said.stop != "length" or said.calls:
-        return None
+async def _ask_to_go_on(turn: Turn) -> End | None:
     if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
         detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
         return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")

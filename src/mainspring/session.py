@@ -54,7 +54,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, end_turn
+from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
@@ -68,9 +68,10 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
-        self._watched_seq = 0
+        self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
+        self._is_proceeding = False
         self.state = State()
         self.guards = Guards()
         self._projection = Projection(parts.model.encode)
@@ -108,13 +109,14 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        self._feed.last_seq = self._watched_seq = await self._journal.last_seq()
+        before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.guards = await load_guards(self._journal)
             await self._projection.load(self._journal, until=self._feed.last_seq)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
         await self._group.__aenter__()
         return self
 
@@ -151,12 +153,10 @@ class Session:
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
-        if self.is_running:
-            return True
-        if not self.state.is_turn_wanted and self.history.is_answered and not self.state.open_calls:
-            return False
-        if not self.state.is_turn_open:
-            await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+        if not self._is_turn_wanted:
+            if self.history.is_answered and not self.state.open_calls:
+                return False
+            self._is_proceeding = True
         self._ensure_worker()
         return True
 
@@ -207,12 +207,11 @@ class Session:
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
-        ended = 0
         for item in reversed(live):
-            ended += isinstance(item.event, TurnEnded)
-            if ended > 1:
+            if isinstance(item.event, UserSaid):
+                first = item
+            elif first is not None:
                 break
-            first = item if isinstance(item.event, UserSaid) else first
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
@@ -261,18 +260,18 @@ class Session:
                 yield item.event
 
     async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
-        """As `run`, with the number and time of each event, from the opening of this session on unless this
-        was watched before; a delta has the number 0."""
-        after = self._watched_seq
+        """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
+        the session was opened comes first, if nothing has happened since."""
+        before, opened = self._opened
+        after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
             await self.say(text)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
-                self._watched_seq = item.seq or self._watched_seq
                 yield item
-                if isinstance(item.event, TurnEnded) and not self.state.is_turn_wanted:
+                if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
@@ -335,20 +334,24 @@ class Session:
             self._projection.apply(item)
             self._feed.publish(item)
 
+    @property
+    def _is_turn_wanted(self) -> bool:
+        """Whether a turn runs or is to begin, also because something was said while the last one ended."""
+        ended = self.state.last_ending
+        is_late = ended is not None and ended.ending == "done" and not self.history.is_answered
+        return self.state.is_turn_wanted or self._is_proceeding or is_late
+
     def _ensure_worker(self) -> None:
         if not self.is_running:
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:
         try:
-            while self.state.is_turn_wanted:
+            while self._is_turn_wanted:
+                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
                 await self._parts.engine(self)
-                ended = self.state.last_ending
-                if ended and ended.ending == "done" and not self.history.is_answered:
-                    # Something was said while the turn was ending.
-                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -379,9 +382,7 @@ class Session:
                 sha256 = open_call.question.arguments_sha256
                 waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
         if not self.is_running and self.state.open_calls:
-            text = "Not run: the user said something new instead of answering."
-            calls = [call.asked.call for call in self.state.open_calls]
-            await self.emit(*(CallEnded(call=call, outcome="abandoned", output=text) for call in calls))
+            await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

@@ -52,13 +52,15 @@ _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
 
 
 class OpenCall(msgspec.Struct, frozen=True):
-    """A call that the last reply asked for and that has no result yet."""
+    """A call that the last reply asked for and that has no result yet. A call is lost when the process in
+    which it had started is gone: nobody saw its result."""
 
     asked: CallAsked
     is_truncated: bool = False
     question: ApprovalAsked | None = None
     answer: ApprovalGiven | None = None
     is_started: bool = False
+    is_lost: bool = False
 
 
 class State:
@@ -124,6 +126,8 @@ class State:
                 self.model = event.model
             case ModeChosen():
                 self.mode = event.mode
+            case SessionResumed():
+                self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
                 self.turn_cutoffs += 1
             case _:
@@ -211,6 +215,10 @@ async def load_state(journal: Reader) -> State:
             state.apply(recorded)
         after = page[-1].seq
     return state
+
+
+def _left_behind(call: OpenCall) -> OpenCall:
+    return msgspec.structs.replace(call, is_lost=call.is_started)
 
 
 def _sum(first: Usage, second: Usage) -> Usage:

@@ -26,6 +26,12 @@ from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
+_CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
+_UNKNOWN = (
+    "The session was interrupted after this call had started, and its outcome is unknown."
+    " Look at what it did before you repeat it."
+)
+
 
 class Turn(Protocol):
     """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
@@ -102,7 +108,7 @@ async def end_turn(turn: Turn, end: End) -> None:
     state = turn.state
     closing: list[Event] = []
     if end.ending not in KEEPS_CALLS_OPEN:
-        closing += [_closed(call) for call in state.open_calls]
+        closing += [closed(call) for call in state.open_calls]
     ended = TurnEnded(
         turn=state.turn,
         ending=end.ending,
@@ -115,9 +121,17 @@ async def end_turn(turn: Turn, end: End) -> None:
     await turn.emit(*closing, ended)
 
 
-def _closed(call: OpenCall) -> CallEnded:
-    if call.is_started:
-        text = "Cancelled while it ran. What it had done by then is not undone."
-    else:
-        text = "Not run: the turn was stopped first."
+def closed(call: OpenCall) -> CallEnded:
+    """The end of a call that is not run to its end."""
+    if call.is_lost:
+        return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
+    text = _CANCELLED if call.is_started else "Not run: the turn was stopped first."
     return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
+
+
+def abandoned(call: OpenCall) -> CallEnded:
+    """The end of a call whose question was not answered, because the user said something new."""
+    if call.is_lost:
+        return closed(call)
+    text = "Not run: the user said something new instead of answering."
+    return CallEnded(call=call.asked.call, outcome="abandoned", output=text)

@@ -47,7 +47,9 @@ class Tale:
             CallAsked(
                 call=f"c{self.steps:05}{index:03}",
                 name=name,
-                arguments=arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode(),
+                arguments=arguments
+                if isinstance(arguments, str)
+                else msgspec.json.encode(arguments).decode(),
             )
             for index, (name, arguments, _) in enumerate(calls)
         ]

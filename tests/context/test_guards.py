@@ -64,7 +64,11 @@ def test_calls_of_one_message_count_in_the_order_asked():
 
 def test_arguments_are_compared_as_json_values():
     told = Watched()
-    for arguments in ('{"path": "a", "limit": 1}', '{"limit":1.0,\n"path":"a"}', '{"limit":1,"path":"\\u0061"}'):
+    for arguments in (
+        '{"path": "a", "limit": 1}',
+        '{"limit":1.0,\n"path":"a"}',
+        '{"limit":1,"path":"\\u0061"}',
+    ):
         told.step(("read", arguments, "aaa"))
     assert told.said == ["loop"]
     assert canonical('{"b":1e400,"a":[1.50]}') != canonical('{"b":1,"a":[1.5]}')
@@ -140,6 +144,21 @@ def test_two_malformed_calls_of_one_tool_ask_for_another_way_and_two_more_end():
         told.step(("write", f"{{broken {number}", "!The arguments are not valid JSON"))
     assert told.said == ["malformed", "malformed final"]
     assert "write" in told.trips[0].message
+
+
+def test_several_malformed_calls_of_one_message_are_told_before_anything_ends():
+    told = Watched()
+    told.step(*[("write", f"{{broken {number}", "!not valid JSON") for number in range(6)])
+    told.step(text="I cannot write it.")
+    told.step(text="There is nothing more to do.")
+    assert told.said == ["malformed"]
+
+
+def test_calls_that_were_cut_off_are_not_malformed():
+    told = Watched()
+    for number in range(4):
+        told.step(("write", f"{{broken {number}", "!Not run: cut off"), stop="length")
+    assert told.said == []
 
 
 def test_a_good_call_between_two_malformed_ones_starts_the_count_anew():
@@ -284,5 +303,7 @@ def test_notes_and_plans_are_progress(event):
 
 
 def test_rules_are_the_sentences_that_bind():
-    text = "Please fix it. Never touch the API!\n- only use the standard library\n* It is red.\nYou must test it"
+    text = (
+        "Please fix it. Never touch the API!\n- only use the standard library\n* It is red.\nYou must test it"
+    )
     assert rules(text) == ["Never touch the API!", "only use the standard library", "You must test it"]

@@ -18,6 +18,7 @@ from mainspring.models import (
 )
 from mainspring.models.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.models.failures import Endpoint
+from mainspring.models.reply import Reply
 from mainspring.testing.script import Script, ScriptedCall, ScriptedReply
 from mainspring.testing.server import ModelServer
 
@@ -131,16 +132,16 @@ def test_results_are_one_message_each_and_their_images_follow() -> None:
     assert messages[2]["content"][0]["type"] == "image_url"
 
 
-def test_the_body_has_sorted_keys_and_messages_last() -> None:
+def test_the_body_has_sorted_keys_and_what_changes_stands_behind_the_messages() -> None:
     chat = model(quirks=ChatQuirks(max_tokens_field="max_completion_tokens"))
     body = chat.body(Request("be good", (TOOL,), [chat.encode(UserMessage("hi"))], max_output_tokens=99))
     assert list(msgspec.json.decode(body)) == [
-        "max_completion_tokens",
         "model",
         "stream",
         "stream_options",
         "tools",
         "messages",
+        "max_completion_tokens",
     ]
     assert msgspec.json.decode(body)["messages"] == [
         {"role": "system", "content": "be good"},
@@ -309,3 +310,54 @@ def test_a_reply_that_comes_whole_is_a_stream_of_one_item() -> None:
         CallDelta(index=0, name="a", provider_id="1"),
         Finished("calls", Usage()),
     ]
+
+
+def test_reasoning_in_details_is_merged_and_goes_back_as_it_came() -> None:
+    first = {"type": "reasoning.text", "index": 0, "text": "Let me", "format": "anthropic-claude-v1"}
+    second = {"type": "reasoning.text", "index": 0, "text": " see.", "signature": "c2ln", "id": None}
+    hidden = {"type": "reasoning.encrypted", "index": 1, "data": "abc"}
+    items = read(
+        delta(reasoning="Let me", reasoning_details=[first]),
+        delta(reasoning=" see.", reasoning_details=[second, hidden]),
+        delta("stop", content="so"),
+    )
+    reply = Reply()
+    for item in items[:-1]:
+        reply.add(item)  # type: ignore[arg-type]
+    quirks = ChatQuirks(thinking_field="reasoning_details")
+    [message] = encoded(AssistantMessage(reply.parts(1)), quirks=quirks)
+    assert message == {
+        "role": "assistant",
+        "content": "so",
+        "reasoning_details": [
+            {
+                "type": "reasoning.text",
+                "index": 0,
+                "text": "Let me see.",
+                "signature": "c2ln",
+                "format": "anthropic-claude-v1",
+            },
+            hidden,
+        ],
+    }
+    assert encoded(AssistantMessage(reply.parts(1))) == [{"role": "assistant", "content": "so"}]
+
+
+def test_a_reply_stands_between_results_and_a_user_where_a_server_wants_it() -> None:
+    chat = model(quirks=ChatQuirks(needs_bridge=True))
+    picture = Attachment("image/png", b"\x89PNG")
+    call = CallAsked(call="c00001000", name="read", arguments="{}")
+    history: list[Any] = [
+        UserMessage("hi"),
+        UserMessage("there"),
+        AssistantMessage((call,)),
+        ResultsMessage((Result("c00001000", "read", "ok"),)),
+        UserMessage("by the way"),
+        AssistantMessage((call,)),
+        ResultsMessage((Result("c00001000", "read", "ok", attachments=(picture,)),)),
+    ]
+    body = chat.body(Request("", (), [chat.encode(message) for message in history]))
+    roles = [message["role"] for message in msgspec.json.decode(body)["messages"]]
+    assert roles == [
+        "user", "user", "assistant", "tool", "assistant", "user", "assistant", "tool", "assistant", "user",
+    ]  # fmt: skip

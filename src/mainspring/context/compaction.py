@@ -100,8 +100,9 @@ class Outline:
 
 
 def event_cut(recorded: Recorded) -> int:
-    """Where the kept part begins that has this reply as its first."""
-    return recorded.seq
+    """Where the kept part begins that has this reply as its first: what came too late for it is kept too."""
+    event = recorded.event
+    return event.heard_seq + 1 if isinstance(event, AssistantSaid) and event.heard_seq else recorded.seq
 
 
 def cut(outline: Outline, *, keep: int) -> Cut:

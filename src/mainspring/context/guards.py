@@ -103,6 +103,7 @@ class Recent(msgspec.Struct):
     has_stopped: bool = False
     is_new: bool = False
     malformed: dict[str, int] = {}
+    malformed_told: dict[str, int] = {}
     empty: int = 0
     plan: tuple[str, ...] = ()
     idle_steps: int = 0
@@ -167,7 +168,7 @@ class Guards:
 
     def _end_step(self) -> None:
         recent = self.recent
-        deeds = [_deed(asked, self._ended[asked.call], asked.call in self._started) for asked in self._asked]
+        deeds = [self._deed(asked, self._ended[asked.call]) for asked in self._asked]
         self._asked = ()
         recent.is_new = True
         if any(deed.tool in _WAITING for deed in deeds):
@@ -178,12 +179,25 @@ class Guards:
                 recent.malformed[deed.tool] = recent.malformed.get(deed.tool, 0) + 1
             else:
                 recent.malformed.pop(deed.tool, None)
-        if recent.text:
+                recent.malformed_told.pop(deed.tool, None)
+        if recent.text and recent.stop != "length":
             recent.texts.add((recent.text, tuple(deed.result for deed in deeds)))
         recent.idle_steps += 1
         recent.idle_tools.update(deed.tool for deed in deeds)
         if sum(self._is_new(deed) for deed in deeds):
             self._note_progress()
+
+    def _deed(self, asked: CallAsked, ended: CallEnded) -> Deed:
+        is_refused_unread = ended.outcome == "error" and asked.call not in self._started
+        full = ended.full.sha256 if ended.full else ""
+        return Deed(
+            tool=asked.name,
+            arguments=canonical(asked.arguments),
+            result=hash((ended.outcome, ended.output, ended.exit_code, full)),
+            exit_code=ended.exit_code,
+            is_ok=ended.outcome == "ok",
+            is_malformed=is_refused_unread and self.recent.stop != "length",
+        )
 
     def _is_new(self, deed: Deed) -> bool:
         """Whether a call changed something, or told something that was not known."""
@@ -212,6 +226,8 @@ class Guards:
             recent.deeds.warn()
         elif tripped.guard == "echo":
             recent.texts.warn()
+        elif tripped.guard == "malformed":
+            recent.malformed_told = dict(recent.malformed)
 
 
 async def load_guards(journal: Reader) -> Guards:
@@ -264,10 +280,11 @@ def echo(recent: Recent) -> GuardTripped | None:
 def malformed(recent: Recent) -> GuardTripped | None:
     """Calls of one tool that cannot be understood."""
     for tool, count in recent.malformed.items():
-        if count >= MALFORMED + REPEATS_AFTER_WARNING:
+        told = recent.malformed_told.get(tool, 0)
+        if told >= MALFORMED and count >= told + REPEATS_AFTER_WARNING:
             message = f"The model sent {count} calls of {tool} in a row that could not be understood."
             return GuardTripped(guard="malformed", message=message, is_final=True)
-        if count == MALFORMED:
+        if told < MALFORMED <= count:
             message = (
                 f"{count} calls of {tool} in a row could not be understood. Change your approach: send one"
                 " small JSON object with only the required fields, split long content over several calls, or"
@@ -336,15 +353,3 @@ RULES: tuple[Callable[[Recent], GuardTripped | None], ...] = (
     promise,
 )
 """In this order; the first that has something to say is heard."""
-
-
-def _deed(asked: CallAsked, ended: CallEnded, is_started: bool) -> Deed:  # noqa: FBT001
-    full = ended.full.sha256 if ended.full else ""
-    return Deed(
-        tool=asked.name,
-        arguments=canonical(asked.arguments),
-        result=hash((ended.outcome, ended.output, ended.exit_code, full)),
-        exit_code=ended.exit_code,
-        is_ok=ended.outcome == "ok",
-        is_malformed=ended.outcome == "error" and not is_started,
-    )

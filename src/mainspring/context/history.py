@@ -1,8 +1,8 @@
 """Projects a journal into the messages of a request, each encoded once.
 
 Promises: every call is followed, directly after its message, by exactly one result; what a person said
-meanwhile comes after the results; the same journal always gives the same bytes. `apply` takes each event
-once, in order, so a step costs only what is new. Compaction and undo start a new projection from the journal.
+meanwhile comes after the reply and its results; the same journal always gives the same bytes. `apply` takes
+each event once, in order, so a step costs only what is new. Compaction and undo start a new projection.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ class _Waiting(msgspec.Struct, frozen=True):
     media: tuple[tuple[Media, ...], ...]
 
 
+class _Said(msgspec.Struct, frozen=True):
+    seq: int
+    said: UserSaid | NoteAdded
+
+
 class History:
     """The messages so far. `is_answered` says that the model has had the last word."""
 
@@ -66,27 +71,29 @@ class History:
         self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
         self._ended: dict[str, CallEnded] = {}
-        self._deferred: list[UserSaid | NoteAdded] = []
+        self._deferred: list[_Said] = []
+        self._newest: list[_Said] = []
         self._bytes = 0
+        self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
         self.bytes_per_token = _BYTES_PER_TOKEN
+        self.last_seq = 0
         self.is_answered = True
 
     def apply(self, recorded: Recorded) -> None:
+        self.last_seq = recorded.seq
         if recorded.seq in self._stubbed:
             recorded = stub(recorded)
         match recorded.event:
             case UserSaid() | NoteAdded() as said:
-                if self._asked:
-                    self._deferred.append(said)
-                else:
-                    self._add_said(said)
+                self._add_said(_Said(seq=recorded.seq, said=said))
             case AssistantSaid() as said:
                 self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
             case GuardTripped(is_final=False, message=message):
-                self._add_said(NoteAdded(text=message, source="mainspring"))
+                note = NoteAdded(text=message, source="mainspring")
+                self._add_said(_Said(seq=recorded.seq, said=note))
             case _:
                 pass
 
@@ -101,6 +108,7 @@ class History:
             count = sum(map(len, message.media))
             self._bytes += len(self._encode(message.message)) + count * _BYTES_PER_ATTACHMENT
             del self._waiting[index]
+        self._sent_bytes = self._bytes
         return self._messages.copy()
 
     def estimated_tokens(self, prompt_size: int) -> int:
@@ -112,16 +120,22 @@ class History:
         return tokens + int(max(self._bytes - measured_bytes, 0) / self.bytes_per_token) + 16
 
     def measured(self, input_tokens: int, prompt_size: int) -> None:
-        """Notes what the provider counted for the messages so far, and learns from it how it counts."""
+        """Notes what the provider counted for the messages that were last given out, and learns from it how
+        it counts."""
         if input_tokens > 0:
-            self._measured = (input_tokens, self._bytes)
-            self.bytes_per_token = min(max((self._bytes + prompt_size) / input_tokens, _LEAST), _MOST)
+            self._measured = (input_tokens, self._sent_bytes)
+            self.bytes_per_token = min(max((self._sent_bytes + prompt_size) / input_tokens, _LEAST), _MOST)
 
     def learn_from(self, earlier: History) -> None:
         """Takes over how the provider counts from a history of the same session."""
         self.bytes_per_token = earlier.bytes_per_token
 
-    def _add_said(self, said: UserSaid | NoteAdded) -> None:
+    def _add_said(self, item: _Said) -> None:
+        if self._asked:
+            self._deferred.append(item)
+            return
+        self._newest.append(item)
+        said = item.said
         if isinstance(said, UserSaid):
             self._append(UserMessage(text=said.text), (said.media,))
             self.is_answered = False
@@ -131,10 +145,22 @@ class History:
 
     def _add_reply(self, said: AssistantSaid) -> None:
         self._close_unseen()
+        unheard = self._take_back(said.heard_seq) if said.heard_seq else []
+        self._newest = []
         self.is_answered = not said.calls
         if any(isinstance(part, Text | CallAsked) for part in said.parts):
             self._append(AssistantMessage(parts=said.parts), ())
             self._asked = said.calls
+        for item in unheard:
+            self._add_said(item)
+
+    def _take_back(self, heard_seq: int) -> list[_Said]:
+        """Takes what came too late for a request off the end of the messages."""
+        unheard = [item for item in self._newest if item.seq > heard_seq]
+        for _ in unheard:
+            self._bytes -= len(self._messages.pop())
+            self._waiting.pop(len(self._messages), None)
+        return unheard
 
     def _add_result(self, ended: CallEnded) -> None:
         self._ended.setdefault(ended.call, ended)
@@ -157,9 +183,9 @@ class History:
         self._append(ResultsMessage(results=results), tuple(end.media for end in ended))
         self._asked, self._ended = (), {}
         self.is_answered = False
-        deferred, self._deferred = self._deferred, []
-        for said in deferred:
-            self._add_said(said)
+        deferred, self._deferred, self._newest = self._deferred, [], []
+        for item in deferred:
+            self._add_said(item)
 
     def _append(self, message: Message, media: tuple[tuple[Media, ...], ...]) -> None:
         if any(media) and not isinstance(message, AssistantMessage):

@@ -8,7 +8,7 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -51,15 +51,26 @@ class ResultsMessage(msgspec.Struct, frozen=True):
 Message = UserMessage | AssistantMessage | ResultsMessage
 
 
+class LongPrice(msgspec.Struct, frozen=True):
+    """What all tokens of a request cost when its input is larger than `above_tokens`."""
+
+    above_tokens: int
+    price: Price
+
+
 class Price(msgspec.Struct, frozen=True):
-    """US dollars per million tokens."""
+    """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
     input: float = 0.0
     output: float = 0.0
     cached: float | None = None
     cache_write: float | None = None
+    long: tuple[LongPrice, ...] = ()
 
     def cost_usd(self, usage: Usage) -> float:
+        for step in reversed(self.long):
+            if usage.input_tokens > step.above_tokens:
+                return step.price.cost_usd(usage)
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write
@@ -71,13 +82,19 @@ class Price(msgspec.Struct, frozen=True):
         ) / 1_000_000
 
 
+Effort = Literal["low", "medium", "high", "max"]
+"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
+
+
 class Request(msgspec.Struct, frozen=True):
-    """One request. `messages` were encoded by the same model's `encode`, in order."""
+    """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
+    provider's own choice."""
 
     system: str
     tools: tuple[ToolSpec, ...]
     messages: Sequence[bytes]
     max_output_tokens: int | None = None
+    effort: Effort | None = None
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -1,46 +1,46 @@
 """OpenAI chat completions, as spoken by OpenAI and by every server that calls itself compatible with it.
 
-A message is encoded once. `messages` stands last in the body, so each request starts with the bytes of the
-one before it, up to what is new. Ids of calls on the wire are ours. What a server leaves out, repeats, sends
-whole or sends twice is evened out here, and only here.
+Ids of calls on the wire are ours. What a server leaves out, repeats, sends whole or sends twice is evened out
+here, and only here.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import msgspec
 
 from mainspring.errors import Overloaded
-from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
+from mainspring.events import CallAsked, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
 from mainspring.models import (
     AssistantMessage,
     Attachment,
     Finished,
     Message,
-    Price,
     Request,
     ResultsMessage,
     StreamItem,
     UserMessage,
 )
-from mainspring.models.encoding import ENCODER, attached_text, data_url, is_object, object_text
+from mainspring.models.encoding import ENCODER, attached_text, data_url, object_text
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.http import Bounds, Channel
+from mainspring.models.fragments import Calls, Details, Fragment
+from mainspring.models.http import Reader
+from mainspring.models.providers import ChatQuirks
+from mainspring.models.wire import Options, Wire
 
 WIRE = "chat"
+_DETAILS = "reasoning_details"
+_NEW_LIMIT = "max_completion_tokens"
+# What stands between results and what a user says, for servers that refuse the one after the other.
+_BRIDGE = b'{"content":"Noted.","role":"assistant"}'
+_USER_END = b'"role":"user"}'
+_RESULT_END = b'"role":"tool","tool_call_id":"'
+_RESULT_TAIL = 64
 
 
-class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where servers differ. `thinking_field` is where one wants earlier reasoning back; empty is nowhere."""
-
-    max_tokens_field: str = "max_tokens"
-    thinking_field: str = ""
-    has_stream_options: bool = True
-
-
-class ChatModel:
+class ChatModel(Wire):
     def __init__(
         self,
         name: str,
@@ -48,24 +48,11 @@ class ChatModel:
         api_key: str = "",
         model: str = "",
         *,
-        provider: str = "",
-        key_variable: str = "OPENAI_API_KEY",
-        is_local: bool = False,
         quirks: ChatQuirks | None = None,
-        context_tokens: int | None = None,
-        price: Price | None = None,
-        headers: dict[str, str] | None = None,
-        bounds: Bounds | None = None,
+        **options: Unpack[Options],
     ) -> None:
-        self.name = name
-        self.context_tokens = context_tokens
-        self.price = price
+        super().__init__(name, base_url, api_key, model, **options)
         self._quirks = quirks or ChatQuirks()
-        base_url = base_url.rstrip("/")
-        self._endpoint = Endpoint(provider or base_url, base_url, model, key_variable, is_local)
-        authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._channel = Channel(self._endpoint, {**authorization, **(headers or {})}, bounds)
-        self._head: tuple[Request, bytes, bytes] | None = None
 
     def encode(self, message: Message) -> bytes:
         match message:
@@ -74,18 +61,13 @@ class ChatModel:
             case AssistantMessage():
                 return self._assistant(message)
             case ResultsMessage():
-                return _results(message)
+                return _results(message, _BRIDGE if self._quirks.needs_bridge else b"")
 
-    def body(self, request: Request) -> bytes:
-        opening, system = self._opening(request)
-        messages = (system, *request.messages) if system else request.messages
-        return b"".join((opening, b",".join(messages), b"]}"))
+    def _path(self) -> str:
+        return "/chat/completions"
 
-    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
-        return self._channel.stream("/chat/completions", self.body(request), _Reader(self._endpoint))
-
-    async def close(self) -> None:
-        await self._channel.close()
+    def _reader(self) -> Reader:
+        return _Reader(self._endpoint)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
         calls = [part for part in message.parts if isinstance(part, CallAsked)]
@@ -100,22 +82,23 @@ class ChatModel:
                 }
                 for call in calls
             ]
-        kept = (part.text for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE)
-        thinking = "".join(kept)
-        if thinking and self._quirks.thinking_field:
-            fields[self._quirks.thinking_field] = thinking
+        thoughts = [part for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE]
+        if self._quirks.thinking_field == _DETAILS:
+            sealed = next((part.opaque for part in thoughts if part.opaque), "")
+            if sealed:
+                fields[_DETAILS] = msgspec.Raw(sealed.encode())
+        elif self._quirks.thinking_field:
+            fields[self._quirks.thinking_field] = "".join(part.text for part in thoughts)
         return ENCODER.encode(fields)
 
-    def _opening(self, request: Request) -> tuple[bytes, bytes]:
-        """What stands before the messages, and the first of them; kept from one request to the next."""
-        like = msgspec.structs.replace(request, messages=())
-        if self._head is not None and self._head[0] == like:
-            return self._head[1:]
+    def _opening_fields(self, request: Request) -> dict[str, Any]:
         fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True}
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
-        if request.max_output_tokens is not None:
-            fields[self._quirks.max_tokens_field] = request.max_output_tokens
+        effort = self._effort(request)
+        if effort and self._quirks.effort:
+            word = self._quirks.max_effort if effort == "max" else effort
+            fields[self._quirks.effort] = {"effort": word} if self._quirks.effort == "reasoning" else word
         if request.tools:
             fields["tools"] = [
                 {
@@ -128,10 +111,35 @@ class ChatModel:
                 }
                 for tool in request.tools
             ]
-        system = ENCODER.encode({"role": "system", "content": request.system}) if request.system else b""
-        opening = ENCODER.encode(fields)[:-1] + b',"messages":['
-        self._head = (like, opening, system)
-        return opening, system
+        return fields
+
+    def _closing_fields(self, request: Request) -> dict[str, Any]:
+        if request.max_output_tokens is None:
+            return {}
+        field = self._quirks.max_tokens_field
+        # Newer models refuse the older name, and say so.
+        return {_NEW_LIMIT if field in self._lacks else field: request.max_output_tokens}
+
+    def _leading(self, request: Request) -> bytes:
+        system = self._system(request)
+        return ENCODER.encode({"role": "system", "content": system}) if system else b""
+
+    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+        messages = super()._messages(messages)
+        if not self._quirks.needs_bridge and "user after tool" not in self._lacks:
+            return messages
+        bridged: list[bytes] = []
+        for message in messages:
+            if bridged and message.endswith(_USER_END) and _RESULT_END in bridged[-1][-_RESULT_TAIL:]:
+                bridged.append(_BRIDGE)
+            bridged.append(message)
+        return bridged
+
+    def _without_thinking(self, message: bytes) -> bytes:
+        messages = msgspec.json.decode(b"[" + message + b"]", type=list[dict[str, Any]])
+        for fields in messages:
+            fields.pop(self._quirks.thinking_field, None)
+        return b",".join(ENCODER.encode(fields) for fields in messages)
 
 
 def _user(text: str, attachments: tuple[Attachment, ...]) -> bytes:
@@ -153,7 +161,7 @@ def _attached(attachment: Attachment) -> dict[str, Any]:
     return {"type": "text", "text": attached_text(attachment)}
 
 
-def _results(message: ResultsMessage) -> bytes:
+def _results(message: ResultsMessage, bridge: bytes) -> bytes:
     # This wire has no mark for a failed call and no place for images in its results.
     encoded: list[bytes] = []
     shown: list[Attachment] = []
@@ -161,20 +169,11 @@ def _results(message: ResultsMessage) -> bytes:
         text = f"[error] {result.text}" if result.is_error else result.text
         encoded.append(ENCODER.encode({"role": "tool", "tool_call_id": result.call, "content": text}))
         shown.extend(result.attachments)
+    if shown and bridge:
+        encoded.append(bridge)
     if shown:
         encoded.append(_user("These are the files that the results above speak of.", tuple(shown)))
     return b",".join(encoded)
-
-
-class _Function(msgspec.Struct, gc=False):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class _Fragment(msgspec.Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
 
 
 class _Piece(msgspec.Struct):
@@ -189,8 +188,9 @@ class _Delta(msgspec.Struct, gc=False):
     content: str | list[_Piece] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
     refusal: str | None = None
-    tool_calls: list[_Fragment] | None = None
+    tool_calls: list[Fragment] | None = None
 
 
 class _InputDetails(msgspec.Struct):
@@ -248,7 +248,8 @@ _FAILED = frozenset({"error", "insufficient_system_resource"})
 class _Reader:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._calls = _Calls()
+        self._calls = Calls()
+        self._details = Details()
         self._finish = ""
         self._usage = Usage()
         self._has_refused = False
@@ -284,12 +285,16 @@ class _Reader:
         stop = _STOPS.get(self._finish, "end")
         if stop in ("end", "calls"):
             stop = "calls" if self._calls.count else "end"
-        return [Finished("refused" if self._has_refused else stop, self._usage)]
+        finished = Finished("refused" if self._has_refused else stop, self._usage)
+        sealed = self._details.sealed()
+        return [ThinkingDelta(opaque=sealed, wire=WIRE), finished] if sealed else [finished]
 
     def _add(self, delta: _Delta, items: list[StreamItem]) -> None:
         thinking = delta.reasoning_content or delta.reasoning
         if thinking:
             items.append(ThinkingDelta(text=thinking, wire=WIRE))
+        if delta.reasoning_details:
+            self._details.add(delta.reasoning_details)
         content = delta.content
         if content:
             if isinstance(content, str):
@@ -301,60 +306,6 @@ class _Reader:
             items.append(TextDelta(text=delta.refusal))
         if delta.tool_calls:
             items.extend(self._calls.add(fragment) for fragment in delta.tool_calls)
-
-
-class _Call(msgspec.Struct):
-    index: int
-    id: str = ""
-    name: str = ""
-    pieces: list[str] = []
-
-
-class _Calls:
-    """Which call a fragment belongs to. Servers may leave out the index, the id or both, give all calls the
-    same index, repeat the name, or send each call whole."""
-
-    def __init__(self) -> None:
-        self._calls: list[_Call] = []
-        self._at: dict[int, _Call] = {}
-
-    @property
-    def count(self) -> int:
-        return len(self._calls)
-
-    def add(self, fragment: _Fragment) -> CallDelta:
-        function = fragment.function or _Function()
-        name, text = function.name or "", _argument_text(function.arguments)
-        call = self._find(fragment, name)
-        is_new = call is None
-        if call is None:
-            call = _Call(len(self._calls), id=fragment.id or "", name=name)
-            self._calls.append(call)
-        if fragment.index is not None:
-            self._at[fragment.index] = call
-        shown = name if is_new or not call.name else ""
-        call.name = call.name or name
-        if text:
-            call.pieces.append(text)
-        return CallDelta(
-            index=call.index, name=shown, arguments=text, provider_id=(fragment.id or "") if is_new else ""
-        )
-
-    def _find(self, fragment: _Fragment, name: str) -> _Call | None:
-        last = self._calls[-1] if self._calls else None
-        if fragment.index is None and fragment.id:
-            return next((call for call in self._calls if call.id == fragment.id), None)
-        known = last if fragment.index is None else self._at.get(fragment.index)
-        if known is None or (fragment.id and known.id and fragment.id != known.id):
-            return None
-        is_another = name and not fragment.id and is_object("".join(known.pieces))
-        return None if is_another else known
-
-
-def _argument_text(arguments: str | dict[str, Any] | None) -> str:
-    if isinstance(arguments, dict):
-        return msgspec.json.encode(arguments).decode()
-    return arguments or ""
 
 
 def _from_pieces(pieces: list[_Piece]) -> list[StreamItem]:

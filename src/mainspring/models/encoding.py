@@ -1,4 +1,4 @@
-"""What the wires share when they put messages into bytes: one encoder, arguments, attachments."""
+"""What the wires share when they put messages into bytes: one encoder, arguments, attachments, tools."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from base64 import b64encode
 
 import msgspec
 
+from mainspring.events import Part, Thinking, ToolSpec
 from mainspring.models import Attachment
 
 ENCODER = msgspec.json.Encoder(order="deterministic")
+NOTHING_SAID = "(nothing)"
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -30,6 +32,19 @@ def object_text(arguments: str) -> str:
     return ENCODER.encode({"malformed_arguments": arguments}).decode()
 
 
+def object_raw(arguments: str) -> msgspec.Raw:
+    """The same, for wires that want an object and not its text."""
+    return msgspec.Raw(object_text(arguments).encode())
+
+
+def without_last_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Parts up to the last that is not thinking: a thought that nothing follows is refused."""
+    end = len(parts)
+    while end and isinstance(parts[end - 1], Thinking):
+        end -= 1
+    return parts[:end]
+
+
 def base64_text(attachment: Attachment) -> str:
     return b64encode(attachment.data).decode()
 
@@ -43,3 +58,16 @@ def attached_text(attachment: Attachment) -> str:
     if attachment.media_type.startswith("text/"):
         return f"{attachment.name}\n{attachment.data.decode('utf-8', 'replace')}".lstrip()
     return f"[{attachment.name or 'attachment'}: {attachment.media_type} cannot be shown to this model]"
+
+
+def described_tools(tools: tuple[ToolSpec, ...]) -> str:
+    """The tools in words, for a model that cannot be given them otherwise."""
+    lines = [
+        "You have tools. To use one, end your reply with a fenced block like this, and wait for its result:",
+        '```json\n{"name": "<tool>", "arguments": {}}\n```',
+        "The tools, with the JSON Schema of their arguments:",
+    ]
+    for tool in tools:
+        schema = ENCODER.encode(tool.parameters).decode()
+        lines.append(f"- {tool.name}: {tool.description}\n  {schema}")
+    return "\n".join(lines)

@@ -54,6 +54,8 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
+    """`cause` marks a refusal that a wire may be able to live with."""
+
     error: type[ModelError]
     happened: str
     remedy: str
@@ -61,6 +63,7 @@ class _Rule(msgspec.Struct, frozen=True):
     statuses: frozenset[int] = frozenset()
     wording: re.Pattern[str] | None = None
     wording_statuses: frozenset[int] = frozenset()
+    cause: str = ""
 
     def fits(self, refusal: Refusal) -> bool:
         if self.codes & refusal.codes or refusal.status in self.statuses:
@@ -80,7 +83,46 @@ _NEVER_FITS = re.compile(r"^request too large", re.IGNORECASE)
 _NO_MODEL = re.compile(r"not a valid model id|model .{0,200}(not found|does not exist)", re.IGNORECASE)
 _NO_KEY = re.compile(r"(incorrect|invalid) api key", re.IGNORECASE)
 
+_NO_TOOLS = re.compile(
+    r"(does not|doesn't) support (tools|tool use|tool call|function call)|found that support tool use"
+    r"|enable-auto-tool-choice|tool use is not supported|function calling is not (enabled|supported)",
+    re.IGNORECASE,
+)
+_ORDER = re.compile(r"unexpected role 'user' after role 'tool'", re.IGNORECASE)
+_STALE = re.compile(
+    r"(invalid|corrupted) [`']?(thought )?signature|blocks in the latest assistant message cannot be modified"
+    r"|encrypted content .{0,200}could not be verified|signature: field required"
+    r"|missing a [`']?thought_signature",
+    re.IGNORECASE | re.DOTALL,
+)
+
 _RULES = (
+    _Rule(
+        BadRequest,
+        "{model} takes no tools.",
+        "Choose a model that can use tools.",
+        wording=_NO_TOOLS,
+        wording_statuses=frozenset({400, 404, 422, 500}),
+        cause="tools",
+    ),
+    _Rule(
+        BadRequest,
+        "{provider} does not accept its earlier reasoning back.",
+        "Try again, or start a new session.",
+        codes=frozenset({"invalid_encrypted_content"}),
+        wording=_STALE,
+        wording_statuses=frozenset({400}),
+        cause="signature",
+    ),
+    _Rule(
+        BadRequest,
+        "{provider} wants messages in another order.",
+        "Choose another model.",
+        codes=frozenset({"invalid_request_message_order"}),
+        wording=_ORDER,
+        wording_statuses=frozenset({400, 500}),
+        cause="order",
+    ),
     _Rule(
         ContextOverflow,
         "The request is larger than {model} takes.",
@@ -174,8 +216,9 @@ def refused(
     refusal = read_refusal(status, body, headers or {})
     if 300 <= refusal.status < 400:
         return _error(endpoint, refusal, _REDIRECTED)
-    rule = next((rule for rule in _RULES if rule.fits(refusal)), _BAD_REQUEST)
-    return _error(endpoint, refusal, rule)
+    # What goes wrong after a reply began, and has no name, is the provider's own trouble.
+    default = _BAD_REQUEST if refusal.status else _RULES[-1]
+    return _error(endpoint, refusal, next((rule for rule in _RULES if rule.fits(refusal)), default))
 
 
 def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
@@ -203,7 +246,34 @@ def _error(endpoint: Endpoint, refusal: Refusal, rule: _Rule) -> ModelError:
     reason = f"{refusal.status}: {refusal.said}" if refusal.status else refusal.said
     if reason:
         happened = f"{happened[:-1]} ({reason})."
-    return rule.error(happened, remedy=rule.remedy.format_map(words), retry_after_s=refusal.retry_after_s)
+    remedy = rule.remedy.format_map(words)
+    if rule.error is not BadRequest:
+        return rule.error(happened, remedy=remedy, retry_after_s=refusal.retry_after_s)
+    cause, param = (rule.cause, "") if rule.cause else _unsupported(refusal)
+    return BadRequest(happened, remedy=remedy, cause=cause, param=param)
+
+
+_UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|unrecognized|unknown (name|field|parameter)|extra (inputs|fields)|not permitted"
+    r"|unexpected (field|keyword)|additional properties|is not (available|allowed)",
+    re.IGNORECASE,
+)
+_ABOUT_EFFORT = re.compile(r"effort|thinking|reasoning_effort", re.IGNORECASE)
+_PATH = re.compile(r"([a-z_]+(?:\.[a-z_]+)*): ")
+_QUOTED = re.compile(r"['\"`]([A-Za-z_]+(?:\.[A-Za-z_]+)*)['\"`]")
+
+
+def _unsupported(refusal: Refusal) -> tuple[str, str]:
+    """What the model does not take: its cause, and the name of the parameter."""
+    said = refusal.said
+    if not (_UNSUPPORTED_CODES & refusal.codes or _UNSUPPORTED.search(said)):
+        return "", ""
+    found = _PATH.match(said) or _QUOTED.search(said)
+    param = refusal.param or (found.group(1) if found else "")
+    if _ABOUT_EFFORT.search(param or said) and not param.endswith("summary"):
+        return "effort", param
+    return ("parameter", param) if param else ("", "")
 
 
 def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:

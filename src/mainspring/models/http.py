@@ -62,7 +62,7 @@ class Channel:
     async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncIterator[StreamItem]:
         """Sends a request and reads its reply."""
         try:
-            response = await self._send(path, body)
+            response = await self._ask("POST", path, body)
             intake = _Intake(reader, self._endpoint, self._bounds, response.headers.get("content-type", ""))
             async with aclosing(_chunks(response)) as chunks:
                 async for chunk in chunks:
@@ -76,31 +76,43 @@ class Channel:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._mapped(error) from error
 
+    async def get(self, path: str) -> bytes:
+        """The whole answer to a plain question."""
+        try:
+            response = await self._ask("GET", path, b"")
+            return await self._whole(response)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self._mapped(error) from error
+
     async def close(self) -> None:
         if self._client is not None:
             client, self._client = self._client, None
             await client.aclose()
 
-    async def _send(self, path: str, body: bytes) -> httpx2.Response:
+    async def _ask(self, method: str, path: str, body: bytes) -> httpx2.Response:
         if self._client is None:
             self._client = self._open()
-        request = self._client.build_request("POST", f"{self._endpoint.base_url}{path}", content=body)
+        request = self._client.build_request(method, f"{self._endpoint.base_url}{path}", content=body)
         response = await self._client.send(request, stream=True)
         if response.status_code == 200:
             return response
+        said = await self._whole(response)
+        raise refused(self._endpoint, response.status_code, said, response.headers)
+
+    async def _whole(self, response: httpx2.Response) -> bytes:
         bounded = _Bounded(self._endpoint, self._bounds)
-        said: list[bytes] = []
+        received: list[bytes] = []
         async with aclosing(_chunks(response)) as chunks:
             async for chunk in chunks:
                 bounded.count(chunk)
-                said.append(chunk)
-        raise refused(self._endpoint, response.status_code, b"".join(said), response.headers)
+                received.append(chunk)
+        return b"".join(received)
 
     def _open(self) -> httpx2.AsyncClient:
         # A server on this machine is never behind a proxy, and plain HTTP needs no certificates, which take
         # 30 ms to load.
         parts = urlsplit(self._endpoint.base_url)
-        is_here = _is_loopback(parts.hostname or "")
+        is_here = is_loopback(parts.hostname or "")
         bounds = self._bounds
         return httpx2.AsyncClient(
             headers=self._headers,
@@ -204,7 +216,7 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         return
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from mainspring.events import Stop, Usage
+from mainspring.events import Stop
+from mainspring.models import scripted
+from mainspring.models.scripted import ScriptedCall
 
 FaultKind = Literal[
     "status",
@@ -21,6 +23,7 @@ FaultKind = Literal[
     "slow",
     "endless",
     "gzip",
+    "whole",
     "error_in_stream",
 ]
 
@@ -31,7 +34,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     `status` answers with that status and the wire's usual error body (or `body` as it stands); `overflow` is
     the refusal of a request that is too large, in the words of `provider`; `drop` closes the connection `at`
     a point of the reply; `reset` breaks it without an answer; `slow` gives the real reply after `seconds`;
-    `gzip` gives it compressed.
+    `gzip` gives it compressed, `whole` as one JSON document although a stream was wanted.
     """
 
     kind: FaultKind
@@ -45,29 +48,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seconds: float = 0.0
 
 
-class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call to ask for; arguments given as a string are sent as they stand, JSON or not."""
-
-    name: str
-    arguments: dict[str, Any] | str = {}
-    id: str = ""
-
-    @property
-    def argument_text(self) -> str:
-        if isinstance(self.arguments, str):
-            return self.arguments
-        return msgspec.json.encode(self.arguments).decode()
-
-
-class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedReply(scripted.ScriptedReply, frozen=True, forbid_unknown_fields=True):
     """One reply. `chunk_size` is characters per delta; `slice_bytes` cuts the stream anywhere, also inside a
     character; `delay_s` is waited before each slice."""
 
-    text: str = ""
-    thinking: str = ""
-    calls: tuple[ScriptedCall, ...] = ()
-    usage: Usage | None = None
-    stop: Stop | None = None
     fault: Fault | None = None
     faults: tuple[Fault, ...] = ()
     chunk_size: int = 32
@@ -98,6 +82,12 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def parse_script(data: bytes | str) -> Script:
     """Raises `msgspec.MsgspecError` when it is not a script."""
     return msgspec.json.decode(data, type=Script)
+
+
+def argument_text(call: ScriptedCall) -> str:
+    if isinstance(call.arguments, str):
+        return call.arguments
+    return msgspec.json.encode(call.arguments).decode()
 
 
 def pieces(text: str, size: int) -> list[str]:

@@ -24,10 +24,15 @@ import msgspec
 
 from mainspring.events import Usage
 from mainspring.testing.dialects import Asked, Dialect, Frame
+from mainspring.testing.dialects.anthropic import Anthropic
 from mainspring.testing.dialects.chat import Chat
+from mainspring.testing.dialects.gemini import Gemini
+from mainspring.testing.dialects.responses import Responses
 from mainspring.testing.http11 import Answer, Connection, Incoming, chunked, whole
 from mainspring.testing.refusals import overflows
-from mainspring.testing.script import Fault, Script, ScriptedReply, parse_script
+from mainspring.testing.script import Fault, Script, ScriptedReply, argument_text, parse_script
+
+_GIVES_REPLY = frozenset({"slow", "gzip", "whole"})
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,9 +120,9 @@ class Scripted:
     def _reply(self, dialect: Dialect, asked: Asked, fault: Fault | None, size: int) -> Answer:
         reply = self.script.reply(asked.replies)
         usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=_length(reply) // 4)
-        if fault is not None and fault.kind not in ("slow", "gzip"):
+        if fault is not None and fault.kind not in _GIVES_REPLY:
             return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))
-        if not asked.is_stream:
+        if not asked.is_stream or (fault is not None and fault.kind == "whole"):
             answer = whole(200, dialect.whole(reply, usage, asked.model))
         else:
             slices = [frame.data for frame in dialect.frames(reply, usage, asked.model)]
@@ -229,8 +234,17 @@ class HostedModelServer:
             self._is_ready.set()
 
 
+_DIALECTS: tuple[tuple[str, Dialect], ...] = (
+    ("/chat/completions", Chat()),
+    ("/responses", Responses()),
+    ("/messages", Anthropic()),
+    (":streamGenerateContent", Gemini()),
+    (":generateContent", Gemini()),
+)
+
+
 def _dialect(path: str) -> Dialect | None:
-    return Chat() if path.endswith("/chat/completions") else None
+    return next((dialect for ending, dialect in _DIALECTS if path.endswith(ending)), None)
 
 
 def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> Answer:
@@ -251,7 +265,7 @@ def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> Answer:
         case "endless":
             text = next((frame for frame in frames if frame.place == "text"), frames[0])
             return msgspec.structs.replace(chunked([text.data], is_whole=False), is_endless=True)
-        case "slow" | "gzip":
+        case "slow" | "gzip" | "whole":
             raise AssertionError("these change the real reply")
 
 
@@ -282,7 +296,7 @@ def _cut(data: bytes, size: int) -> list[bytes]:
 
 
 def _length(reply: ScriptedReply) -> int:
-    calls = sum(len(call.name) + len(call.argument_text) for call in reply.calls)
+    calls = sum(len(call.name) + len(argument_text(call)) for call in reply.calls)
     return len(reply.text) + len(reply.thinking) + calls
 
 

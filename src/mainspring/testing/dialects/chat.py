@@ -8,7 +8,7 @@ import msgspec
 
 from mainspring.events import Stop, Usage
 from mainspring.testing.dialects import Asked, Frame, Place
-from mainspring.testing.script import ScriptedCall, ScriptedReply, pieces
+from mainspring.testing.script import ScriptedCall, ScriptedReply, argument_text, pieces
 
 _FINISH: dict[Stop, str] = {
     "end": "stop",
@@ -56,7 +56,7 @@ class Chat:
             opening = {"index": index, "id": _id(call, index), "type": "function"}
             function = {"name": call.name, "arguments": ""}
             frames.append(_delta("call", model, {"tool_calls": [{**opening, "function": function}]}))
-            for piece in pieces(call.argument_text, reply.chunk_size):
+            for piece in pieces(argument_text(call), reply.chunk_size):
                 fragment = {"index": index, "function": {"arguments": piece}}
                 frames.append(_delta("call", model, {"tool_calls": [fragment]}))
         finish = _FINISH[reply.stop_reason]
@@ -74,7 +74,7 @@ class Chat:
                 {
                     "id": _id(call, index),
                     "type": "function",
-                    "function": {"name": call.name, "arguments": call.argument_text},
+                    "function": {"name": call.name, "arguments": argument_text(call)},
                 }
                 for index, call in enumerate(reply.calls)
             ]
@@ -83,12 +83,17 @@ class Chat:
         return msgspec.json.encode(body)
 
     def error(self, status: int) -> bytes:
-        kind, code, message = _ERRORS.get(status, ("server_error", None, "The server had an error."))
-        return msgspec.json.encode({"error": {"message": message, "type": kind, "param": None, "code": code}})
+        return openai_error(status)
 
     def error_frame(self) -> bytes:
         error = {"message": "Provider returned error", "code": 502}
         return b"data: %b\n\n" % msgspec.json.encode({"error": error, "choices": []})
+
+
+def openai_error(status: int) -> bytes:
+    """The error body that OpenAI sends on both of its wires."""
+    kind, code, message = _ERRORS.get(status, ("server_error", None, "The server had an error."))
+    return msgspec.json.encode({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
 def _head(model: str) -> dict[str, Any]:

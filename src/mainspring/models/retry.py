@@ -1,0 +1,105 @@
+"""The one place that retries: a model that tries again, within bounds, and says so each time.
+
+At most `max_requests` are made for a request. A refusal that the wire can live with is healed and tried again
+at once; what may pass is waited for. A wait longer than `longest_wait_s` is not slept: the error is raised
+with its `retry_after_s`, so that the caller can make it a durable wait. What an attempt streamed before it
+failed is void: `Retrying` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+import msgspec
+
+from mainspring.errors import ModelError, RateLimited
+from mainspring.models import Message, Model, Price, Request, Retrying, StreamItem
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """Waits are what the provider asks for, else these by attempt, shortened at random by up to a quarter."""
+
+    max_requests: int = 4
+    total_s: float = 600.0
+    longest_wait_s: float = 60.0
+    waits_s: tuple[float, ...] = (2.0, 8.0, 20.0)
+    rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)
+
+
+class Retried:
+    """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        heal: Callable[[ModelError], bool] | None = None,
+        policy: RetryPolicy | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._model = model
+        self._heal = heal
+        self._policy = policy or RetryPolicy()
+        self._sleep = sleep
+        self._clock = clock
+        self._chance = chance
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def context_tokens(self) -> int | None:
+        return self._model.context_tokens
+
+    @property
+    def price(self) -> Price | None:
+        return self._model.price
+
+    def encode(self, message: Message) -> bytes:
+        return self._model.encode(message)
+
+    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+        started = self._clock()
+        attempt = 0
+        while True:
+            attempt += 1
+            stream = self._model.stream(request)
+            try:
+                async for item in stream:
+                    yield item
+                return
+            except ModelError as error:
+                wait_s = self._wait_s(error, attempt, self._clock() - started)
+                if wait_s is None:
+                    raise
+                retrying = Retrying(attempt, type(error).__name__, error.message, wait_s)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+            yield retrying
+            await self._sleep(wait_s)
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    def _wait_s(self, error: ModelError, attempt: int, passed_s: float) -> float | None:
+        """How long to wait before the next attempt; None when there is none."""
+        policy = self._policy
+        if attempt >= policy.max_requests:
+            return None
+        if self._heal is not None and self._heal(error):
+            return 0.0
+        if not error.is_transient:
+            return None
+        wait_s = error.retry_after_s
+        if wait_s is None:
+            waits = policy.rate_limit_waits_s if isinstance(error, RateLimited) else policy.waits_s
+            wait_s = waits[min(attempt, len(waits)) - 1] * (1 - self._chance() / 4)
+        is_bearable = wait_s <= policy.longest_wait_s and passed_s + wait_s <= policy.total_s
+        return wait_s if is_bearable else None

@@ -1,0 +1,78 @@
+"""The four wires, side by side, for tests that hold for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mainspring.events import Part
+from mainspring.models import Finished, Message, Request
+from mainspring.models.anthropic import AnthropicModel
+from mainspring.models.chat import ChatModel
+from mainspring.models.gemini import GeminiModel
+from mainspring.models.reply import Reply
+from mainspring.models.responses import ResponsesModel
+from mainspring.models.wire import Wire
+from mainspring.testing.script import Script
+from mainspring.testing.server import ModelServer, Seen
+
+NAMES = {
+    "chat": "m",
+    "responses": "gpt-5",
+    "anthropic": "claude-opus-5",
+    "gemini": "gemini-3-pro",
+}
+WIRES = tuple(NAMES)
+
+
+def build(wire: str, server: ModelServer | None = None, model: str = "", **options: Any) -> Wire:
+    address = server.address if server else "http://127.0.0.1:9"
+    name = model or NAMES[wire]
+    match wire:
+        case "chat":
+            return ChatModel(f"test/{name}", f"{address}/v1", "key", name, **options)
+        case "responses":
+            return ResponsesModel(f"test/{name}", f"{address}/v1", "key", name, **options)
+        case "anthropic":
+            return AnthropicModel(f"test/{name}", address, "key", name, **options)
+        case _:
+            return GeminiModel(f"test/{name}", f"{address}/v1beta", "key", name, **options)
+
+
+class Heard(msgspec.Struct):
+    """What one request gave, and what the model saw of it."""
+
+    parts: tuple[Part, ...]
+    finished: Finished
+    seen: Seen
+
+    @property
+    def body(self) -> Any:
+        return self.seen.json()
+
+
+def ask(wire: str, script: Script, *histories: Sequence[Message], **fields: Any) -> list[Heard]:
+    """One request per history, over one model."""
+    options = fields.pop("options", {})
+
+    async def run() -> list[Heard]:
+        heard: list[Heard] = []
+        async with ModelServer(script) as server:
+            model = build(wire, server, **options)
+            for step, history in enumerate(histories, start=1):
+                messages = [model.encode(message) for message in history]
+                reply, finished = Reply(), None
+                async for item in model.stream(Request(messages=messages, **fields)):
+                    if isinstance(item, Finished):
+                        finished = item
+                    else:
+                        reply.add(item)  # type: ignore[arg-type]
+                assert finished is not None
+                heard.append(Heard(reply.parts(step), finished, server.seen[-1]))
+            await model.close()
+        return heard
+
+    return asyncio.run(run())

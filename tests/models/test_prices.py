@@ -1,0 +1,103 @@
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mainspring.events import Usage
+from mainspring.models import LongPrice, Price
+from mainspring.models.prices import FREE, Known, PriceBook
+from mainspring.models.providers import parse_model
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def book(own: dict[str, Price] | None = None, kept: Path | None = None) -> PriceBook:
+    return PriceBook(own, kept=kept, now=lambda: NOW)
+
+
+def test_a_listed_model_has_prices_for_input_cache_and_output_and_a_context() -> None:
+    known = book().find(parse_model("anthropic/claude-sonnet-4-6"))
+    assert known == Known(Price(input=3.0, output=15.0, cached=0.3, cache_write=3.75), 1_000_000)
+
+
+def test_a_large_request_costs_what_its_tier_says_for_all_of_it() -> None:
+    price = book().find(parse_model("gemini/gemini-3-pro-preview")).price
+    assert price is not None
+    assert price.cost_usd(Usage(input_tokens=200_000, output_tokens=1_000)) == pytest.approx(0.412)
+    assert price.cost_usd(Usage(input_tokens=200_001, output_tokens=1_000)) == pytest.approx(0.818004)
+
+
+def test_cost_counts_each_kind_of_token_once() -> None:
+    price = Price(input=10.0, output=20.0, cached=1.0, cache_write=12.5)
+    usage = Usage(
+        input_tokens=1_000, cached_tokens=600, cache_write_tokens=300, output_tokens=50, reasoning_tokens=40
+    )
+    assert price.cost_usd(usage) == pytest.approx((100 * 10 + 600 * 1 + 300 * 12.5 + 50 * 20) / 1e6)
+
+
+def test_the_highest_tier_that_was_reached_counts() -> None:
+    price = Price(1.0, 1.0, long=(LongPrice(100, Price(2.0, 2.0)), LongPrice(200, Price(3.0, 3.0))))
+    costs = [price.cost_usd(Usage(input_tokens=tokens)) * 1e6 / tokens for tokens in (100, 101, 201)]
+    assert costs == pytest.approx([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-6", "claude-sonnet-4-6"])
+def test_the_users_own_price_comes_first(name: str) -> None:
+    own = Price(input=1.0)
+    assert book({name: own}).find(parse_model("anthropic/claude-sonnet-4-6")).price == own
+
+
+def test_a_local_model_costs_nothing() -> None:
+    assert book().find(parse_model("ollama/qwen3")).price == FREE
+
+
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-unheard-of-99", "openai-compatible@https://h.example/v1#gpt-5.2", "huggingface/a/b"]
+)
+def test_what_nobody_lists_has_no_price(name: str) -> None:
+    assert book().find(parse_model(name)) == Known()
+
+
+def test_what_the_list_said_is_kept_for_the_day(tmp_path: Path) -> None:
+    file = tmp_path / "cache" / "prices.json"
+    spec = parse_model("openai/gpt-5.2")
+    first = book(kept=file).find(spec)
+    file.write_bytes(file.read_bytes().replace(b"1.75", b"7.5"))
+    again = book(kept=file).find(spec)
+    later = PriceBook(kept=file, now=lambda: datetime(2026, 11, 2, tzinfo=UTC)).find(spec)
+    assert first.price is not None
+    assert again.price is not None
+    assert (first.price.input, again.price.input, later) == (1.75, 7.5, first)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b'{"list": 1}'])
+def test_a_damaged_file_of_prices_is_written_anew(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "prices.json"
+    file.write_bytes(content)
+    assert book(kept=file).find(parse_model("openai/gpt-5.2")).price is not None
+
+
+def test_prices_that_cannot_be_kept_are_still_found(tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    assert book(kept=occupied / "prices.json").find(parse_model("openai/gpt-5.2")).price is not None
+
+
+def test_the_list_is_not_loaded_before_it_is_needed(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    code = (
+        "import sys; from pathlib import Path; from mainspring.models.prices import PriceBook;"
+        "from mainspring.models.providers import parse_model;"
+        "book = PriceBook(kept=Path(sys.argv[1])); book.find(parse_model('ollama/x'));"
+        "assert 'genai_prices' not in sys.modules;"
+        "book.find(parse_model('openai/gpt-5.2')); print('genai_prices' in sys.modules)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert runs == ["True\n", "False\n"]

@@ -1,0 +1,209 @@
+"""A real session on a scripted model, for tests: real journal, real loop, real toolbox."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from mainspring.approvals import ByMode
+from mainspring.errors import ModelError
+from mainspring.events import Event, Limits, Recorded, TurnEnded
+from mainspring.journal.store import Store
+from mainspring.loop import run_turn
+from mainspring.models import Price, Request, StreamItem
+from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import Policy
+from mainspring.session import Parts, Session
+from mainspring.tools import Tool
+from mainspring.tools.schema import tool
+from mainspring.tools.toolbox import Toolbox
+
+SESSION = "staged"
+PRICE = Price(input=1.0, output=2.0)
+E = TypeVar("E", bound=Event)
+
+
+class Nowhere:
+    """A sandbox that contains nothing and runs nothing: the tools here need none."""
+
+    name = "nowhere"
+    is_containing = False
+
+    async def run(self, command: Any, on_output: Any = None) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return
+
+
+async def nowhere() -> Nowhere:
+    return Nowhere()
+
+
+class PausingModel(ScriptedModel):
+    """Waits in its stream, after the first delta of each reply, until it is let go on."""
+
+    def __init__(self, script: Script, **options: Any) -> None:
+        super().__init__(script, **options)
+        self.is_streaming = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+        async for item in super().stream(request):
+            yield item
+            self.is_streaming.set()
+            await self.may_go_on.wait()
+
+
+def call(name: str, arguments: dict[str, Any] | str | None = None, id_: str = "") -> ScriptedCall:
+    return ScriptedCall(name=name, arguments={} if arguments is None else arguments, id=id_)
+
+
+def calls(*asked: ScriptedCall, text: str = "") -> ScriptedReply:
+    return ScriptedReply(text=text, calls=asked)
+
+
+def says(text: str, **fields: Any) -> ScriptedReply:
+    return ScriptedReply(text=text, **fields)
+
+
+class Stage:
+    """One session in one folder, opened as often as a test wants. `effects` is what its tools did."""
+
+    def __init__(self, folder: Path, *replies: ScriptedReply, price: Price = PRICE) -> None:
+        self.store = Store(folder)
+        self.script = Script(replies=replies, price=price)
+        self.requests: list[Request] = []
+        self.errors: dict[int, ModelError] = {}
+        self.effects: list[str] = []
+        self.tools: list[Tool] = [
+            tool(self.do, effect="write"),
+            tool(self.publish, effect="execute"),
+            tool(self.fail, effect="write"),
+        ]
+
+    async def do(self, what: str, times: int = 1) -> str:
+        """Does something, unasked."""
+        self.effects += [what] * times
+        return f"did {what}"
+
+    async def publish(self, what: str) -> str:
+        """Does something that a person must approve."""
+        self.effects.append(what)
+        return f"published {what}"
+
+    async def fail(self) -> str:
+        """Raises."""
+        raise ValueError("a fault of the tool")
+
+    def model(self, kind: type[ScriptedModel] = ScriptedModel) -> Any:
+        def on_request(request: Request) -> ModelError | None:
+            self.requests.append(request)
+            return self.errors.pop(len(self.requests), None)
+
+        return kind(self.script, on_request=on_request)
+
+    def parts(self, **changes: Any) -> Parts:
+        usual: dict[str, Any] = {
+            "model": changes.get("model") or self.model(),
+            "toolbox": Toolbox(self.tools),
+            "policy": ByMode("auto"),
+            "sandbox": nowhere,
+            "files": Files(Policy(workspace=Path("/"))),
+            "engine": run_turn,
+            "workspace": "/",
+            "mode": "auto",
+            "system": "You are a test.",
+        }
+        return Parts(**(usual | changes))
+
+    @asynccontextmanager
+    async def opened(self, **changes: Any) -> AsyncIterator[Session]:
+        is_new = not (self.store.folder / SESSION).exists()
+        journal = await (self.store.create(SESSION) if is_new else self.store.open(SESSION))
+        async with Session(journal, self.parts(**changes)) as session:
+            yield session
+
+    def take(self, text: str = "", **changes: Any) -> TurnEnded:
+        """Opens the session, takes one turn, closes it."""
+
+        async def taken() -> TurnEnded:
+            async with self.opened(**changes) as session:
+                return await take(session, text)
+
+        return asyncio.run(taken())
+
+    def journal(self) -> list[Recorded]:
+        file = self.store.file(SESSION)
+        try:
+            return file.read(limit=1_000_000)
+        finally:
+            file.close()
+
+    def killed_after(self, folder: Path, seq: int) -> "Stage":
+        """The same session as a process leaves it that dies right after an event."""
+
+        async def copied() -> None:
+            journal = await again.store.create(SESSION)
+            for item in self.journal()[:seq]:
+                await journal.append(item.event)
+            await journal.close()
+
+        again = Stage(folder)
+        again.script, again.tools = self.script, self.tools
+        asyncio.run(copied())
+        return again
+
+    def seq(self, kind: type[Event], number: int = 0) -> int:
+        """The number of the first, second, … event of a kind."""
+        return [item.seq for item in self.journal() if isinstance(item.event, kind)][number]
+
+    def events(self, kind: type[E]) -> list[E]:
+        return [item.event for item in self.journal() if isinstance(item.event, kind)]
+
+    def sent(self, number: int = -1) -> list[dict[str, Any]]:
+        """The messages of a request, decoded."""
+        return [msgspec.json.decode(message) for message in self.requests[number].messages]
+
+
+async def take(session: Session, text: str = "") -> TurnEnded:
+    ended = None
+    async for event in session.run(text):
+        ended = event if isinstance(event, TurnEnded) else ended
+    assert ended is not None, "the turn has no end"
+    return ended
+
+
+async def wait_for(session: Session, kind: type[E], *, after: int = 0) -> E:
+    """The first event of a kind after a number, whenever it comes."""
+    async with asyncio.timeout(30):
+        async for item in session.subscribe(after):
+            if isinstance(item.event, kind):
+                return item.event
+    raise AssertionError(f"no {kind.__name__} came")
+
+
+def results(message: dict[str, Any]) -> list[tuple[str, bool]]:
+    return [(result["text"], result["is_error"]) for result in message["results"]]
+
+
+def texts(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Who said what, shortly."""
+    short: list[str] = []
+    for message in messages:
+        match message:
+            case {"role": "user", "text": text}:
+                short.append(f"user: {text}")
+            case {"role": "results", "results": given}:
+                short.append("results: " + ", ".join(result["text"] for result in given))
+            case {"role": "assistant", "parts": parts}:
+                short.append("assistant: " + ", ".join(part.get("text") or part["name"] for part in parts))
+    return short
+
+
+def limits(**fields: Any) -> dict[str, Any]:
+    return {"limits": Limits(**fields)}
