@@ -385,7 +385,7 @@ class Session:
             await self.emit(*map(abandoned, self.state.open_calls))
 
     def _refuse_while_running(self, what: str) -> None:
-        if self.is_running:
+        if self.is_running and self._is_turn_wanted:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
 
     async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:

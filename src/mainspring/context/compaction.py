@@ -110,14 +110,15 @@ def cut(outline: Outline, *, keep: int) -> Cut:
     them becomes a stub."""
     kept, at = 0, 0
     for entry in reversed(outline.entries):
-        size = min(entry.size, keep // 2)
+        size = min(entry.size, keep)
         if at and kept + size > keep:
             break
         kept += size
         at = entry.cut or at
-    at = at or outline.start
+    if not any(entry.seq < at for entry in outline.entries):
+        at = outline.start
     tail = [entry for entry in outline.entries if entry.seq >= at]
-    return Cut(at, _too_long(tail, keep // 2))
+    return Cut(at, _too_long(tail, keep))
 
 
 def thin_out(outline: Outline, *, target: int, keep: int) -> Cut:
