@@ -39,6 +39,7 @@ _TARGET = 0.5
 _SUMMARY = 0.15
 _MATERIAL = 0.5
 _LEAST_WINDOW = 2_000
+_WORTH_IT = 0.95
 _DEFAULT_MATERIAL_TOKENS = 60_000
 _AGAIN = "\n\nYour last summary was not good enough: {flaws}. Write it again, with that in it."
 
@@ -81,9 +82,9 @@ class Compactor:
             chosen = msgspec.structs.replace(
                 chosen, stubbed=tuple(sorted({*found.earlier.stubbed, *chosen.stubbed}))
             )
-        if (chosen.keep_from_seq, chosen.stubbed) == (found.outline.start, found.earlier.stubbed):
+        size = len(summary) + size_after(found.outline, chosen)
+        if size > _WORTH_IT * (len(found.earlier.summary) + found.outline.size):
             return None
-        size = turn.state.prompt_size + len(summary) + size_after(found.outline, chosen)
         return Compacted(
             summary=summary,
             keep_from_seq=chosen.keep_from_seq,
@@ -91,7 +92,7 @@ class Compactor:
             stubbed=chosen.stubbed,
             reason=reason,
             tokens_before=before,
-            tokens_after=int(size / per_token),
+            tokens_after=int((turn.state.prompt_size + size) / per_token),
         )
 
     async def close(self) -> None:

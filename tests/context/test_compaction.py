@@ -355,12 +355,22 @@ def test_compaction_by_command_and_back(tmp_path):
             assert len(after) < len(before)
             assert after[-1] == before[-1]
             assert given.reason == "asked"
-            with pytest.raises(UsageError):
-                await session.compact()
             await session.expand()
             assert await session.history.messages(session.get_blob) == before
 
     asyncio.run(compacted())
+
+
+def test_a_session_with_nothing_to_leave_out_says_so(tmp_path):
+    stage = staged(tmp_path, steps=0)
+
+    async def asked() -> None:
+        async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
+            await take(session, GOAL)
+            await session.compact()
+
+    with pytest.raises(UsageError, match="nothing in the history"):
+        asyncio.run(asked())
 
 
 def test_undoing_the_turn_undoes_its_compaction(tmp_path):
