@@ -16,7 +16,7 @@ from mainspring.loop import run_turn
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
@@ -113,7 +113,7 @@ class Stage:
             "toolbox": Toolbox(self.tools),
             "policy": ByMode("auto"),
             "sandbox": nowhere,
-            "files": Files(Policy(workspace=Path("/"))),
+            "files": Files(confined(self.store.home, home=self.store.home, data=self.store.home / "data")),
             "engine": run_turn,
             "workspace": "/",
             "mode": "auto",

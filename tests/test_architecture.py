@@ -23,16 +23,18 @@ ROOMS = [
     "approvals",
     "workspace",
     "context",
+    "web",
     "tools",
     "state",
     "turn",
     "asking",
     "compactor",
     "upkeep",
+    "questions",
+    "parts",
     "calls",
     "loop",
     "feed",
-    "parts",
     "session",
     "engines",
     "goals",
@@ -45,7 +47,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {"events.py": 460}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
@@ -124,7 +126,7 @@ def test_imports_point_upwards() -> None:
                 )
 
 
-def test_http_stays_in_models_and_faces() -> None:
+def test_http_stays_in_models_the_web_and_faces() -> None:
     forbidden = (
         "httpx2",
         "httpx",
@@ -135,7 +137,7 @@ def test_http_stays_in_models_and_faces() -> None:
         "aiohttp",
         "requests",
     )
-    only_in({"models"} | FACES, forbidden, "providers and HTTP belong in models/")
+    only_in({"models", "web"} | FACES, forbidden, "providers belong in models/, pages in web.py")
 
 
 def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
@@ -259,7 +261,7 @@ def test_every_module_says_what_it_promises(path: Path) -> None:
 
 def test_every_tool_has_its_text_for_the_model() -> None:
     tools = [
-        path for path in (SOURCE / "tools").glob("*.py") if "TOOL = Tool(" in path.read_text(encoding="utf-8")
+        path for path in (SOURCE / "tools").glob("*.py") if "\nTOOL = " in path.read_text(encoding="utf-8")
     ]
     assert tools
     for path in tools:

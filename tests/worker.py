@@ -31,6 +31,7 @@ from mainspring.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
+from stage import nowhere
 
 SESSION = "killed"
 
@@ -72,23 +73,6 @@ class Folder:
     def lines(self, name: str) -> list[str]:
         path = self.path / name
         return path.read_text().splitlines() if path.exists() else []
-
-
-class Nowhere:
-    """A sandbox that contains nothing and runs nothing: the tools here need none."""
-
-    name = "nowhere"
-    is_containing = False
-
-    async def run(self, command: Any, on_output: Any = None) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        return
-
-
-async def nowhere() -> Nowhere:
-    return Nowhere()
 
 
 class Killer:

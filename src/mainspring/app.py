@@ -23,7 +23,8 @@ from mainspring.models import Model
 from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
-from mainspring.parts import Approver, Parts
+from mainspring.parts import Parts
+from mainspring.questions import Approver
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -31,14 +32,21 @@ from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
 from mainspring.tools import Tool
+from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.fetch import TOOL as FETCH
+from mainspring.tools.find import TOOL as FIND
+from mainspring.tools.finish import TOOL as FINISH
+from mainspring.tools.grep import TOOL as GREP
+from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.patch import TOOL as PATCH
+from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.read import TOOL as READ
-from mainspring.tools.recall import TOOL as RECALL
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, SHELL, RECALL)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 
 
@@ -70,6 +78,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen = build_model(named, config) if isinstance(named, str) else named
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        writer = config.settings.compaction_model
+        compactor = Compactor(build_model(writer, config) if writer else None)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
@@ -83,9 +93,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             system=system_prompt(workspace=known.place, mode=chosen_mode),
             limits=limits,
             approver=approver,
-            compactor=Compactor(build_model(config.settings.compaction_model, config))
-            if config.settings.compaction_model
-            else Compactor(),
+            compactor=compactor,
             compact_at=config.settings.compact_at,
         )
         journal = journal or await store.create()
@@ -93,8 +101,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         if journal:
             await journal.close()
         raise
-    async with Session(journal, parts) as running:
-        yield running
+    try:
+        async with Session(journal, parts) as running:
+            yield running
+    finally:
+        await compactor.close()
 
 
 class _Known(msgspec.Struct, frozen=True):

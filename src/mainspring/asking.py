@@ -31,6 +31,7 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = Reply()
     try:
+        await turn.emit(reserved)
         return reply, await _receive(turn, model, request, reply, step, show)
     except asyncio.CancelledError:
         await turn.emit(_settled_partly(model, reserved, reply, input_tokens))

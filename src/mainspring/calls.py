@@ -15,9 +15,17 @@ import msgspec
 
 from mainspring.approvals import Proposed
 from mainspring.errors import PathRefused
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallAsked, CallEnded, CallStarted, OutputDelta
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    OutputDelta,
+)
 from mainspring.state import OpenCall
-from mainspring.tools import Output, Place
+from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
 from mainspring.turn import End, Turn, abandoned, closed
 
@@ -28,17 +36,34 @@ _TRUNCATED = (
 _DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
 
 
+_MAX_STEP_TEXT = 160_000
+"""Characters that the model is sent of all calls of one step together."""
+
+
+class _Stopped(Exception):
+    def __init__(self, end: End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
 async def run_calls(turn: Turn) -> End | None:
-    """Runs all open calls side by side; what each gives is recorded as it comes."""
+    """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
+    at one of them stops all."""
+    calls = turn.state.open_calls
     doubles = _doubles(turn.state.last_reply.calls)
+    room = min(MAX_TEXT, _MAX_STEP_TEXT // max(len(calls), 1))
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles))
-                for call in turn.state.open_calls
+                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles, room=room))
+                for call in calls
             ]
     except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+        stops = [error.end for error in errors.exceptions if isinstance(error, _Stopped)]
+        for fault in errors.exceptions:
+            if not isinstance(fault, _Stopped):
+                raise fault from errors
+        return stops[0]
     ends = [end for task in tasks if (end := task.result())]
     return ends[0] if ends else None
 
@@ -53,7 +78,7 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
-async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | None:
+async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = turn.toolbox.prepare(call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
         await turn.emit(closed(call))
@@ -63,19 +88,17 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool) -> End | Non
     if isinstance(prepared, Output):
         await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
-    told = ""
+    permitted = await _permit(turn, call, prepared)
+    if isinstance(permitted, CallEnded):
+        await turn.emit(permitted)
+        return None
+    if isinstance(permitted, End):
+        return permitted
+    told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
-        permitted = await _permit(turn, call, prepared)
-        if isinstance(permitted, CallEnded):
-            await turn.emit(permitted)
-            return None
-        if isinstance(permitted, End):
-            return permitted
-        told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
-        prepared = permitted
-        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+        await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
     began = time.monotonic()
-    output = await turn.toolbox.run(prepared, _place(turn, call.asked.call))
+    output = await turn.toolbox.run(permitted, _place(turn, call.asked.call, room=room))
     ended = CallEnded(
         call=call.asked.call,
         outcome="error" if output.is_error else "ok",
@@ -95,21 +118,24 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
     verdict = turn.policy.judge(await _proposed(turn, prepared))
     if verdict.answer == "deny":
         return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
-    if verdict.answer == "allow":
+    to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
+    if verdict.answer == "allow" and not to_person:
         return prepared
     question = call.question or ApprovalAsked(
         call=asked.call,
         tool=asked.name,
         arguments=prepared.text,
         arguments_sha256=hashlib.sha256(prepared.text.encode()).hexdigest(),
-        reason=verdict.reason,
+        reason=to_person or verdict.reason,
     )
     answer = call.answer or await turn.ask(question)
+    if answer is None and to_person:
+        return End("blocked", f"The agent asks: {to_person}", "Resume the session with the answer.")
     if answer is None:
         detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
         return End("blocked", detail, "Resume the session in a terminal to answer, or choose another --mode.")
     if answer.decision == "stop":
-        return End("interrupted", f"A person refused the call of {asked.name} and stopped the turn.")
+        raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
     if answer.decision != "allow":
         return _refused(call, answer)
     if answer.edited_arguments is None:
@@ -137,15 +163,17 @@ async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
     """The call in the words that a policy judges. Tools that only touch files are held by `Files`."""
     tool, arguments, state = prepared.tool, prepared.arguments, turn.state
     is_file_tool = tool.effect in ("none", "read", "write")
+    is_ours = tool.effect == "network"  # this process reaches out itself, outside every sandbox
     return Proposed(
         tool=tool.name,
         effect=tool.effect,
         arguments=msgspec.to_builtins(arguments),
         paths=tuple(_real(turn, path) for path in tool.paths(arguments)),
         command=tool.command(arguments),
+        hosts=tool.hosts(arguments),
         workspace=str(state.workspace),
         session=state.session,
-        is_contained=is_file_tool or (await turn.sandbox()).is_containing,
+        is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
     )
 
 
@@ -156,7 +184,9 @@ def _real(turn: Turn, path: str) -> str:
         return path  # the tool refuses it too, in words for the model
 
 
-def _place(turn: Turn, call: str) -> Place:
+def _place(turn: Turn, call: str, *, room: int) -> Place:
+    open_call = turn.state.open_call(call)
+    answer = open_call.answer if open_call else None
     return Place(
         call=call,
         workspace=turn.state.workspace,
@@ -165,4 +195,10 @@ def _place(turn: Turn, call: str) -> Place:
         show=lambda text: turn.show(OutputDelta(call=call, text=text)),
         keep=turn.put_blob,
         recall=turn.recall,
+        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
+        record=turn.emit,
+        ended=turn.ended_calls,
+        seen=turn.toolbox.seen,
+        answer=answer.feedback if answer else "",
+        room=room,
     )

@@ -22,7 +22,7 @@ from mainspring.context.compaction import (
     transcript,
 )
 from mainspring.context.facts import Facts
-from mainspring.context.history import all_of, is_undone, live_compaction, undone_ranges
+from mainspring.context.history import is_undone, live_compaction, read_all, undone_ranges
 from mainspring.errors import ModelError
 from mainspring.events import Compacted, Recorded, Text
 from mainspring.journal import Reader
@@ -134,7 +134,6 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     )
     if isinstance(reserved, Refusal):
         return None
-    await turn.emit(reserved)
     request = Request(
         system=INSTRUCTIONS,
         tools=(),
@@ -151,7 +150,7 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
 
 
 async def _read(journal: Reader, until: int) -> _Found:
-    dead = undone_ranges(await all_of(journal, kinds=("Undone",), until=until))
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
     earlier = await live_compaction(journal, dead, until=until) or Compacted(summary="", keep_from_seq=1)
     facts, outline = Facts(), Outline(earlier.keep_from_seq, earlier.stubbed)
     events: list[Recorded] = []

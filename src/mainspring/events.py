@@ -24,6 +24,10 @@ Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 """What became of an approval that was asked for; everything but `allow` means the call does not run."""
 
 
+Progress = Literal["open", "doing", "done"]
+"""How far an item of a plan is."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an event."""
 
@@ -97,6 +101,18 @@ class Limits(Value, frozen=True):
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     timeout_s: float | None = None
+
+
+class PlanItem(Value, frozen=True):
+    text: str
+    progress: Progress = "open"
+
+
+class Evidence(Value, frozen=True):
+    """A claim, and the calls whose recorded results bear it out."""
+
+    claim: str
+    calls: tuple[str, ...]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -252,6 +268,54 @@ class GuardTripped(Event, frozen=True):
     is_final: bool = False
 
 
+class PlanSet(Event, frozen=True):
+    """The to-do list as it is from here on."""
+
+    items: tuple[PlanItem, ...] = ()
+
+
+class Remembered(Event, frozen=True):
+    """Something that the agent wants to know later, whatever becomes of the history."""
+
+    text: str
+
+
+class WorkFinished(Event, frozen=True):
+    """The agent says that the work is done, and what shows it. Every call cited has a result on record."""
+
+    summary: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class CommandAsked(Event, frozen=True):
+    """A command that a person wants run without an agent, and the limits it gets (0 is none)."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    template: str = ""
+    timeout_s: float = 0.0
+    cpu_s: int = 0
+    memory_bytes: int = 0
+
+
+class CommandStarted(Event, frozen=True):
+    """It was allowed, for this reason. Without a `CommandEnded` its outcome is unknown."""
+
+    reason: str = ""
+
+
+class CommandEnded(Event, frozen=True):
+    """How it ended: `refused` commands never started; `exit_code` is None when there was none."""
+
+    outcome: Outcome
+    reason: str = ""
+    exit_code: int | None = None
+    stdout: Blob | None = None
+    stderr: Blob | None = None
+    output_bytes: int = 0
+    duration_s: float = 0.0
+
+
 class Compacted(Event, frozen=True):
     """From here on the history is `summary` (unless it is empty) followed by what was recorded from
     `keep_from_seq` on; of events in `stubbed` only their size and handle are told. Nothing is lost: the
@@ -344,6 +408,12 @@ STORED: tuple[type[Event], ...] = (
     CallStarted,
     CallEnded,
     GuardTripped,
+    PlanSet,
+    Remembered,
+    WorkFinished,
+    CommandAsked,
+    CommandStarted,
+    CommandEnded,
     Compacted,
     Undone,
     Crashed,

@@ -77,7 +77,6 @@ async def _step(turn: Turn) -> End | None:
     )
     if isinstance(reserved, Refusal):
         return End("budget", reserved.message, reserved.remedy)
-    await turn.emit(reserved)
     is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
     request = Request(
         system=state.prompt.system,

@@ -1,4 +1,4 @@
-"""What a session is built from, and the ports to those who work beside it."""
+"""What a session is built from: the ports it is given, and nothing that it keeps."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
+from mainspring.events import Compacted, Limits
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.questions import Approver
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Engine, Turn
 from mainspring.upkeep import COMPACT_AT
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
 
 
 class Compactor(Protocol):
@@ -32,8 +25,6 @@ class Compactor(Protocol):
     async def __call__(self, turn: Turn, journal: Journal, *, reason: str, until: int) -> Compacted | None:
         """What to record about the history up to an event, or None when nothing can be left out."""
         ...
-
-    async def close(self) -> None: ...
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -19,7 +19,7 @@ from typing import Self
 from mainspring import __version__
 from mainspring.approvals import Policy
 from mainspring.context.guards import Guards, load_guards
-from mainspring.context.history import History, Projection, is_undone, undone_ranges
+from mainspring.context.history import History, Projection, is_undone, read_all, undone_ranges
 from mainspring.context.stubs import seq_of, text_of
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
@@ -50,6 +50,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
@@ -58,7 +59,7 @@ from mainspring.turn import End, abandoned, end_turn
 
 
 class Session:
-    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+    """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
     def __init__(self, journal: Journal, parts: Parts) -> None:
         self._journal = journal
@@ -67,7 +68,7 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._questions = Questions(parts.approver)
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
@@ -109,14 +110,11 @@ class Session:
         return self._worker is not None and not self._worker.done()
 
     async def __aenter__(self) -> Self:
-        before = self._feed.last_seq = await self._journal.last_seq()
-        if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.guards = await load_guards(self._journal)
-            await self._projection.load(self._journal, until=self._feed.last_seq)
-        self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
-        self._opened = (before, self._feed.last_seq)
+        try:
+            await self._begin()
+        except BaseException:
+            await self._close()
+            raise
         await self._group.__aenter__()
         return self
 
@@ -127,24 +125,21 @@ class Session:
             if self._failure is None:
                 await self.stop()
             await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as errors:
-            raise self._failure or errors from None
+        except BaseExceptionGroup:
+            # The group wraps our failure, or the caller's own error, which goes on by itself.
+            if self._failure is not None:
+                raise self._failure from None
         finally:
-            self._feed.close(self._failure)
-            if self._sandbox is not None:
-                await self._sandbox.close()
-            await self.model.close()
-            if self._parts.compactor:
-                await self._parts.compactor.close()
-            await self._journal.close()
+            await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
         Approvals that are still open are abandoned."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        await self._abandon_questions()
-        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._questions.abandon()
+        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -170,15 +165,6 @@ class Session:
         edited_arguments: str | None = None,
     ) -> None:
         """Answers an open question. The hash binds the answer to the arguments that the person saw."""
-        waiting = self._pending.get(call)
-        open_call = self.state.open_call(call)
-        question = open_call.question if open_call else None
-        if waiting is None or waiting.done() or question is None:
-            raise UsageError(
-                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
-            )
-        if question.arguments_sha256 != arguments_sha256:
-            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -186,7 +172,7 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        waiting.set_result(given)
+        self._questions.answer(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -197,13 +183,13 @@ class Session:
     def stop_soon(self) -> None:
         """Asks the running turn to stop, from a signal handler or a callback."""
         if self._worker is not None:
-            self._worker.cancel()
+            # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        kinds = ("UserSaid", "TurnEnded", "Undone")
-        recorded = [item async for item in self._stored(kinds)]
+        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
         dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
         live = [item for item in recorded if not is_undone(item.seq, dead)]
         first: Recorded | None = None
@@ -214,8 +200,7 @@ class Session:
                 break
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
-        await self.emit(Undone(to_seq=first.seq - 1))
-        await self._projection.load(self._journal, until=self._feed.last_seq)
+        await self._replace_history(Undone(to_seq=first.seq - 1))
         return first.event
 
     async def compact(self) -> Compacted:
@@ -239,8 +224,8 @@ class Session:
             await self._replace_history(compacted)
         return compacted
 
-    async def _replace_history(self, compacted: Compacted) -> None:
-        await self.emit(compacted)
+    async def _replace_history(self, event: Compacted | Undone) -> None:
+        await self.emit(event)
         await self._projection.load(self._journal, until=self._feed.last_seq)
 
     async def recall(self, handle: str) -> str | None:
@@ -287,15 +272,10 @@ class Session:
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        future = asyncio.get_running_loop().create_future()
-        self._pending[question.call] = future
-        try:
+        with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
-            approver = self._parts.approver
-            given = await (approver(question) if approver else future)
-        finally:
-            del self._pending[question.call]
+            given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
         return given
@@ -312,6 +292,33 @@ class Session:
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
+
+    async def _begin(self) -> None:
+        before = self._feed.last_seq = await self._journal.last_seq()
+        if self._feed.last_seq:
+            self.state = await load_state(self._journal)
+            self.guards = await load_guards(self._journal)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
+        self._journal.subscribe(self._on_appended)
+        await self.emit(*self._opening())
+        self._opened = (before, self._feed.last_seq)
+
+    async def _close(self) -> None:
+        self._feed.close(self._failure)
+        try:
+            if self._sandbox is not None:
+                await self._sandbox.close()
+            await self.model.close()
+        finally:
+            await self._journal.close()
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
+        return {
+            event.call: event
+            for event in ended
+            if isinstance(event, CallEnded) and (not calls or event.call in calls)
+        }
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -348,11 +355,13 @@ class Session:
     async def _take_turns(self) -> None:
         try:
             while self._is_turn_wanted:
-                self._is_proceeding = False
                 if not self.state.is_turn_open:
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
+            if self.state.is_turn_open:
+                await end_turn(self, End("interrupted", "Stopped by request."))
             raise
         except Exception as error:
             self._failure = error
@@ -374,23 +383,6 @@ class Session:
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 
-    async def _abandon_questions(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        for call, waiting in list(self._pending.items()):
-            open_call = self.state.open_call(call)
-            if open_call and open_call.question and not waiting.done():
-                sha256 = open_call.question.arguments_sha256
-                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
-        if not self.is_running and self.state.open_calls:
-            await self.emit(*map(abandoned, self.state.open_calls))
-
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running and self._is_turn_wanted:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
-
-    async def _stored(self, kinds: tuple[str, ...]) -> AsyncIterator[Recorded]:
-        after = 0
-        while page := await self._journal.read(after=after, kinds=kinds):
-            for recorded in page:
-                yield recorded
-            after = page[-1].seq

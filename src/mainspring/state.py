@@ -99,10 +99,9 @@ class State:
 
     def apply(self, recorded: Recorded) -> None:
         event = recorded.event
-        # Time counts while a process is at work, not while the machine is off.
-        if self._last_us and not isinstance(event, SessionResumed):
-            self.active_us += recorded.time_us - self._last_us
-        self._last_us = recorded.time_us
+        if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
+            self._last_us = recorded.time_us
+        self.pass_time(recorded.time_us)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -114,6 +113,10 @@ class State:
                 self._apply_room(event)
             case _:
                 self._apply_setting(event)
+
+    def pass_time(self, time_us: int) -> None:
+        self.active_us += time_us - (self._last_us or time_us)
+        self._last_us = time_us
 
     def _apply_setting(self, event: Event) -> None:
         match event:
@@ -207,6 +210,9 @@ async def load_state(journal: Reader) -> State:
     after = 0
     while page := await journal.read(after=after, until=boundary, kinds=_LIGHT, limit=5000):
         for recorded in page:
+            if isinstance(recorded.event, SessionResumed):
+                for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
+                    state.pass_time(last.time_us)  # the process before was at work until here
             state.apply(recorded)
         after = page[-1].seq
     after = boundary

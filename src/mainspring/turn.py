@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -85,6 +86,10 @@ class Turn(Protocol):
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
 
     async def get_blob(self, blob: Blob) -> bytes: ...
+
+    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
+        """The results on record of these calls, or of all, oldest first."""
+        ...
 
 
 class Engine(Protocol):

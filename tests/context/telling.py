@@ -13,11 +13,13 @@ from mainspring.events import (
     CallStarted,
     Event,
     Outcome,
+    PlanItem,
+    PlanSet,
+    Progress,
     Recorded,
     Stop,
     Text,
     TurnStarted,
-    Unknown,
     UserSaid,
 )
 
@@ -73,7 +75,5 @@ class Tale:
         )
 
 
-def plan_set(*items: tuple[str, str]) -> Event:
-    """A plan, as a version that this one does not know records it."""
-    body = {"items": [{"text": text, "status": status} for text, status in items]}
-    return Unknown(kind="PlanSet", body=msgspec.Raw(msgspec.json.encode(body)))
+def plan_set(*items: tuple[str, Progress]) -> PlanSet:
+    return PlanSet(items=tuple(PlanItem(text=text, progress=progress) for text, progress in items))

@@ -116,7 +116,7 @@ def test_a_huge_goal_is_shortened_with_its_handle():
     assert len(summary) < 5000
     assert "Sort this." in summary
     assert "Never delete it." in summary
-    assert "handle e1" in summary
+    assert "handle event:1" in summary
 
 
 def test_the_newest_steps_are_kept_whole_and_calls_never_lose_their_results():
@@ -176,7 +176,9 @@ def test_a_stub_says_size_and_handle_and_is_always_the_same():
     assert handle_of(ended.seq) in short.event.output
     assert seq_of(handle_of(ended.seq)) == ended.seq
     assert stub(ended) == short
-    assert [seq_of(text) for text in ("e", "e0", "x1", "e1 2", "", "e" + "9" * 40)] == [None] * 6
+    assert [seq_of(text) for text in ("event:", "event:0", "e1", "event:1 2", "", "event:" + "9" * 40)] == [
+        None
+    ] * 6
 
 
 def test_long_arguments_become_short_ones_that_are_still_an_object():
@@ -185,7 +187,7 @@ def test_long_arguments_become_short_ones_that_are_still_an_object():
     short = stub(tale.events[0]).event
     assert isinstance(short, AssistantSaid)
     first, second = (msgspec.json.decode(asked.arguments) for asked in short.calls)
-    assert first == {"path": "a", "content": "[9,999 characters left out, handle e1]"}
+    assert first == {"path": "a", "content": "[9,999 characters left out, handle event:1]"}
     assert list(second) == ["arguments"]
 
 
@@ -324,7 +326,7 @@ def test_a_first_message_larger_than_the_window_is_replaced_by_a_stub(tmp_path):
     [sent] = texts(stage.sent())[:1]
     assert "Sort this: " in sent
     assert "100,011 characters" in sent
-    assert "handle is e" in sent
+    assert "pages through event:" in sent
 
 
 def test_a_prompt_larger_than_the_window_ends_with_numbers_and_without_a_request(tmp_path):
@@ -412,7 +414,7 @@ def test_a_handle_is_read_back_in_full(tmp_path):
             await take(session, GOAL)
             seq = stage.seq(CallEnded)
             assert await session.recall(handle_of(seq)) == "page 0 " * 300
-            assert await session.recall("e999999") is None
+            assert await session.recall("event:999999") is None
             assert await session.recall("nonsense") is None
 
     asyncio.run(recalled())

@@ -93,6 +93,7 @@ def test_a_user_message_is_text_or_parts_with_data_urls() -> None:
         ("[]", '{"malformed_arguments":"[]"}'),
         ("null", '{"malformed_arguments":"null"}'),
         ('{"a": ', '{"malformed_arguments":"{\\"a\\": "}'),
+        ("[" * 9999, '{"malformed_arguments":"' + "[" * 9999 + '"}'),
     ],
 )
 def test_arguments_go_back_as_the_text_of_an_object_whatever_the_model_wrote(

@@ -59,6 +59,8 @@ def test_a_request_that_is_too_large_is_known_in_every_providers_words(provider:
         (422, {"detail": [{"msg": "field required"}]}, errors.BadRequest),
         (307, b"", errors.BadRequest),
         (500, b"", errors.Overloaded),
+        (500, b'{"error": "\xff"}', errors.Overloaded),
+        (500, b"[" * 9999, errors.Overloaded),
         (502, b"<html>Bad gateway</html>", errors.Overloaded),
         (503, named(message="Loading model", kind="unavailable_error"), errors.Overloaded),
         (529, anthropic("overloaded_error"), errors.Overloaded),

@@ -94,6 +94,59 @@ def test_a_compressed_reply_is_read() -> None:
     assert ask(Fault(kind="gzip"))[0] == ["hello there"]
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            b'data: {"choices":[{"delta":{"content":"a\xff\xfeb"},"finish_reason":"stop"}]}\n\n',
+            "a\ufffd\ufffdb",
+        ),
+        (
+            b'data: {"choices":[{"delta":{"content":"\\ud83d \\ude00 \\ud83d\\ude00"},"finish_reason":"stop"}]}\n\n',
+            "\ufffd \ufffd \U0001f600",
+        ),
+        (b'data: {"choices":[{"delta":{"content":"x"}}],"error":' + b"[" * 9999 + b"\n\n", None),
+        (b"data: [[[[\n\n", None),
+        (b"data: 7\n\n", None),
+    ],
+)
+def test_bytes_that_are_not_the_protocol_never_escape_as_foreign_errors(
+    body: bytes, text: str | None
+) -> None:
+    """A server of one answer, written out by hand."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n" + body
+        )
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            model = ChatModel("test/m", f"http://127.0.0.1:{port}/v1", "key", "m")
+            if text is None:
+                with pytest.raises(errors.NetworkFailed):
+                    [item async for item in model.stream(REQUEST)]
+            else:
+                items = [item async for item in model.stream(REQUEST)]
+                assert items[0] == TextDelta(text=text)
+            await model.close()
+
+    asyncio.run(run())
+
+
+def test_a_key_that_cannot_be_sent_is_a_matter_of_the_key() -> None:
+    async def run() -> None:
+        model = ChatModel("test/m", "http://127.0.0.1:9/v1", "sk-…", "m", key_variable="THE_KEY")
+        with pytest.raises(errors.AuthFailed) as caught:
+            await anext(aiter(model.stream(REQUEST)))
+        assert caught.value.remedy == "Set THE_KEY again."
+
+    asyncio.run(run())
+
+
 def test_a_late_reply_is_read() -> None:
     assert ask(Fault(kind="slow", seconds=0.02))[0] == ["hello there"]
 

@@ -201,7 +201,7 @@ def test_a_wait_above_a_minute_is_raised_with_its_length() -> None:
 
 
 def test_total_time_is_bounded() -> None:
-    told = tell(status(503), tick_s=300.0)
+    told = tell(status(503), tick_s=900.0)
     assert len(told.seen) == 2
     assert isinstance(told.error, errors.Overloaded)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from mainspring import __version__
@@ -12,6 +13,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"mainspring {__version__}\n")
         return
+    gc.disable()  # nothing is garbage while a command starts; who runs for long turns it on again
     from mainspring.cli.commands import run_command  # noqa: PLC0415 - `--version` must not wait for it
 
     run_command()

@@ -10,7 +10,8 @@ import click
 
 from mainspring.cli.render import clean
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
-from mainspring.parts import Approver
+from mainspring.questions import Approver
+from mainspring.tools.ask import NAME as ASK
 
 _DECISIONS: dict[str, Decision] = {"y": "allow", "n": "reject", "s": "stop"}
 
@@ -31,6 +32,8 @@ class _Terminal:
 
     async def __call__(self, question: ApprovalAsked) -> ApprovalGiven | None:
         async with self._turn:
+            if question.tool == ASK:
+                return await _answer(question)
             click.echo(clean(f"\n{question.tool} {question.arguments}\n  {question.reason}"), err=True)
             while True:
                 click.echo("[y]es, [n]o (add why), [s]top the turn: ", nl=False, err=True)
@@ -45,6 +48,21 @@ class _Terminal:
                         decision=decision,
                         feedback=feedback.strip(),
                     )
+
+
+async def _answer(question: ApprovalAsked) -> ApprovalGiven | None:
+    """What the person says to the agent's own question; an empty line declines to answer."""
+    click.echo(clean(f"\nThe agent asks: {question.reason}"), err=True)
+    click.echo("Your answer: ", nl=False, err=True)
+    line = await _line()
+    if line is None:
+        return None
+    return ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision="allow" if line.strip() else "reject",
+        feedback=line.strip(),
+    )
 
 
 async def _line() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,6 +15,9 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    CommandAsked,
+    CommandEnded,
+    CommandStarted,
     Compacted,
     Crashed,
     Ending,
@@ -22,7 +26,10 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    PlanSet,
+    Progress,
     Recorded,
+    Remembered,
     RequestFailed,
     SandboxChosen,
     SessionResumed,
@@ -36,6 +43,7 @@ from mainspring.events import (
     Undone,
     Unknown,
     UserSaid,
+    WorkFinished,
     encode,
 )
 
@@ -50,6 +58,7 @@ EXIT_CODES: dict[Ending, int] = {
 }
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
 
@@ -111,8 +120,28 @@ def _about_session(event: Event) -> str:
             return f"! {event.traceback}"
         case NoteAdded():
             return f"· note from {event.source}: {event.text}"
+        case PlanSet():
+            return "\n".join(["· plan:", *(f"  {_MARKS[item.progress]} {item.text}" for item in event.items)])
+        case Remembered():
+            return f"· remembered: {event.text}"
+        case WorkFinished():
+            cited = (f"  {item.claim} ({', '.join(item.calls)})" for item in event.evidence)
+            return "\n".join([f"· finished: {event.summary}", *cited])
+        case CommandAsked() | CommandStarted() | CommandEnded():
+            return _about_command(event)
         case _:
             return _about_settings(event)
+
+
+def _about_command(event: CommandAsked | CommandStarted | CommandEnded) -> str:
+    match event:
+        case CommandAsked():
+            return f"$ {shlex.join(event.argv)}"
+        case CommandStarted():
+            return f"  allowed: {event.reason}"
+        case CommandEnded():
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            return f"  {event.outcome}{code}: {event.reason}".removesuffix(": ")
 
 
 def _about_settings(event: Event) -> str:

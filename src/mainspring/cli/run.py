@@ -5,6 +5,7 @@ to standard error, and the exit code tells how it ended.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -110,6 +111,8 @@ async def _take_turn(
         approver=approver_for(sys.stdin),
     )
     async with opened as running:
+        gc.freeze()
+        gc.enable()
         _stop_on_signals(running)
         return await (_print_json if is_json else _print_text)(running, text)
 

@@ -32,7 +32,7 @@ _SHORT_SAID = 300
 _SHOWN_OUTPUT = 600
 _OPENING = (
     "[mainspring] To save room, everything before event {seq} is replaced by this summary."
-    " Nothing is lost: `recall` reads any event by its handle."
+    " Nothing is lost: `read` takes an event's handle for a path."
 )
 _NARRATIVE = "## What was done and decided\n"
 _NEXT_SECTION = "\n## "

@@ -12,7 +12,6 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.context.intent import rules
-from mainspring.context.plan import PLAN, plan_lines
 from mainspring.context.values import canonical, fields
 from mainspring.events import (
     ApprovalAsked,
@@ -21,7 +20,9 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     NoteAdded,
+    PlanSet,
     Recorded,
+    Remembered,
     UserSaid,
 )
 
@@ -67,9 +68,6 @@ class Facts:
         return self.said[0].text if self.said else ""
 
     def apply(self, recorded: Recorded) -> None:
-        if recorded.kind == PLAN:
-            self.plan = plan_lines(recorded.event)
-            return
         match recorded.event:
             case UserSaid(text=text):
                 self.said.append(Said(recorded.seq, text))
@@ -77,6 +75,10 @@ class Facts:
                 _keep_newest(self.rules, _MAX_RULES)
             case NoteAdded() as note if note.source != "mainspring":
                 self.notes = [*self.notes, f"{note.source}: {note.text}"][-_MAX_NOTES:]
+            case PlanSet(items=items):
+                self.plan = [f"[{item.progress}] {item.text}" for item in items]
+            case Remembered(text=text):
+                self.notes = [*self.notes, text][-_MAX_NOTES:]
             case AssistantSaid() as said:
                 self._asked = {asked.call: asked for asked in said.calls}
             case CallEnded() as ended:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable
 import msgspec
 
 from mainspring.context.intent import announces
-from mainspring.context.plan import PLAN, unfinished_items
 from mainspring.context.values import canonical
 from mainspring.events import (
     AssistantSaid,
@@ -22,6 +21,7 @@ from mainspring.events import (
     CallStarted,
     GuardTripped,
     NoteAdded,
+    PlanSet,
     Recorded,
     Stop,
     TurnStarted,
@@ -41,7 +41,7 @@ _PERIODS = (1, 2, 3)
 _REMEMBERED = 4096
 _WAITING = frozenset({"wait"})
 _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
-_PROGRESS = frozenset({PLAN, "FilesChanged", "ArtifactRecorded"})
+_PROGRESS = frozenset({"PlanSet", "Remembered", "FilesChanged", "ArtifactRecorded"})
 _KINDS = (
     "UserSaid",
     "NoteAdded",
@@ -131,8 +131,6 @@ class Guards:
     def apply(self, recorded: Recorded) -> None:
         if recorded.kind in _PROGRESS:
             self._note_progress()
-        if recorded.kind == PLAN:
-            self.recent.plan = unfinished_items(recorded.event)
         match recorded.event:
             case UserSaid() | TurnStarted() | Undone():
                 self._restart()
@@ -148,6 +146,8 @@ class Guards:
                     self._end_step()
             case GuardTripped() as tripped:
                 self._note_trip(tripped)
+            case PlanSet(items=items):
+                self.recent.plan = tuple(item.text for item in items if item.progress != "done")
             case _:
                 pass
 
@@ -233,7 +233,7 @@ class Guards:
 async def load_guards(journal: Reader) -> Guards:
     """The guards of the turn that is running."""
     guards = Guards()
-    plan = await journal.last(PLAN)
+    plan = await journal.last("PlanSet")
     if plan:
         guards.apply(plan)
     started = await journal.last("TurnStarted")

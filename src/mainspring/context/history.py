@@ -102,7 +102,8 @@ class History:
 
     async def messages(self, get: Callable[[Blob], Awaitable[bytes]]) -> Sequence[bytes]:
         """The encoded messages; those with attachments fetch them now, once."""
-        for index, message in list(self._waiting.items()):
+        while self._waiting:
+            index, message = next(iter(self._waiting.items()))
             self._messages[index] = self._encode(await _attach(message, get))
             # Providers count images and documents by what they show, not by their bytes.
             count = sum(map(len, message.media))
@@ -147,10 +148,11 @@ class History:
         self._close_unseen()
         unheard = self._take_back(said.heard_seq) if said.heard_seq else []
         self._newest = []
-        self.is_answered = not said.calls
-        if any(isinstance(part, Text | CallAsked) for part in said.parts):
+        calls = said.calls
+        self.is_answered = not calls
+        if calls or any(isinstance(part, Text) for part in said.parts):
             self._append(AssistantMessage(parts=said.parts), ())
-            self._asked = said.calls
+            self._asked = calls
         for item in unheard:
             self._add_said(item)
 
@@ -201,7 +203,7 @@ async def load_history(
     journal: Reader, encode: Callable[[Message], bytes], *, until: int | None = None
 ) -> History:
     """The history of a journal (up to an event), reading only what it still needs."""
-    dead = undone_ranges(await all_of(journal, kinds=("Undone",), until=until))
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
     compacted = await live_compaction(journal, dead, until=until)
     history = History(encode)
     after = 0
@@ -222,7 +224,7 @@ async def live_compaction(
     journal: Reader, dead: Sequence[tuple[int, int]], *, until: int | None = None
 ) -> Compacted | None:
     """The newest compaction that still counts."""
-    for recorded in reversed(await all_of(journal, kinds=("Compacted",), until=until)):
+    for recorded in reversed(await read_all(journal, kinds=("Compacted",), until=until)):
         if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
             return recorded.event
     return None
@@ -254,6 +256,16 @@ class Projection:
         self.history = history
 
 
+async def read_all(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:
+    """Every event of these kinds; for kinds of which a journal has few."""
+    found: list[Recorded] = []
+    while page := await journal.read(
+        after=found[-1].seq if found else 0, until=until, kinds=kinds, limit=5000
+    ):
+        found += page
+    return found
+
+
 def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
     """The stretches (after, until] that no longer count. An undo that was itself undone does not count."""
     ranges: list[tuple[int, int]] = []
@@ -265,15 +277,6 @@ def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:
     return any(after < seq <= until for after, until in ranges)
-
-
-async def all_of(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:
-    found: list[Recorded] = []
-    while page := await journal.read(
-        after=found[-1].seq if found else 0, until=until, kinds=kinds, limit=5000
-    ):
-        found += page
-    return found
 
 
 async def _attach(waiting: _Waiting, get: Callable[[Blob], Awaitable[bytes]]) -> Message:

@@ -1,6 +1,7 @@
 """What stands in the history for an event that is left out to save room: its size, and a handle to read it.
 
-A handle is `e` and the number of the event. Pure: the same event always gives the same stub.
+A handle is `event:` and the number of the event; the read tool takes it for a path. Pure: the same event
+always gives the same stub.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from mainspring.events import (
     UserSaid,
 )
 
+EVENT = "event:"
+
 _SHOWN = 160
 _LONG = 400
-_HANDLE = re.compile(r"e([1-9][0-9]{0,17})")
+_HANDLE = re.compile(r"event:([1-9][0-9]{0,17})")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def handle_of(seq: int) -> str:
-    return f"e{seq}"
+    return f"{EVENT}{seq}"
 
 
 def seq_of(handle: str) -> int | None:
@@ -81,7 +84,7 @@ def _left_out(text: str, seq: int, what: str) -> str:
     first = text.lstrip()[:_SHOWN].partition("\n")[0].rstrip()
     return (
         f"{first} […]\n[The rest of this {what} is left out to save room: {len(text):,} characters in all."
-        f" Its handle is {handle_of(seq)}; `recall` reads it.]"
+        f" `read` pages through {handle_of(seq)}.]"
     )
 
 

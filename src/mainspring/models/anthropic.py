@@ -289,7 +289,7 @@ class _Reader:
                 return [TextDelta(text=delta.text)]
             case "thinking_delta":
                 return [ThinkingDelta(text=delta.thinking, wire=WIRE)]
-            case "input_json_delta":
+            case "input_json_delta" if place in self._calls:
                 return [CallDelta(index=self._calls[place], arguments=delta.partial_json)]
             case "signature_delta":
                 self._signatures[place] = self._signatures.get(place, "") + delta.signature

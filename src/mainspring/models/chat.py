@@ -193,20 +193,23 @@ class _Delta(msgspec.Struct, gc=False):
     tool_calls: list[Fragment] | None = None
 
 
+_Count = int | float | None
+
+
 class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: _Count = None
+    cache_write_tokens: _Count = None
 
 
 class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: _Count = None
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_cache_hit_tokens: int | None = None
+    prompt_tokens: _Count = None
+    completion_tokens: _Count = None
+    total_tokens: _Count = None
+    prompt_cache_hit_tokens: _Count = None
     prompt_tokens_details: _InputDetails | None = None
     completion_tokens_details: _OutputDetails | None = None
 
@@ -329,9 +332,9 @@ def _counted(usage: _Usage) -> Usage:
         written += reasoning
     cached = (given.cached_tokens if given else None) or usage.prompt_cache_hit_tokens or 0
     return Usage(
-        input_tokens=sent,
-        cached_tokens=cached,
-        cache_write_tokens=(given.cache_write_tokens if given else None) or 0,
-        output_tokens=written,
-        reasoning_tokens=reasoning,
+        input_tokens=int(sent),
+        cached_tokens=int(cached),
+        cache_write_tokens=int((given.cache_write_tokens if given else None) or 0),
+        output_tokens=int(written),
+        reasoning_tokens=int(reasoning),
     )

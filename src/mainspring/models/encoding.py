@@ -18,7 +18,7 @@ def is_object(text: str) -> bool:
     """Whether a text is that of a JSON object."""
     try:
         _OBJECT.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
     return True
 

@@ -279,7 +279,7 @@ def _unsupported(refusal: Refusal) -> tuple[str, str]:
 def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
     try:
         found = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = "" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
         return Refusal(status, said=_one_line(said), retry_after_s=_retry_after_s(headers, {}))
     outer = _mapping(found[0] if isinstance(found, list) and found else found)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from mainspring.errors import BadRequest, ModelError, ModelTimeout, NetworkFailed
+from mainspring.errors import AuthFailed, BadRequest, ModelError, ModelTimeout, NetworkFailed
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, dropped, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
@@ -44,7 +47,7 @@ class Reader(Protocol):
         ...
 
     def feed(self, data: bytes) -> Sequence[StreamItem]:
-        """The items in one event, or in a whole JSON reply; raises `ModelError` or `msgspec.MsgspecError`."""
+        """The items in one event, or in a whole JSON reply; raises `ModelError`, or what decoding raises."""
         ...
 
     def end(self) -> Sequence[StreamItem]:
@@ -63,16 +66,20 @@ class Channel:
         """Sends a request and reads its reply."""
         try:
             response = await self._ask("POST", path, body)
-            intake = _Intake(reader, self._endpoint, self._bounds, response.headers.get("content-type", ""))
-            async with aclosing(_chunks(response)) as chunks:
-                async for chunk in chunks:
-                    for item in intake.take(chunk):
-                        yield item
-                    if reader.is_done:
-                        await _drain(chunks)
-                        break
-                for item in intake.end():
-                    yield item
+            try:
+                kind = response.headers.get("content-type", "")
+                intake = _Intake(reader, self._endpoint, self._bounds, kind)
+                async with aclosing(_chunks(response)) as chunks:
+                    async for chunk in chunks:
+                        for item in intake.take(chunk):
+                            yield item
+                        if reader.is_done:
+                            await _drain(chunks)
+                            break
+            finally:
+                await response.aclose()
+            for item in intake.end():
+                yield item
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._mapped(error) from error
 
@@ -91,7 +98,13 @@ class Channel:
 
     async def _ask(self, method: str, path: str, body: bytes) -> httpx2.Response:
         if self._client is None:
-            self._client = self._open()
+            try:
+                self._client = self._open()
+            except UnicodeEncodeError as error:
+                raise AuthFailed(
+                    f"The key for {self._endpoint.provider} has characters that no key has.",
+                    remedy=f"Set {self._endpoint.key_variable or 'it'} again.",
+                ) from error
         request = self._client.build_request(method, f"{self._endpoint.base_url}{path}", content=body)
         response = await self._client.send(request, stream=True)
         if response.status_code == 200:
@@ -109,8 +122,7 @@ class Channel:
         return b"".join(received)
 
     def _open(self) -> httpx2.AsyncClient:
-        # A server on this machine is never behind a proxy, and plain HTTP needs no certificates, which take
-        # 30 ms to load.
+        # A server on this machine is never behind a proxy, and plain HTTP needs no certificates.
         parts = urlsplit(self._endpoint.base_url)
         is_here = is_loopback(parts.hostname or "")
         bounds = self._bounds
@@ -119,7 +131,7 @@ class Channel:
             timeout=httpx2.Timeout(bounds.silence_s, connect=bounds.connect_s, pool=bounds.connect_s),
             limits=httpx2.Limits(keepalive_expiry=_KEPT_ALIVE_S),
             trust_env=not is_here,
-            verify=not (is_here and parts.scheme == "http"),
+            verify=False if is_here and parts.scheme == "http" else _certificates(),
         )
 
     def _mapped(self, error: httpx2.HTTPError | httpx2.InvalidURL) -> ModelError:
@@ -196,10 +208,37 @@ class _Intake:
         items: list[StreamItem] = []
         for data in events:
             try:
-                items.extend(self._reader.feed(data))
-            except msgspec.MsgspecError as error:
+                items.extend(self._feed(data))
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise not_the_protocol(self._endpoint, data[:200].decode("utf-8", "replace")) from error
         return items
+
+    def _feed(self, data: bytes) -> Sequence[StreamItem]:
+        try:
+            return self._reader.feed(data)
+        except (UnicodeDecodeError, msgspec.DecodeError):
+            mended = _mended(data)
+            if mended == data:
+                raise
+            return self._reader.feed(mended)
+
+
+# Half of a character that is written as two escapes.
+_HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _mended(data: bytes) -> bytes:
+    """An event with whole characters only: small servers cut tokens inside them."""
+    return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    # Loading them takes 30 ms: once for all models.
+    return httpx2.create_ssl_context()
 
 
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

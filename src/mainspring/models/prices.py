@@ -74,7 +74,7 @@ class PriceBook:
     def _read(self, version: str) -> _Kept:
         try:
             kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept) if self._file else None
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             kept = None
         return kept if kept is not None and kept.list == version else _Kept(version)
 

@@ -23,7 +23,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     """Waits are what the provider asks for, else these by attempt, shortened at random by up to a quarter."""
 
     max_requests: int = 4
-    total_s: float = 600.0
+    total_s: float = 1800.0
     longest_wait_s: float = 60.0
     waits_s: tuple[float, ...] = (2.0, 8.0, 20.0)
     rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)

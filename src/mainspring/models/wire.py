@@ -62,12 +62,13 @@ class Wire(ABC):
     def body(self, request: Request) -> bytes:
         opening, leading = self._begin(request)
         messages = self._messages(request.messages)
-        if leading:
-            messages = (leading, *messages)
         self._sent = len(request.messages)
         closing = ENCODER.encode(self._without_lacks(self._closing_fields(request)))[1:]
-        end = b"]" + (b"," if len(closing) > 1 else b"") + closing
-        return b"".join((opening, b",".join(messages), end))
+        # Joined once: a long history is megabytes.
+        pieces = [leading, *messages] if leading else list(messages) or [b""]
+        pieces[0] = opening + pieces[0]
+        pieces[-1] += (b"]," if len(closing) > 1 else b"]") + closing
+        return b",".join(pieces)
 
     def stream(self, request: Request) -> AsyncIterator[StreamItem]:
         return self._channel.stream(self._path(), self.body(request), self._reader())

@@ -12,10 +12,11 @@ from typing import Protocol
 
 import msgspec
 
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.limits import Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = ["Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
 
 OnOutput = Callable[[bytes], None]
 
@@ -70,6 +71,13 @@ class Sandbox(Protocol):
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""
+        ...
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        """Starts a command that outlives us; its output and exit code are written to an empty folder.
+
+        `timeout_s` bounds its life; 0 means no bound.
+        """
         ...
 
     async def close(self) -> None:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
 from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.seccomp import INET, UNIX, filter_for
 from mainspring.sandbox.survey import Findings
 
@@ -28,6 +30,11 @@ UID_INSIDE = 1000
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
 NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
+PROXY_INSIDE = "/run/mainspring-proxy"
+BOOT_RELAY = (
+    "import sys; sys.path.append(sys.argv[1]); from custody.relay import main; "
+    f"main({PROXY_INSIDE!r}, sys.argv[2:])"
+)
 REMEDY = "Install it: apt-get install bubblewrap"
 
 
@@ -43,16 +50,32 @@ class BwrapSandbox:
             raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
         self._program = found
         self._masks = _Masks()
+        self._policy = policy
+        self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._confined = Confined(
             policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        await self._open_proxy(command)
         return await self._confined.run(command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        await self._open_proxy(command)
+        return await self._confined.start(command, folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
         await self._confined.close()
+        for proxy in self._proxies.values():
+            await proxy.close()
         self._masks.close()
+
+    async def _open_proxy(self, command: Command) -> None:
+        network = (command.policy or self._policy).network
+        if network.mode == "hosts" and network.hosts not in self._proxies:
+            proxy = Proxy(network.hosts, self._masks.socket(len(self._proxies)))
+            self._proxies[network.hosts] = proxy
+            await proxy.start()
 
     def _launch(self, prepared: Prepared) -> Launch:
         arguments = self._arguments(prepared)
@@ -60,6 +83,8 @@ class BwrapSandbox:
         readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         arguments += ["--seccomp", str(FIRST_EXTRA_FD), "--json-status-fd", str(FIRST_EXTRA_FD + 1)]
         arguments += ["--chdir", str(prepared.command.cwd), "--"]
+        if prepared.policy.network.mode == "hosts":
+            arguments += [sys.executable, "-I", "-S", "-c", BOOT_RELAY, str(Path(__file__).parent)]
         return Launch(
             argv=(self._program, *arguments, prepared.program, *prepared.command.argv[1:]),
             env=prepared.env,
@@ -84,14 +109,24 @@ class BwrapSandbox:
             "ALL",
             "--disable-userns",
         ]
-        if policy.network.mode == "off":
+        if policy.network.mode != "full":
             arguments.append("--unshare-net")
         is_full = policy.mode == "full"
         arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        # Root outside still owns the files of /proc/sys, and may write them without any capability.
+        arguments += ["--remount-ro", "/proc"]
         for folder in () if is_full else PRIVATE:
             arguments += ["--tmpfs", str(folder)]
-        for name in () if is_full or policy.network.mode == "off" else NAMES_OF_HOSTS:
+        for name in () if is_full or policy.network.mode != "full" else NAMES_OF_HOSTS:
             arguments += ["--ro-bind-try", name, name]
+        if policy.network.mode == "hosts":
+            arguments += [
+                "--dir",
+                "/run",
+                "--ro-bind",
+                str(self._proxies[policy.network.hosts].path),
+                PROXY_INSIDE,
+            ]
         arguments += self._roots(policy)
         arguments += self._protected(prepared)
         for path in self._hidden(prepared):
@@ -158,6 +193,9 @@ class _Masks:
 
     def for_path(self, path: Path) -> Path:
         return self._empty if path.is_dir() else self._file
+
+    def socket(self, number: int) -> Path:
+        return self._folder / f"proxy-{number}"
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -68,7 +68,7 @@ class Cgroups:
 
     @contextmanager
     def enter(self, limits: Limits) -> Generator[Cgroup]:
-        made = self._make(limits)
+        made = self.make(limits)
         try:
             yield made
         finally:
@@ -79,7 +79,7 @@ class Cgroups:
         """Removes what is empty; a folder whose processes still run is tried again the next time."""
         self._stale = [folder for folder in self._stale if not _remove(folder)]
 
-    def _make(self, limits: Limits) -> Cgroup:
+    def make(self, limits: Limits) -> Cgroup:
         wanted = {"memory": limits.memory_bytes, "pids": limits.processes}
         name = f"mainspring-{secrets.token_hex(6)}"
         by_kind: dict[str, tuple[Path, int]] = {}

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.launch import Custody, Launch, refused
@@ -74,26 +74,36 @@ class Confined:
 
     async def run(self, command: Command, on_output: OnOutput | None) -> Finished:
         policy = command.policy or self._policy
+        found, remembered = await self._surveyed(self._look, policy)
+        with self._cgroups.enter(command.limits) as cgroup:
+            launch = self._launch(command, policy, found, cgroup)
+            if isinstance(launch, Finished):
+                return launch
+            finished = await self._custody.run(launch, command, on_output)
+            finished = _name_limit(finished, cgroup, command)
+        aside = await self._surveyed(self._repair, policy, found, remembered)
+        return msgspec.structs.replace(finished, set_aside=aside) if aside else finished
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
+        policy = command.policy or self._policy
+        found, _ = await self._surveyed(self._look, policy)
+        # The keeper removes the cgroup, after us perhaps.
+        cgroup = self._cgroups.make(command.limits)
+        launch = self._launch(command, policy, found, cgroup)
+        return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+
+    def _launch(self, command: Command, policy: Policy, found: Findings, cgroup: Cgroup) -> Launch | Finished:
         env = fresh(self._host, {**self._scratch, **command.env})
         program = command.argv[0] if self._is_elsewhere else find_program(command, env)
         if isinstance(program, Finished):
             return program
         if not command.cwd.is_dir():
             return refused(str(command.cwd), "No such directory", 126)
-        found, remembered = await self._surveyed(self._look, policy)
-        with self._cgroups.enter(command.limits) as cgroup:
-            limits = rlimits(
-                command.limits,
-                has_memory_cgroup=cgroup.has("memory"),
-                has_pids_cgroup=cgroup.has("pids"),
-            )
-            launch = self._launcher(
-                Prepared(command, policy, program, env, found, limits, tuple(map(str, cgroup.folders)))
-            )
-            finished = await self._custody.run(launch, command, on_output)
-            finished = _name_limit(finished, cgroup, command)
-        aside = await self._surveyed(self._repair, policy, found, remembered)
-        return msgspec.structs.replace(finished, set_aside=aside) if aside else finished
+        limits = rlimits(
+            command.limits, has_memory_cgroup=cgroup.has("memory"), has_pids_cgroup=cgroup.has("pids")
+        )
+        folders = tuple(map(str, cgroup.folders))
+        return self._launcher(Prepared(command, policy, program, env, found, limits, folders))
 
     async def close(self) -> None:
         await self._custody.close()
@@ -121,6 +131,7 @@ class Confined:
 def _name_limit(finished: Finished, cgroup: Cgroup, command: Command) -> Finished:
     """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
     passed = "" if finished.stopped else cgroup.limit_passed()
-    if not passed:
+    # A fork that failed once and was tried again stopped nothing.
+    if not passed or (passed == "processes" and finished.exit_code == 0):
         return finished
     return msgspec.structs.replace(finished, stopped=name_of(passed, command.limits))

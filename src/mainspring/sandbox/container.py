@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
@@ -55,11 +55,10 @@ class ContainerSandbox:
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
-        name = f"mainspring-{secrets.token_hex(8)}"
-        named = msgspec.structs.replace(command, env={**command.env, "MAINSPRING_CONTAINER": name})
+        name = _fresh_name()
         is_over = False
         try:
-            finished = await self._confined.run(named, on_output)
+            finished = await self._confined.run(_named(command, name), on_output)
             is_over = not finished.stopped
         finally:
             # The client's death does not end its container.
@@ -68,6 +67,9 @@ class ContainerSandbox:
         if command.limits.memory_bytes and finished.exit_code == KILLED_FOR_MEMORY and not finished.stopped:
             return msgspec.structs.replace(finished, stopped=name_of("memory", command.limits))
         return finished
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        return await self._confined.start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
         await self._confined.close()
@@ -115,6 +117,14 @@ class ContainerSandbox:
 def find_engine(environment: Mapping[str, str]) -> str | None:
     path = environment.get("PATH", DEFAULT_PATH)
     return shutil.which("docker", path=path) or shutil.which("podman", path=path)
+
+
+def _fresh_name() -> str:
+    return f"mainspring-{secrets.token_hex(8)}"
+
+
+def _named(command: Command, name: str) -> Command:
+    return msgspec.structs.replace(command, env={**command.env, "MAINSPRING_CONTAINER": name})
 
 
 def _mount(path: Path, access: str) -> list[str]:

@@ -87,13 +87,21 @@ class Files:
             listed = [Entry(entry.name, entry.is_dir(), entry.is_symlink()) for entry in shown]
         return sorted(listed, key=lambda entry: entry.name)
 
-    def write(self, path: str | Path, data: bytes, *, unchanged_since: Version | None = None) -> Version:
-        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version."""
+    def write(
+        self,
+        path: str | Path,
+        data: bytes,
+        *,
+        unchanged_since: Version | None = None,
+        mode: int | None = None,
+    ) -> Version:
+        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version.
+        A file that is replaced keeps its mode; a new one gets this, or the usual one."""
         real = self.writable(path)
         with self._folder(real.parent) as folder:
             old = _lstat(real.name, folder)
             self._check_replaceable(real, old, unchanged_since)
-            return _replace(folder, real.name, data, old)
+            return _replace(folder, real.name, data, old, mode)
 
     def remove(self, path: str | Path, *, unchanged_since: Version | None = None) -> None:
         real = self.writable(path)
@@ -210,7 +218,7 @@ def _open_by_steps(real: Path, flags: int) -> int:
         os.close(current)
 
 
-def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None) -> Version:
+def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None, mode: int | None) -> Version:
     temporary = f".mainspring-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     fd = os.open(temporary, flags, 0o666 if old is None else 0o600, dir_fd=folder)
@@ -222,6 +230,8 @@ def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None) ->
             with suppress(PermissionError):
                 os.fchown(fd, old.st_uid, old.st_gid)
             os.fchmod(fd, stat.S_IMODE(old.st_mode))
+        elif mode is not None:
+            os.fchmod(fd, mode & 0o777)
         os.fsync(fd)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         return _version(os.fstat(fd))

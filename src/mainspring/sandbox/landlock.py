@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.bwrap import root_only
 from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.custody.kernel import (
@@ -74,6 +74,9 @@ class LandlockSandbox:
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         return await self._confined.run(command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        return await self._confined.start(command, folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
         await self._confined.close()

@@ -1,7 +1,7 @@
 """Our side of custody: ask the warden for a guard, collect output, end on time-out or cancellation.
 
-Everything is driven by readable descriptors on the event loop; nothing polls and no thread waits. A
-command is finished when its guard says that it exited, not when its pipes close.
+A command is finished when its guard says that it exited, not when its pipes close. What it leaves
+running is remembered, and ended when its time is over or we close.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.limits import name_of, passed_by
-from mainspring.sandbox.output import HeadAndTail
+from mainspring.sandbox.running import Report, Running
 
-READ_SIZE = 256 * 1024
 FIRST_EXTRA_FD = 100
 END_WITHIN_S = 1.0
-LAST_READS = 8
 BOOT = "import sys; sys.path.append(sys.argv[1]); from custody.warden import main; main(int(sys.argv[2]))"
 
 
@@ -51,18 +48,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     extra: Sequence[int] = ()
     is_wrapped: bool = False
     status: int = -1
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What a guard said of its command; `failed` is a stage and an errno."""
-
-    exited: int = 0
-    cpu_s: float = 0.0
-    max_rss: int = 0
-    left: tuple[int, ...] = ()
-    failed: tuple[str, int] | None = None
-    crashed: str = ""
-    limit: str = ""
 
 
 class Warden:
@@ -123,96 +108,6 @@ class Warden:
             self._process = None
 
 
-class Running:
-    """One command under guard, seen from the event loop."""
-
-    def __init__(self, control: socket.socket, streams: Sequence[int], command: Command) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._control = control
-        self._kept = {fd: HeadAndTail(command.max_output_bytes) for fd in streams}
-        self._order = tuple(streams)
-        self._open = set(streams)
-        self._output_limit = command.limits.output_bytes
-        self._total = 0
-        self._is_collecting = True
-        self.on_output: OnOutput | None = None
-        self.limit = ""
-        self.exited: asyncio.Future[Report] = self._loop.create_future()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(control, self._hear)
-        for fd in streams:
-            os.set_blocking(fd, False)
-            self._loop.add_reader(fd, self._read, fd)
-
-    def end(self) -> None:
-        """Asks the guard to end the tree; `gone` tells when that is done."""
-        with suppress(OSError):
-            self._control.send(b"end")
-
-    def finish_output(self) -> tuple[HeadAndTail, ...]:
-        """What has been written so far; later output is read and dropped, so that a writer never blocks."""
-        for fd in tuple(self._open):
-            for _ in range(LAST_READS):
-                if not self._read(fd):
-                    break
-        self._is_collecting = False
-        self.on_output = None
-        return tuple(self._kept[fd] for fd in self._order)
-
-    def abandon(self) -> None:
-        """Lets go of everything; the guard ends the tree when the socket closes."""
-        if self._control.fileno() >= 0:
-            self._loop.remove_reader(self._control)
-            self._control.close()
-        for fd in tuple(self._open):
-            self._close(fd)
-        if not self.gone.done():
-            self.gone.set_result(None)
-
-    def _read(self, fd: int) -> bool:
-        try:
-            data = os.read(fd, READ_SIZE)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._close(fd)
-            return False
-        if self._is_collecting:
-            self._kept[fd].feed(data)
-            if self.on_output is not None:
-                self.on_output(data)
-        self._total += len(data)
-        if self._output_limit and self._total > self._output_limit and not self.limit:
-            self.limit = "output"
-            self.end()
-        return True
-
-    def _hear(self) -> None:
-        try:
-            packet = self._control.recv(1 << 20)
-        except (BlockingIOError, ConnectionResetError):
-            # A reset is told once, before the packets that are still queued.
-            return
-        if not packet:
-            self._loop.remove_reader(self._control)
-            self._control.close()
-            if not self.exited.done():
-                self.exited.set_result(Report(crashed="its guard was killed"))
-            if not self.gone.done():
-                self.gone.set_result(None)
-            return
-        report = msgspec.json.decode(packet, type=Report)
-        if report.limit:
-            self.limit = report.limit
-        elif not self.exited.done():
-            self.exited.set_result(report)
-
-    def _close(self, fd: int) -> None:
-        self._loop.remove_reader(fd)
-        self._open.discard(fd)
-        os.close(fd)
-
-
 class Custody:
     """Runs launches to their end and remembers what they left running."""
 
@@ -264,6 +159,26 @@ class Custody:
             cpu_s=report.cpu_s,
             max_rss_bytes=report.max_rss,
         )
+
+    async def keep(
+        self, launch: Launch | Finished, command: Command, folder: Path, *, is_terminal: bool
+    ) -> Background:
+        """Hands a command to a keeper; returns when it runs."""
+        if isinstance(launch, Finished):
+            raise SandboxError(launch.stderr.decode(errors="replace").strip())
+        folder = await asyncio.to_thread(_made, folder)
+        kept = {"keep": str(folder), "is_terminal": is_terminal, "life_s": command.timeout_s}
+        held = [fd for fd in (launch.ruleset, *launch.extra, launch.status) if fd >= 0]
+        try:
+            control = self._warden.ask({**_job(launch, command), **kept}, held)
+        finally:
+            for fd in held:
+                os.close(fd)
+        report = await _first_word(control)
+        if report.crashed or report.failed:
+            refusal = _not_started(report, command, 0.0)
+            raise SandboxError(refusal.stderr.decode(errors="replace").strip())
+        return Background(folder)
 
     async def close(self) -> None:
         left = tuple(self._left)
@@ -319,6 +234,17 @@ class Custody:
             running.abandon()
 
 
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+async def _first_word(control: socket.socket) -> Report:
+    with control:
+        packet = await asyncio.get_running_loop().sock_recv(control, 1 << 16)
+    return msgspec.json.decode(packet, type=Report) if packet else Report(crashed="its keeper was killed")
+
+
 def _job(launch: Launch, command: Command) -> dict[str, Any]:
     return {
         "argv": launch.argv,
@@ -331,6 +257,7 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
         "seccomp": launch.seccomp.hex(),
         "extra": [FIRST_EXTRA_FD + index for index in range(len(launch.extra))],
         "is_wrapped": launch.is_wrapped,
+        "max_output": command.max_output_bytes,
         "cpu_s": command.limits.cpu_s,
         "disk_reserve": command.limits.disk_reserve_bytes,
     }

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from mainspring.sandbox import Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import rlimits
@@ -26,20 +26,29 @@ class PlainSandbox:
         self._custody = Custody()
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        launch = self._launch(command)
+        if isinstance(launch, Finished):
+            return launch
+        return await self._custody.run(launch, command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        launch = self._launch(command)
+        return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+
+    async def close(self) -> None:
+        await self._custody.close()
+
+    def _launch(self, command: Command) -> Launch | Finished:
         env = fresh(self._host, command.env)
         program = find_program(command, env)
         if isinstance(program, Finished):
             return program
-        launch = Launch(
+        return Launch(
             argv=(program, *command.argv[1:]),
             env=env,
             cwd=str(command.cwd),
             rlimits=rlimits(command.limits, has_memory_cgroup=False, has_pids_cgroup=False),
         )
-        return await self._custody.run(launch, command, on_output)
-
-    async def close(self) -> None:
-        await self._custody.close()
 
 
 def find_program(command: Command, env: Mapping[str, str]) -> str | Finished:

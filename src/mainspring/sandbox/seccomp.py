@@ -12,16 +12,16 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import cache
 
-LD_WORD, JUMP_EQUAL, JUMP_SET, JUMP_GREATER_EQUAL, AND, RETURN = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
+LD_WORD, JUMP_EQUAL, JUMP_SET, JUMP_GREATER_EQUAL, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 ALLOW = 0x7FFF0000
 REFUSE = 0x00050000
 NUMBER_AT, ARCH_AT, ARGS_AT = 0, 4, 16
 X32_BIT = 0x40000000
 NEW_NAMESPACES = 0x7E020080
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-SOCKET_TYPE_MASK = 0xF
 
 ARCHES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
@@ -76,6 +76,8 @@ WITH_FLAGS_AND_MODE: dict[tuple[int, int], int] = {(2, -1): 1, (257, 56): 2}
 CREATES = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
 SETUID_AND_SETGID = 0o6000
 OPENAT2 = (437, 437)
+OF_OTHERS: dict[tuple[int, int], int] = {(302, 261): 0, (141, 140): 1}
+"""prlimit64, setpriority: which argument names a process; 0 is the caller."""
 CLONE, CLONE3, UNSHARE, IOCTL, SOCKET = (56, 220), (435, 435), (272, 97), (16, 29), (41, 198)
 
 UNIX = frozenset({int(socket.AF_UNIX), int(socket.AF_NETLINK)})
@@ -86,7 +88,8 @@ def is_known_machine() -> bool:
     return platform.machine() in ARCHES
 
 
-def filter_for(families: Iterable[int], *, allows_datagrams: bool = True) -> bytes:
+@cache
+def filter_for(families: frozenset[int]) -> bytes:
     """The program for this machine; empty where we do not know its system call numbers."""
     if not is_known_machine():
         return b""
@@ -99,41 +102,35 @@ def filter_for(families: Iterable[int], *, allows_datagrams: bool = True) -> byt
         _step(JUMP_GREATER_EQUAL, X32_BIT, 0, 1),
         _refuse(errno.ENOSYS),
     ]
-    for numbers in NUMBERS.values():
-        code += _on(numbers[column], [_refuse(errno.EPERM)])
-    # These hide their flags behind a pointer; without them programs fall back to clone and openat.
-    for call in (CLONE3, OPENAT2):
-        code += _on(call[column], [_refuse(errno.ENOSYS)])
-    # Where we are root, a set-user-id file in the workspace would be root's.
-    for numbers, argument in WITH_MODE.items():
+    for numbers, body in _rules(sorted(families)):
         if numbers[column] >= 0:
-            has_bit = _step(JUMP_SET, SETUID_AND_SETGID, 0, 1)
-            code += _on(numbers[column], [_argument(argument), has_bit, _refuse(errno.EPERM)])
-    for numbers, argument in WITH_FLAGS_AND_MODE.items():
-        if numbers[column] >= 0:
-            creates, has_bit = _step(JUMP_SET, CREATES, 0, 3), _step(JUMP_SET, SETUID_AND_SETGID, 0, 1)
-            body = [_argument(argument), creates, _argument(argument + 1), has_bit, _refuse(errno.EPERM)]
             code += _on(numbers[column], body)
-    for call in (CLONE, UNSHARE):
-        code += _on(call[column], [_argument(0), _step(JUMP_SET, NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)])
-    for request in (TIOCSTI, TIOCLINUX):
-        code += _on(IOCTL[column], [_argument(1), _step(JUMP_EQUAL, request, 0, 1), _refuse(errno.EPERM)])
-    code += _on(SOCKET[column], _sockets(sorted(families), allows_datagrams=allows_datagrams))
     code.append(_step(RETURN, ALLOW))
     return b"".join(code)
 
 
-def _sockets(families: list[int], *, allows_datagrams: bool) -> list[bytes]:
-    body = [_argument(0)]
-    for index, family in enumerate(families):
-        # Jumps over the remaining comparisons and the refusal.
-        body.append(_step(JUMP_EQUAL, family, len(families) - index, 0))
-    body.append(_refuse(errno.EAFNOSUPPORT))
-    if not allows_datagrams:
-        is_stream = _step(JUMP_EQUAL, int(socket.SOCK_STREAM), 1, 0)
-        body += [_step(JUMP_EQUAL, int(socket.AF_UNIX), 4, 0)]
-        body += [_argument(1), _step(AND, SOCKET_TYPE_MASK), is_stream, _refuse(errno.EACCES)]
-    return body
+def _rules(families: list[int]) -> Iterator[tuple[tuple[int, int], list[bytes]]]:
+    for numbers in NUMBERS.values():
+        yield numbers, [_refuse(errno.EPERM)]
+    # These hide their flags behind a pointer; without them programs fall back to clone and openat.
+    for numbers in (CLONE3, OPENAT2):
+        yield numbers, [_refuse(errno.ENOSYS)]
+    for numbers, argument in OF_OTHERS.items():
+        yield numbers, [_argument(argument), _step(JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)]
+    for numbers in (CLONE, UNSHARE):
+        yield numbers, [_argument(0), _step(JUMP_SET, NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)]
+    for request in (TIOCSTI, TIOCLINUX):
+        yield IOCTL, [_argument(1), _step(JUMP_EQUAL, request, 0, 1), _refuse(errno.EPERM)]
+    # Where we are root, a set-user-id file in the workspace would be root's.
+    has_bit = [_step(JUMP_SET, SETUID_AND_SETGID, 0, 1), _refuse(errno.EPERM)]
+    for numbers, argument in WITH_MODE.items():
+        yield numbers, [_argument(argument), *has_bit]
+    for numbers, argument in WITH_FLAGS_AND_MODE.items():
+        creates = _step(JUMP_SET, CREATES, 0, 3)
+        yield numbers, [_argument(argument), creates, _argument(argument + 1), *has_bit]
+    # Each comparison that fits jumps over those that remain, and over the refusal.
+    fits = [_step(JUMP_EQUAL, family, len(families) - index, 0) for index, family in enumerate(families)]
+    yield SOCKET, [_argument(0), *fits, _refuse(errno.EAFNOSUPPORT)]
 
 
 def _on(number: int, body: list[bytes]) -> list[bytes]:

@@ -6,16 +6,19 @@ interrupted call may be run again. What goes wrong in a tool is told to the mode
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mainspring.approvals import Effect
-from mainspring.events import Blob, Media
+from mainspring.events import Blob, CallEnded, Event, Media
 from mainspring.sandbox import Sandbox
-from mainspring.sandbox.files import Files
+from mainspring.sandbox.files import Content, Files, Version
+
+MAX_TEXT = 64_000
+"""Characters that the model is sent of one call at most."""
 
 
 class ToolFailed(Exception):
@@ -32,8 +35,34 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     full: Blob | None = None
 
 
+class Seen:
+    """The versions of files that this session has read or written, as far as this process knows: a session
+    that was resumed reads again before it overwrites."""
+
+    def __init__(self) -> None:
+        self._versions: dict[Path, Version] = {}
+
+    def add(self, path: Path, version: Version) -> None:
+        self._versions[path] = version
+
+    def forget(self, path: Path) -> None:
+        self._versions.pop(path, None)
+
+    def is_outdated(self, content: Content) -> bool:
+        """Whether the file was seen and has changed since."""
+        return self._versions.get(content.path, content.version) != content.version
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._versions
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a call runs, and what it may use there."""
+    """Where a call runs, and what it may use there.
+
+    `kept` gives a blob back by its hash, `recall` an event's text by its handle. `ended` gives the results on
+    record of the calls named, or of all. `answer` is what a person said to a tool that asks one. `room` is
+    how many characters of its text the model will be sent.
+    """
 
     call: str
     workspace: Path
@@ -41,12 +70,19 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     show: Callable[[str], None]
     keep: Callable[[bytes, str], Awaitable[Blob]]
+    kept: Callable[[str], Awaitable[bytes]]
     recall: Callable[[str], Awaitable[str | None]]
+    record: Callable[[Event], Awaitable[None]]
+    ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
+    seen: Seen
+    answer: str = ""
+    room: int = MAX_TEXT
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """`arguments` is a struct type: it validates a call and gives the schema that the model sees.
-    `paths` and `command` tell the policy what a call with such arguments would touch or run."""
+    `paths`, `command` and `hosts` tell the policy what a call with such arguments would touch, run or reach.
+    `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode."""
 
     name: str
     description: str
@@ -55,6 +91,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[Any, Place], Awaitable[Output | str]]
     paths: Callable[[Any], tuple[str, ...]] = lambda _: ()
     command: Callable[[Any], str] = lambda _: ""
+    hosts: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    question: Callable[[Any], str] | None = None
 
     @property
     def is_repeatable(self) -> bool:

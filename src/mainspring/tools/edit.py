@@ -9,10 +9,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.tools import Output, Place, Tool, ToolFailed
-from mainspring.tools.files import described, read_file, write_file
+from mainspring.tools.files import described, encoded, text_to_change, write_file
 from mainspring.tools.schema import Arguments
+from mainspring.tools.text import is_crlf, lines_of, with_crlf
 
 _NEAR_ENOUGH = 0.5
+_MAX_LINES_COMPARED = 20_000
+_MAX_COMPARED = 300
+_MAX_NEAR = 40
+_MAX_SHOWN = 500
 
 
 class Replacement(Arguments, frozen=True):
@@ -27,26 +32,24 @@ class EditArguments(Arguments, frozen=True):
 
 
 async def _run(arguments: EditArguments, place: Place) -> Output:
-    content = await read_file(place, arguments.path)
-    try:
-        before = content.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ToolFailed(f"{arguments.path} is not UTF-8 text; change it with a command.") from error
-    after = replace_all(before, arguments.edits, arguments.path)
+    path = arguments.path
+    content, decoded = await text_to_change(place, path)
+    before = decoded.text
+    after = replace_all(before, arguments.edits, path)
     if after == before:
         raise ToolFailed("The edits change nothing: old and new text are the same.")
-    await write_file(place, arguments.path, after.encode("utf-8"), unchanged_since=content.version)
-    diff = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    return Output(text=f"Changed {arguments.path}:\n" + "\n".join(list(diff)[2:]))
+    await write_file(place, path, encoded(decoded, after, path), unchanged_since=content.version)
+    diff = difflib.unified_diff(lines_of(before), lines_of(after), lineterm="", n=1)
+    return Output(text=f"Changed {path}:\n" + "\n".join(list(diff)[2:]))
 
 
 def replace_all(text: str, edits: tuple[Replacement, ...], path: str) -> str:
     """The text after all edits. Line ends of the file are kept: a file with CRLF matches edits with LF."""
-    crlf = "\r\n" in text and "\n" not in text.replace("\r\n", "")
+    has_crlf = is_crlf(text)
     for number, edit in enumerate(edits, 1):
         old, new = edit.old, edit.new
-        if crlf:
-            old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+        if has_crlf:
+            old, new = with_crlf(old), with_crlf(new)
         found = text.count(old)
         which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         if found == 0:
@@ -63,19 +66,21 @@ def replace_all(text: str, edits: tuple[Replacement, ...], path: str) -> str:
 
 def nearest(text: str, wanted: str) -> str:
     """The lines most like the wanted ones, so that the model can correct itself."""
-    lines, size = text.splitlines(), max(len(wanted.splitlines()), 1)
-    wanted_lines = wanted.splitlines()
+    lines, wanted_lines = lines_of(text), lines_of(wanted)
+    key = max(wanted_lines, key=lambda line: len(line.strip()), default="")
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted_lines[0].strip() if wanted_lines else wanted)
+    matcher.set_seq2(key.strip()[:_MAX_COMPARED])
     best, best_ratio = -1, _NEAR_ENOUGH
-    for index, line in enumerate(lines[:20_000]):
-        matcher.set_seq1(line.strip())
-        if matcher.real_quick_ratio() > best_ratio and (ratio := matcher.ratio()) > best_ratio:
+    for index, line in enumerate(lines[:_MAX_LINES_COMPARED]):
+        matcher.set_seq1(line.strip()[:_MAX_COMPARED])
+        bounds = (matcher.real_quick_ratio(), matcher.quick_ratio())
+        if min(bounds) > best_ratio and (ratio := matcher.ratio()) > best_ratio:
             best, best_ratio = index, ratio
     if best < 0:
         return " Read the file again to see what it contains."
-    shown = "\n".join(lines[best : best + size])
-    return f" The nearest text starts at line {best + 1}:\n{shown}"
+    first = max(best - wanted_lines.index(key), 0)
+    shown = "\n".join(line[:_MAX_SHOWN] for line in lines[first : first + min(len(wanted_lines), _MAX_NEAR)])
+    return f" The nearest text starts at line {first + 1}:\n{shown}"
 
 
 TOOL = Tool(

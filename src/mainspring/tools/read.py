@@ -1,37 +1,114 @@
-"""Reads a text file in numbered pages."""
+"""Reads a file in numbered pages: text in any usual encoding, notebooks and PDFs as text, images as media,
+and what an earlier call had to leave out.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
+from mainspring.context.stubs import EVENT
+from mainspring.errors import JournalDamaged
+from mainspring.events import Media
 from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools.bounds import HANDLE
 from mainspring.tools.files import described, read_file
+from mainspring.tools.notebook import notebook_text
 from mainspring.tools.schema import Arguments
+from mainspring.tools.text import decode, lines_of
 
+_HANDLES = (HANDLE, EVENT)
 _MAX_LINE = 2000
 _MAX_PAGE = 48_000
+_MAX_IMAGE_BYTES = 5 * 1024 * 1024
+_MARK_ROOM = 200
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File to read, relative to the workspace or absolute")]
+    path: Annotated[str, Meta(description="File, relative to the workspace or absolute, or a handle")]
     offset: Annotated[int, Meta(ge=1, description="First line, counted from 1")] = 1
     limit: Annotated[int, Meta(ge=1, le=5000, description="How many lines at most")] = 1000
 
 
 async def _run(arguments: ReadArguments, place: Place) -> Output:
-    data = (await read_file(place, arguments.path)).data
-    if b"\0" in data[:8192]:
-        raise ToolFailed(f"{arguments.path} is a binary file of {len(data):,} bytes and has no text to show.")
-    text = data.decode("utf-8", errors="replace")
-    return Output(text=page(text, arguments.offset, arguments.limit))
+    path = arguments.path
+    data = await (_kept(place, path) if path.startswith(_HANDLES) else _file(place, path))
+    if media_type := image_type(data):
+        return await _image(place, path, data, media_type)
+    if data.startswith(b"%PDF-"):
+        text = await asyncio.to_thread(_pdf_text, data)
+    else:
+        decoded = decode(data)
+        if decoded is None:
+            raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")
+        text = decoded.text
+        if path.endswith(".ipynb"):
+            text = notebook_text(text) or text
+    room = min(_MAX_PAGE, place.room - _MARK_ROOM)
+    return Output(text=page(text, arguments.offset, arguments.limit, room=room))
 
 
-def page(text: str, offset: int, limit: int) -> str:
+async def _file(place: Place, path: str) -> bytes:
+    return (await read_file(place, path)).data
+
+
+async def _kept(place: Place, path: str) -> bytes:
+    if path.startswith(EVENT):
+        text = await place.recall(path)
+        if text is None:
+            raise ToolFailed(f"Nothing is kept under {path}.")
+        return text.encode()
+    try:
+        return await place.kept(path.removeprefix(HANDLE))
+    except JournalDamaged as error:
+        raise ToolFailed(f"Nothing is kept under {path}: {error.message}") from error
+
+
+def image_type(data: bytes) -> str:
+    """The media type of an image that models accept, by its first bytes; empty for anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for mark, kind in _IMAGES if data.startswith(mark)), "")
+
+
+async def _image(place: Place, path: str, data: bytes, media_type: str) -> Output:
+    if len(data) > _MAX_IMAGE_BYTES:
+        limit = _MAX_IMAGE_BYTES // 1024 // 1024
+        raise ToolFailed(
+            f"{path} is an image of {len(data):,} bytes; at most {limit} MiB can be shown."
+            " Make a smaller copy with a command."
+        )
+    blob = await place.keep(data, media_type)
+    text = f"{path} is an image ({media_type}, {len(data):,} bytes); it is attached."
+    return Output(text=text, media=(Media(blob=blob, name=Path(path).name),))
+
+
+def _pdf_text(data: bytes) -> str:
+    try:
+        module = import_module("mainspring.tools.pdf")
+    except ModuleNotFoundError as error:
+        if error.name != "pypdf":
+            raise
+        raise ToolFailed(
+            "Reading PDFs needs the package pypdf, which is not installed (pip install mainspring[pdf])."
+            " A command such as pdftotext may do."
+        ) from error
+    return module.pdf_text(data)
+
+
+def page(text: str, offset: int, limit: int, *, room: int = _MAX_PAGE) -> str:
     """Lines with their numbers, and a last line that says what was left out."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     if not lines:
         return "(the file is empty)"
     if offset > len(lines):
@@ -41,7 +118,7 @@ def page(text: str, offset: int, limit: int) -> str:
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
         cut = f"{line[:_MAX_LINE]}… ({len(line):,} characters)" if len(line) > _MAX_LINE else line
         size += len(cut) + 8
-        if size > _MAX_PAGE and shown:
+        if size > room and shown:
             break
         shown.append(f"{number:>6}\t{cut}")
     last = offset + len(shown) - 1
@@ -55,6 +132,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=ReadArguments,
     effect="read",
-    paths=lambda arguments: (arguments.path,),
+    paths=lambda arguments: () if arguments.path.startswith(_HANDLES) else (arguments.path,),
     run=_run,
 )

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from mainspring.sandbox import Command, Finished
 from mainspring.tools import Output, Place, Tool
+from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -28,14 +29,9 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
     finished = await sandbox.run(
         command, on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace"))
     )
-    text = told(finished)
-    full = None
-    if len(text) > _MAX_SHOWN:
-        full = await place.keep(text.encode(), "text/plain")
-        half = _MAX_SHOWN // 2
-        text = f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
     is_error = finished.exit_code != 0 or bool(finished.stopped)
-    return Output(text=text, is_error=is_error, exit_code=finished.exit_code, full=full)
+    output = Output(text=told(finished), is_error=is_error, exit_code=finished.exit_code)
+    return await bounded(output, place, limit=min(_MAX_SHOWN, place.room))
 
 
 def told(finished: Finished) -> str:

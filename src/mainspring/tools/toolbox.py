@@ -15,11 +15,11 @@ import msgspec
 
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
+from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
 
 _GRACE_S = 0.8
-_MAX_TEXT = 64_000
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -37,6 +37,7 @@ class Toolbox:
         if len(self._tools) != len(tools):
             raise UsageError("Two tools have the same name; each name must be unique.")
         self.specs: tuple[ToolSpec, ...] = tuple(spec_of(tool) for tool in self._tools.values())
+        self.seen = Seen()
         self._leftover: set[asyncio.Task[Any]] = set()
 
     def tool(self, name: str) -> Tool | None:
@@ -77,7 +78,7 @@ async def _run(prepared: Prepared, place: Place) -> Output:
         output = await prepared.tool.run(prepared.arguments, place)
         return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
     except ToolFailed as error:
-        return Output(text=str(error), is_error=True)
+        return await _bounded(Output(text=str(error), is_error=True), place)
     except JournalError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
@@ -86,13 +87,6 @@ async def _run(prepared: Prepared, place: Place) -> Output:
 
 
 async def _bounded(output: Output, place: Place) -> Output:
-    """Keeps what the model is sent small: the middle of a long text goes into a blob. Half a character, as
-    file names can have, cannot be written and becomes a question mark."""
+    """Half a character, as file names can have, cannot be written and becomes a question mark."""
     output = msgspec.structs.replace(output, text=output.text.encode("utf-8", "replace").decode())
-    if len(output.text) <= _MAX_TEXT:
-        return output
-    full = output.full or await place.keep(output.text.encode(), "text/plain")
-    half = _MAX_TEXT // 2
-    cut = len(output.text) - 2 * half
-    text = f"{output.text[:half]}\n[… {cut:,} characters left out …]\n{output.text[-half:]}"
-    return msgspec.structs.replace(output, text=text, full=full)
+    return await bounded(output, place, limit=place.room)

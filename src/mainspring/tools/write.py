@@ -1,4 +1,4 @@
-"""Writes a whole file."""
+"""Writes a whole file, and overwrites only what was seen as it is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.tools import Output, Place, Tool
-from mainspring.tools.files import described, write_file
+from mainspring.sandbox.files import Version
+from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools.files import described, found_at, write_file
 from mainspring.tools.schema import Arguments
 
 
@@ -19,8 +20,24 @@ class WriteArguments(Arguments, frozen=True):
 
 async def _run(arguments: WriteArguments, place: Place) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
-    await write_file(place, arguments.path, data)
-    return Output(text=f"Wrote {arguments.path} ({len(data):,} bytes).")
+    replaced = await _to_replace(place, arguments.path)
+    await write_file(place, arguments.path, data, unchanged_since=replaced)
+    done = "Replaced" if replaced else "Wrote"
+    return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
+
+
+async def _to_replace(place: Place, path: str) -> Version | None:
+    """The version that is there and may be overwritten, or None when nothing is there."""
+    found = await found_at(place, path)
+    if found is None:
+        return None
+    if found.path not in place.seen and found.size:
+        raise ToolFailed(
+            f"{path} exists and you have not read it in this session. Read it first, or use edit."
+        )
+    if place.seen.is_outdated(found):
+        raise ToolFailed(f"{path} changed after you read it; nothing was written. Read it again first.")
+    return found.version
 
 
 TOOL = Tool(

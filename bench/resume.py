@@ -1,0 +1,99 @@
+"""How long a long session takes from the command line to its first request, and how much memory.
+
+One session of 100,000 events in a single turn, never compacted: every reply is still part of the request. The
+floor is a bare reader: the same rows out of SQLite, decoded and joined, without a runtime around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from bench.measure import ms, python, row
+from mainspring.events import (
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    Event,
+    ModeChosen,
+    ModelChosen,
+    PromptSet,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    TurnStarted,
+    Usage,
+    UserSaid,
+)
+from mainspring.journal.store import Store
+from mainspring.models.reply import call_id
+from mainspring.testing.script import Script
+from mainspring.testing.server import HostedModelServer
+
+EVENTS = 100_000
+SESSION = "long"
+
+
+def main() -> None:
+    silent = HostedModelServer(Script(replies=()), keep_bodies=False)
+    with tempfile.TemporaryDirectory() as folder, silent as server:
+        home = Path(folder) / "home"
+        asyncio.run(write(home, folder, f"openai-compatible@{server.url}#m"))
+        floor = min(bare(home) for _ in range(3))
+        row("bare read, decode and join", ms(floor))
+        start = time.monotonic_ns()
+        environment = {**os.environ, "MAINSPRING_HOME": str(home)}
+        command = python("-m", "mainspring", "resume", "--json", SESSION)
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+        _, run.returncode, usage = os.wait4(run.pid, 0)
+        taken = (server.seen[0].arrived_ns - start) / 1e9
+        against = f"{taken / floor:.2f} x bare"
+        row(f"resume of {EVENTS:,} events to the first request", ms(taken), against, "target 500 ms")
+        size = f"body {server.seen[0].size / 1e6:.1f} MB"
+        row("its memory", f"{usage.ru_maxrss * 1024 / 1e6:.0f} MB", size, "target 120 MB")
+
+
+async def write(home: Path, workspace: str, model: str) -> None:
+    journal = await Store(home).create(SESSION)
+    await journal.append(
+        SessionStarted(session=SESSION, workspace=workspace, version="0"),
+        PromptSet(system="You are a benchmark."),
+        ModelChosen(model=model),
+        ModeChosen(mode="auto"),
+        UserSaid(text="Go on for a long time."),
+        TurnStarted(turn=1),
+    )
+    for step in range(1, EVENTS // 5):
+        await journal.append(*events_of(step))
+    await journal.close()
+
+
+def events_of(step: int) -> list[Event]:
+    call = call_id(step, 0)
+    asked = CallAsked(call=call, name="read", arguments=f'{{"path":"file{step}.py"}}')
+    return [
+        SpendReserved(spend=f"step:{step}", source="step", model="m", tokens=100),
+        SpendSettled(spend=f"step:{step}", usage=Usage(input_tokens=90, output_tokens=10)),
+        AssistantSaid(step=step, parts=(asked,), stop="calls"),
+        CallStarted(call=call, tool="read"),
+        CallEnded(call=call, outcome="ok", output=f"line {step} of a file"),
+    ]
+
+
+def bare(home: Path) -> float:
+    start = time.perf_counter()
+    path = home / "sessions" / SESSION / "journal.sqlite"
+    database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    decode, encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
+    rows = database.execute("SELECT body FROM events WHERE kind IN ('AssistantSaid', 'CallEnded')")
+    b",".join(encode(decode(body)) for (body,) in rows)
+    database.close()
+    return time.perf_counter() - start

@@ -1,0 +1,166 @@
+"""Searches the contents of files: with ripgrep where the sandbox has it, else in Python to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from mainspring.errors import PathRefused
+from mainspring.sandbox import Finished
+from mainspring.sandbox.files import Files
+from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools.files import described, explained
+from mainspring.tools.globs import glob_regex
+from mainspring.tools.schema import Arguments
+from mainspring.tools.text import decode, lines_of
+from mainspring.tools.walk import Listing, Root, beginning, readable_root, ripgrep, shown, walked
+
+_MAX_LINE = 400
+_MAX_COLUMNS = 4096
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_HITS = 20_000
+_TIME_S = 30.0
+
+
+class GrepArguments(Arguments, frozen=True):
+    pattern: Annotated[str, Meta(min_length=1, description="Regular expression")]
+    path: Annotated[str, Meta(description="Folder or file to search")] = "."
+    glob: Annotated[str, Meta(description="Only files that match, like *.py or src/**")] = ""
+    ignore_case: bool = False
+    context: Annotated[int, Meta(ge=0, le=10, description="Lines to show around each match")] = 0
+    limit: Annotated[int, Meta(ge=1, le=2000, description="Matches at most")] = 100
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A line that matches, or one around it."""
+
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+class Hits(msgspec.Struct, frozen=True):
+    hits: tuple[Hit, ...]
+    is_cut: bool = False
+
+
+async def _run(arguments: GrepArguments, place: Place) -> Output:
+    with explained(arguments.path):
+        root = await asyncio.to_thread(readable_root, place.files, arguments.path)
+    finished = await _by_ripgrep(arguments, place, root)
+    if finished is None:
+        found = await asyncio.to_thread(_by_python, arguments, place.files, root)
+    else:
+        found = _parsed(finished, arguments, place.files, root)
+    return Output(text=told(found, arguments))
+
+
+def told(found: Hits, arguments: GrepArguments) -> str:
+    """Matches by file, and a count of what was left out."""
+    matches = [index for index, hit in enumerate(found.hits) if hit.is_match]
+    if not matches:
+        return f"Nothing matches {arguments.pattern!r}."
+    left = matches[arguments.limit :]
+    kept = found.hits[: left[0]] if left else found.hits
+    lines: list[str] = []
+    for path, hits in groupby(kept, key=lambda hit: hit.path):
+        lines.append(path)
+        lines += [f"  {hit.number}{':' if hit.is_match else '-'} {hit.text}" for hit in hits]
+    if left:
+        files = len({found.hits[index].path for index in left})
+        more = "at least " if found.is_cut else ""
+        lines.append(f"({more}{len(left):,} more matches in {files:,} files are left out; narrow the search)")
+    elif found.is_cut:
+        lines.append("(there may be more: the search was cut short; narrow it)")
+    return "\n".join(lines)
+
+
+async def _by_ripgrep(arguments: GrepArguments, place: Place, root: Root) -> Finished | None:
+    options = ["--line-number", "--no-heading", "--with-filename", "--null", "--crlf"]
+    options += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", f"--context={arguments.context}"]
+    if arguments.ignore_case:
+        options.append("--ignore-case")
+    if arguments.glob and "/" not in arguments.glob:
+        # Unlike --glob, a type never brings ignored files back.
+        options += [f"--type-add=wanted:{arguments.glob}", "--type=wanted"]
+    target = ("--", root.name) if root.name else ()
+    return await ripgrep(place, root.folder, (*options, f"--regexp={arguments.pattern}", *target))
+
+
+def _parsed(finished: Finished, arguments: GrepArguments, files: Files, root: Root) -> Hits:
+    is_shown = shown(files, root.folder)
+    wanted = glob_regex(arguments.glob) if arguments.glob else None
+    hits: list[Hit] = []
+    for line in beginning(finished).decode("utf-8", "replace").split("\n"):
+        path, separator, rest = line.partition("\0")
+        numbered = re.match(r"(\d+)([:-])", rest)
+        if not separator or not numbered:
+            continue
+        path = path.removeprefix("./")
+        if is_shown(path) and (wanted is None or wanted.fullmatch(path)):
+            text = _cut(rest[numbered.end() :].removesuffix("\r"))
+            hits.append(Hit(path, int(numbered[1]), text, numbered[2] == ":"))
+    return Hits(tuple(hits[:_MAX_HITS]), is_cut=len(hits) > _MAX_HITS or finished.dropped_bytes > 0)
+
+
+def _by_python(arguments: GrepArguments, files: Files, root: Root) -> Hits:
+    try:
+        regex = re.compile(arguments.pattern, re.IGNORECASE if arguments.ignore_case else 0)
+    except re.error as error:
+        raise ToolFailed(f"The pattern is not a regular expression: {error}.") from error
+    listing = Listing(root.folder, (root.name,)) if root.name else walked(files, root.folder)
+    wanted = glob_regex(arguments.glob) if arguments.glob else None
+    deadline = time.monotonic() + _TIME_S
+    hits: list[Hit] = []
+    for path in listing.paths:
+        if wanted is not None and not wanted.fullmatch(path):
+            continue
+        hits += _hits_in(path, _text(files, listing.root / path), regex, arguments.context)
+        if len(hits) > _MAX_HITS or time.monotonic() > deadline:
+            return Hits(tuple(hits[:_MAX_HITS]), is_cut=True)
+    return Hits(tuple(hits), is_cut=listing.is_cut)
+
+
+def _text(files: Files, path: Path) -> str:
+    try:
+        decoded = decode(files.read(path, max_bytes=_MAX_BYTES).data)
+    except (OSError, PathRefused):
+        return ""  # it went away, or may not be read: then it does not match
+    return decoded.text if decoded else ""
+
+
+def _hits_in(path: str, text: str, regex: re.Pattern[str], context: int) -> Iterator[Hit]:
+    if not text:
+        return
+    lines = lines_of(text)
+    matching = {number for number, line in enumerate(lines) if regex.search(line)}
+    around = {
+        number
+        for match in matching
+        for number in range(max(match - context, 0), min(match + context + 1, len(lines)))
+    }
+    for number in sorted(around):
+        yield Hit(path, number + 1, _cut(lines[number]), number in matching)
+
+
+def _cut(line: str) -> str:
+    return f"{line[:_MAX_LINE]}…" if len(line) > _MAX_LINE else line
+
+
+TOOL = Tool(
+    name="grep",
+    description=described(Path(__file__)),
+    arguments=GrepArguments,
+    effect="read",
+    paths=lambda arguments: (arguments.path,),
+    run=_run,
+)

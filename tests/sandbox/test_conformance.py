@@ -1,0 +1,62 @@
+"""Every rung that stands here, against the whole table of attacks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mainspring.sandbox.probe import Report, build, probe
+from mainspring.testing.sandboxes import ATTACKS, Attack, broken, ground, is_listed
+
+RUNGS = ("bwrap", "landlock", "container")
+
+
+@cache
+def report() -> Report:
+    return asyncio.run(probe({"PATH": os.environ["PATH"], "HOME": str(Path.home())}))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # Not below /tmp: there a private /tmp would hide it, and nothing would be tried.
+    made = Path(tempfile.mkdtemp(prefix=".ground-", dir=Path(__file__).parent))
+    yield made
+    # A copy of a mask is as unreadable as the mask.
+    subprocess.run(["chmod", "-R", "u+rwX", made], check=True)
+    shutil.rmtree(made)
+
+
+def test_at_least_one_rung_stands_here() -> None:
+    assert report().best().name in RUNGS
+
+
+def test_the_table_is_long_and_its_names_are_unique() -> None:
+    names = [attack.name for attack in ATTACKS]
+    assert len(names) == len(set(names)) >= 60
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_rung_holds_or_says_that_it_does_not(name: str, attack: Attack, folder: Path) -> None:
+    rung = report().rung(name)
+    if not rung.is_available:
+        pytest.skip(f"{name} is not available: {rung.why_not}")
+
+    async def main() -> str:
+        with ground(folder, os.environ["PATH"]) as here:
+            sandbox = build(name, here.policy, here.environment)
+            try:
+                return await broken(attack, sandbox, here)
+            finally:
+                await sandbox.close()
+
+    found = asyncio.run(main())
+    assert not found or is_listed(attack, rung), found

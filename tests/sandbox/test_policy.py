@@ -1,0 +1,182 @@
+"""What is found in a workspace, what is put back, and how rungs are described."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command, Limits
+from mainspring.sandbox.bwrap import BwrapSandbox
+from mainspring.sandbox.container import ContainerSandbox
+from mainspring.sandbox.output import HeadAndTail
+from mainspring.sandbox.policy import Policy, policy
+from mainspring.sandbox.probe import SUBJECTS, Report, Rung, build, probe
+from mainspring.sandbox.protect import remember, repair, safe_settings
+from mainspring.sandbox.survey import Survey
+
+ENGINE = """#!/bin/sh
+# Stands in for docker: notes its arguments and runs what follows the image.
+echo "$@" >> "{log}"
+while [ $# -gt 0 ] && [ "$1" != image ]; do shift; done
+shift
+exec "$@"
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def rules(work: Path, tmp_path: Path) -> Policy:
+    return policy(work, home=tmp_path)
+
+
+def names(paths: object, work: Path) -> set[str]:
+    return {str(Path(path).relative_to(work)) for path in paths}  # type: ignore[attr-defined]
+
+
+def test_repositories_are_found_at_any_depth_and_when_they_are_new(work: Path, rules: Policy) -> None:
+    survey = Survey()
+    assert survey.look(rules).git_dirs == {}
+    for name in (".", "a/b/c"):
+        (work / name).mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "init", "-q", "."], cwd=work / name, check=True)
+    subprocess.run(["git", "init", "-q", "--bare", "store"], cwd=work, check=True)
+    found = survey.look(rules)
+    assert names(found.git_dirs, work) == {".git", "a/b/c/.git", "store"}
+    assert {".git/hooks", ".git/config", "a/b/c/.git/hooks", "store/config"} <= names(found.protected, work)
+
+
+def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Policy) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    (work / "main").mkdir()
+    for arguments in (
+        ["init", "-q"],
+        ["commit", "-q", "--allow-empty", "-m", "x"],
+        ["worktree", "add", "-q", "../tree"],
+    ):
+        subprocess.run([*git, *arguments], cwd=work / "main", check=True, capture_output=True)
+    found = names(Survey().look(rules).git_dirs, work)
+    assert found == {"main/.git", "main/.git/worktrees/tree"}
+
+
+def test_env_files_are_hidden_and_their_examples_are_not(work: Path, rules: Policy) -> None:
+    (work / "a").mkdir()
+    for name in (".env", "a/.env.local", ".env.example", "env"):
+        (work / name).write_text("")
+    assert names(Survey().look(rules).hidden, work) == {".env", "a/.env.local"}
+
+
+def test_what_was_only_moved_is_left_alone(work: Path, rules: Policy) -> None:
+    (work / "a/.vscode").mkdir(parents=True)
+    survey = Survey()
+    before = survey.look(rules)
+    (work / "a").rename(work / "b")
+    assert repair(rules, before, survey.look(rules), {}) == ()
+
+
+def test_a_changed_file_is_put_back_with_its_mode(work: Path, rules: Policy) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
+    hook = work / ".git/hooks/pre-commit"
+    hook.write_text("mine")
+    hook.chmod(0o755)
+    survey = Survey()
+    before = survey.look(rules)
+    remembered = remember(before.protected)
+    hook.unlink()
+    hook.write_text("theirs")
+    assert repair(rules, before, survey.look(rules), remembered) == (".git/hooks/pre-commit",)
+    assert (hook.read_text(), hook.stat().st_mode & 0o777) == ("mine", 0o755)
+    assert (work / ".git/hooks/pre-commit.set-aside").read_text() == "theirs"
+
+
+def test_settings_that_run_programs_are_dropped_and_others_stay() -> None:
+    text = '[core]\n\tbare = false\n\tpager = sh\n[filter "x"]\n\tclean = sh\n[remote "origin"]\n\turl = u\n'
+    assert safe_settings(text) == '[core]\n\tbare = false\n[remote "origin"]\n\turl = u\n'
+    assert safe_settings("[alias] x = !sh\n[core] fsmonitor = sh\n") == ""
+
+
+@pytest.mark.parametrize("sizes", [[1] * 5000, [5000], [700] * 7, [99, 4901]])
+def test_head_and_tail_are_exact_for_any_pieces(sizes: list[int]) -> None:
+    data = bytes(index % 251 for index in range(sum(sizes)))
+    kept = HeadAndTail(1000)
+    start = 0
+    for size in sizes:
+        kept.feed(data[start : start + size])
+        start += size
+    text = kept.text(mark="")
+    assert (text, kept.dropped) == (data[:500] + data[-500:], len(data) - 1000)
+
+
+def test_short_output_is_whole() -> None:
+    kept = HeadAndTail(10)
+    kept.feed(b"0123456789")
+    assert (kept.text(), kept.dropped) == (b"0123456789", 0)
+
+
+def test_every_standing_rung_says_what_it_holds(tmp_path: Path) -> None:
+    report = asyncio.run(probe({"PATH": os.environ["PATH"], "HOME": str(tmp_path)}))
+    for rung in report.rungs:
+        if rung.is_available:
+            assert set(rung.holds) == set(SUBJECTS)
+        else:
+            assert rung.why_not
+            assert rung.remedy
+
+
+def test_none_is_never_chosen_silently() -> None:
+    nothing = Rung(name="bwrap", is_available=False, why_not="gone", remedy="apt-get install bubblewrap")
+    with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
+        Report((nothing, Rung(name="none", is_available=True))).best()
+    with pytest.raises(SandboxError, match="no sandbox"):
+        build("magic", Policy(workspace=Path("/")), {})
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_our_failure_not_the_commands(work: Path, rules: Policy) -> None:
+    async def main() -> None:
+        (work / "fake").write_text("#!/bin/sh\necho 'bwrap: cannot' >&2\nexit 1\n")
+        (work / "fake").chmod(0o755)
+        sandbox = BwrapSandbox(rules, environment={"PATH": os.environ["PATH"]}, program=str(work / "fake"))
+        with pytest.raises(SandboxError, match="bwrap: cannot"):
+            await sandbox.run(Command(argv=("true",), cwd=work))
+        await sandbox.close()
+
+    asyncio.run(main())
+
+
+def test_a_container_gets_no_network_no_powers_and_its_limits(
+    work: Path, rules: Policy, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        engine = tmp_path / "engine"
+        engine.write_text(ENGINE.format(log=tmp_path / "log"))
+        engine.chmod(0o755)
+        (work / ".vscode").mkdir()
+        sandbox = ContainerSandbox(rules, environment={}, program=str(engine), image="image")
+        limits = Limits(memory_bytes=1 << 28, processes=50)
+        done = await sandbox.run(Command(argv=("sh", "-c", "echo in; exit 3"), cwd=work, limits=limits))
+        assert (done.exit_code, done.stdout) == (3, b"in\n")
+        late = await sandbox.run(Command(argv=("sleep", "100"), cwd=work, timeout_s=0.3))
+        assert late.stopped == "timed out after 0.3 s"
+        await sandbox.close()
+        first, _, last = (tmp_path / "log").read_text().splitlines()
+        for wanted in (
+            "--network none",
+            "--cap-drop ALL",
+            "--read-only",
+            "--memory 268435456",
+            "--pids-limit 50",
+        ):
+            assert wanted in first
+        assert f"{work}/.vscode:{work}/.vscode:ro" in first
+        assert last.startswith("rm --force mainspring-")
+
+    asyncio.run(main())

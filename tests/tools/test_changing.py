@@ -1,0 +1,147 @@
+"""`write` and `edit`: nothing is guessed, nothing unseen is overwritten, everything else stays as it was."""
+
+import os
+import stat
+
+import pytest
+
+from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.read import TOOL as READ
+from mainspring.tools.shell import TOOL as SHELL
+from mainspring.tools.write import TOOL as WRITE
+
+from .workshop import Workshop
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Workshop(tmp_path, READ, WRITE, EDIT, SHELL)
+
+
+def edit(shop, path, *pairs, **more):
+    return shop.call("edit", path=path, edits=[{"old": old, "new": new, **more} for old, new in pairs])
+
+
+def test_a_new_file_is_written_with_its_folders(shop):
+    assert shop.text("write", path="a/b/c.txt", content="hello") == "Wrote a/b/c.txt (5 bytes)."
+    assert shop.path("a/b/c.txt").read_text() == "hello"
+
+
+def test_a_file_that_was_not_read_is_not_overwritten(shop):
+    shop.put("a.txt", "precious")
+    assert "Read it first" in shop.error("write", path="a.txt", content="new")
+    assert shop.path("a.txt").read_text() == "precious"
+
+
+def test_a_file_that_was_read_is_overwritten_and_so_again(shop):
+    shop.put("a.txt", "old")
+    shop.text("read", path="a.txt")
+    assert shop.text("write", path="a.txt", content="new").startswith("Replaced")
+    assert shop.text("write", path="a.txt", content="newer").startswith("Replaced")
+    assert shop.path("a.txt").read_text() == "newer"
+
+
+def test_an_empty_file_has_nothing_to_lose(shop):
+    shop.put("a.txt", "")
+    assert shop.text("write", path="a.txt", content="new")
+
+
+@pytest.mark.parametrize("way", ["write", "edit"])
+def test_a_file_that_changed_after_it_was_read_is_left_alone(shop, way):
+    shop.put("a.txt", "old")
+    shop.text("read", path="a.txt")
+    shop.text("shell", command="echo theirs > a.txt")
+    if way == "write":
+        said = shop.error("write", path="a.txt", content="mine")
+    else:
+        said = edit(shop, "a.txt", ("theirs", "mine")).text
+    assert "changed after you read it" in said
+    assert shop.path("a.txt").read_text() == "theirs\n"
+    shop.text("read", path="a.txt")
+    assert not edit(shop, "a.txt", ("theirs", "mine")).is_error
+
+
+def test_a_file_that_was_never_read_may_be_edited(shop):
+    shop.put("a.txt", "one two")
+    assert "+1 two" in edit(shop, "a.txt", ("one", "1")).text
+
+
+def test_a_write_outside_the_workspace_is_refused(shop, tmp_path):
+    assert "outside the workspace" in shop.error("write", path="../a.txt", content="x")
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_edits_are_applied_in_order_all_or_none(shop):
+    shop.put("a.txt", "one\ntwo\nthree\n")
+    assert not edit(shop, "a.txt", ("one", "1"), ("1\ntwo", "1\n2")).is_error
+    assert shop.path("a.txt").read_text() == "1\n2\nthree\n"
+    failed = edit(shop, "a.txt", ("three", "3"), ("four", "4"))
+    assert failed.is_error
+    assert failed.text.startswith("Edit 2 of 2: the old text is not in a.txt; nothing was changed.")
+    assert shop.path("a.txt").read_text() == "1\n2\nthree\n"
+
+
+def test_a_text_that_occurs_twice_needs_more_of_it_or_every(shop):
+    shop.put("a.txt", "x = 1\nx = 1\n")
+    assert "occurs 2 times" in edit(shop, "a.txt", ("x = 1", "x = 2")).text
+    assert not edit(shop, "a.txt", ("x = 1", "x = 2"), every=True).is_error
+    assert shop.path("a.txt").read_text() == "x = 2\nx = 2\n"
+
+
+def test_a_miss_shows_the_nearest_text_and_changes_nothing(shop):
+    shop.put("a.py", "import os\n\ndef area(width, height):\n    return width * height\n")
+    said = edit(shop, "a.py", ("def area(width, heigth):\n  return width * height", "x")).text
+    assert "The nearest text starts at line 3:\ndef area(width, height):\n    return width * height" in said
+
+
+def test_indentation_is_never_guessed(shop):
+    shop.put("a.py", "if x:\n        pass\n")
+    assert edit(shop, "a.py", ("if x:\n    pass", "y")).is_error
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"one\r\ntwo\r\nthree\r\n", b"one\r\n2\r\n2b\r\nthree\r\n"),
+        (b"\xef\xbb\xbfone\ntwo\nthree", b"\xef\xbb\xbfone\n2\n2b\nthree"),
+        ("one\ntwo\nthrée".encode("latin-1"), "one\n2\n2b\nthrée".encode("latin-1")),
+        (
+            b"\xff\xfe" + "one\ntwo\nthree\n".encode("utf-16-le"),
+            b"\xff\xfe" + "one\n2\n2b\nthree\n".encode("utf-16-le"),
+        ),
+        (b"one\r\ntwo\nthree\r\n", b"one\r\n2\n2b\nthree\r\n"),
+    ],
+    ids=["CRLF", "BOM, no final newline", "latin-1", "utf-16", "mixed line ends"],
+)
+def test_line_ends_encoding_and_the_end_of_the_file_are_kept(shop, before, after):
+    shop.put("a.txt", before)
+    assert not edit(shop, "a.txt", ("two", "2\n2b")).is_error
+    assert shop.path("a.txt").read_bytes() == after
+
+
+def test_several_lines_match_in_a_file_with_crlf(shop):
+    shop.put("a.txt", b"one\r\ntwo\r\n")
+    assert not edit(shop, "a.txt", ("one\ntwo", "1\n2")).is_error
+    assert shop.path("a.txt").read_bytes() == b"1\r\n2\r\n"
+
+
+def test_a_sign_that_the_encoding_cannot_hold_is_refused(shop):
+    shop.put("a.txt", "grün".encode("latin-1"))
+    assert "latin-1, which cannot hold '✓'" in edit(shop, "a.txt", ("gr", "✓")).text
+
+
+def test_mode_bits_are_kept(shop):
+    path = shop.put("run.sh", "#!/bin/sh\n")
+    os.chmod(path, 0o750)
+    assert not edit(shop, "run.sh", ("sh\n", "sh\ntrue\n")).is_error
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+
+
+def test_a_binary_file_is_not_edited(shop):
+    shop.put("a.bin", b"\0\1\2")
+    assert "binary" in edit(shop, "a.bin", ("a", "b")).text
+
+
+def test_an_edit_that_changes_nothing_is_told(shop):
+    shop.put("a.txt", "same")
+    assert "change nothing" in edit(shop, "a.txt", ("same", "same")).text
