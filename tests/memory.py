@@ -28,7 +28,7 @@ class MemoryJournal:
         self.recorded += added
         if added and self._on_appended is not None:
             self._on_appended(added)
-        return added
+        return tuple(added)
 
     def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
         self._on_appended = on_appended

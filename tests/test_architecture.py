@@ -30,15 +30,16 @@ ROOMS = [
     "asking",
     "compactor",
     "upkeep",
-    "questions",
     "parts",
     "calls",
     "loop",
     "feed",
+    "questions",
     "session",
     "engines",
     "goals",
     "config",
+    "steps",
     "app",
     "cli",
     "serve",
@@ -47,7 +48,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 460}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 520}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
@@ -57,6 +58,7 @@ TASKS_OUTSIDE_GROUPS = {"tools/toolbox.py": "a tool that ignores its cancellatio
 IMPORTS_IN_FUNCTIONS = {
     "cli/__init__.py": "--version must not wait for the other commands",
     "__init__.py": "importing the package costs nothing",
+    "app.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 LOOP_LINES = 250
 

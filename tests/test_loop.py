@@ -41,7 +41,7 @@ MALFORMED = {
     "nothing, where a field is required": ("", "missing required field `what`"),
     "not JSON": ("{what: x", "not valid JSON"),
     "cut off": ('{"what": "x', "not valid JSON"),
-    "a wrong type": ('{"what": 3}', "Expected `str`, got `int` - at `$.what`"),
+    "a wrong type": ('{"what": 3}', "what: expected `str`, got `int`"),
     "an unknown field": ('{"what": "x", "why": "y"}', "unknown field `why`"),
     "a missing field": ("{}", "missing required field `what`"),
     "nested deeper than a parser goes": ("[" * 100_000, "not valid JSON"),

@@ -20,8 +20,14 @@ Outcome = Literal["ok", "error", "refused", "cancelled", "abandoned", "unknown"]
 Stop = Literal["end", "calls", "length", "refused"]
 """Why the model stopped: it was finished, it wants calls run, it ran out of room, it declined."""
 
+KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
+"""Endings after which a person's answer continues the same calls."""
+
 Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 """What became of an approval that was asked for; everything but `allow` means the call does not run."""
+
+Scope = Literal["once", "session", "project", "forever"]
+"""How far a person's yes reaches; more than `once` is also kept as a grant."""
 
 
 Progress = Literal["open", "doing", "done"]
@@ -103,6 +109,16 @@ class Limits(Value, frozen=True):
     timeout_s: float | None = None
 
 
+class Offer(Value, frozen=True):
+    """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them)
+    every call of the tool. `accepts` names the built-in dangers that it takes on."""
+
+    command: str = ""
+    path: str = ""
+    host: str = ""
+    accepts: tuple[str, ...] = ()
+
+
 class PlanItem(Value, frozen=True):
     text: str
     progress: Progress = "open"
@@ -148,7 +164,10 @@ class ModelChosen(Event, frozen=True):
 
 
 class ModeChosen(Event, frozen=True):
+    """`level` is set when a level of autonomy (L0 to L5) was named instead of the mode that it means."""
+
     mode: str
+    level: str = ""
 
 
 class SandboxChosen(Event, frozen=True):
@@ -220,22 +239,29 @@ class AssistantSaid(Event, frozen=True):
 
 
 class ApprovalAsked(Event, frozen=True):
-    """A person must decide. The answer is bound to exactly these arguments by their hash."""
+    """A person must decide. The answer is bound to exactly these arguments by their hash.
+    Without `offers` a yes for more than once covers this very call and no other."""
 
     call: str
     tool: str
     arguments: str
     arguments_sha256: str
     reason: str = ""
+    offers: tuple[Offer, ...] = ()
 
 
 class ApprovalGiven(Event, frozen=True):
+    """`pattern` is what a person allowed in place of what was offered."""
+
     call: str
     arguments_sha256: str
     decision: Decision
     by: str = "user"
     feedback: str = ""
     edited_arguments: str | None = None
+    scope: Scope = "once"
+    pattern: str = ""
+    expires_us: int | None = None
 
 
 class CallStarted(Event, frozen=True):
@@ -244,7 +270,8 @@ class CallStarted(Event, frozen=True):
 
 
 class CallEnded(Event, frozen=True):
-    """What came of a call. `output` is what the model is told; `full` keeps what did not fit."""
+    """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious`
+    quotes what reads like orders to the model."""
 
     call: str
     outcome: Outcome
@@ -253,6 +280,7 @@ class CallEnded(Event, frozen=True):
     exit_code: int | None = None
     full: Blob | None = None
     duration_s: float = 0.0
+    suspicious: tuple[str, ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -272,12 +300,15 @@ class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
     items: tuple[PlanItem, ...] = ()
+    call: str = ""
 
 
 class Remembered(Event, frozen=True):
-    """Something that the agent wants to know later, whatever becomes of the history."""
+    """Something that the agent wants to know later, whatever becomes of the history. After a crash the same
+    call may record it again."""
 
     text: str
+    call: str = ""
 
 
 class WorkFinished(Event, frozen=True):
@@ -285,6 +316,7 @@ class WorkFinished(Event, frozen=True):
 
     summary: str
     evidence: tuple[Evidence, ...] = ()
+    call: str = ""
 
 
 class CommandAsked(Event, frozen=True):

@@ -8,15 +8,24 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
-from mainspring.events import Compacted, Limits
+from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.secrets import Vault
+from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
 from mainspring.journal import Journal
 from mainspring.models import Model
-from mainspring.questions import Approver
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Engine, Turn
 from mainspring.upkeep import COMPACT_AT
+
+
+class Approver(Protocol):
+    """Who answers when a call needs a person. Questions of one step come side by side."""
+
+    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
+        """An answer, or None when there is nobody to ask."""
+        ...
 
 
 class Compactor(Protocol):
@@ -39,7 +48,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     mode: str
     system: str
+    level: str = ""
     limits: Limits = Limits()
+    vault: Vault | None = None
+    grants: GrantFile | None = None
     approver: Approver | None = None
+    approval_timeout_s: float | None = None
     compactor: Compactor | None = None
     compact_at: float = COMPACT_AT

@@ -1,28 +1,20 @@
-"""The open questions of a session and who answers them: its approver or a command, whichever comes first.
+"""The open questions of a session, and the first answer to each.
 
-An answer is bound by a hash to the arguments that the person saw. What is asked and answered is recorded by
-the session, not here.
+An answer comes from the approver of this process, from a command (`approve`), from the clock, or from a new
+message that makes the question pointless. What is asked and answered is recorded by the session, not here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Protocol
 
 import msgspec
 
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven
-
-
-class Approver(Protocol):
-    """Who answers when a call needs a person."""
-
-    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
-        """An answer, or None when there is nobody to ask."""
-        ...
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
+from mainspring.parts import Approver
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -31,10 +23,18 @@ class _Open(msgspec.Struct, frozen=True):
 
 
 class Questions:
-    """Without an approver only commands answer."""
+    """`refusal` says why an answer does not count. Without an approver only commands answer."""
 
-    def __init__(self, approver: Approver | None) -> None:
+    def __init__(
+        self,
+        refusal: Callable[[ApprovalGiven], str],
+        *,
+        approver: Approver | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self._refusal = refusal
         self._approver = approver
+        self._timeout_s = timeout_s
         self._open: dict[str, _Open] = {}
 
     @contextmanager
@@ -48,46 +48,55 @@ class Questions:
             del self._open[question.call]
 
     async def first_answer(self, call: str) -> ApprovalGiven | None:
+        """The first that counts; `expire` when none came in time, None when there is nobody to ask."""
         asked = self._open[call]
-        given = await (_consult(self._approver, asked) if self._approver else asked.answer)
-        if given is not None:
-            _check(asked.question, given)
-        return given
+        allowed = asyncio.timeout(self._timeout_s)
+        try:
+            async with allowed, asyncio.TaskGroup() as group:
+                consulting = group.create_task(self._consult(asked))
+                await asked.answer
+                consulting.cancel()
+        except TimeoutError:
+            if not allowed.expired():
+                raise
+            return _closed(asked.question, "expire")
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return asked.answer.result()
 
-    def answer(self, given: ApprovalGiven) -> None:
+    def answer(self, given: ApprovalGiven) -> bool:
+        """Answers a question; False when it counts and nobody waits for it here."""
         asked = self._open.get(given.call)
-        if asked is None or asked.answer.done():
+        is_double = asked is not None and asked.answer.done()
+        if why := "it was answered already" if is_double else self._refusal(given):
             raise UsageError(
-                f"The call {given.call} is not waiting for an answer.", remedy="It may be over by now."
+                f"The call {given.call} is not waiting for this answer: {why}.",
+                remedy="`mainspring show` tells what became of it.",
             )
-        _check(asked.question, given)
-        asked.answer.set_result(given)
+        if asked is not None:
+            asked.answer.set_result(given)
+        return asked is not None
 
     def abandon(self) -> None:
         """Takes what the user says now for the answers that they did not give."""
         for asked in self._open.values():
             if not asked.answer.done():
-                sha256 = asked.question.arguments_sha256
-                given = ApprovalGiven(call=asked.question.call, arguments_sha256=sha256, decision="abandon")
-                asked.answer.set_result(given)
+                asked.answer.set_result(_closed(asked.question, "abandon"))
+
+    async def _consult(self, asked: _Open) -> None:
+        given = await self._approver(asked.question) if self._approver else await asked.answer
+        if asked.answer.done():
+            return
+        if given is None:
+            asked.answer.set_result(None)
+        else:
+            self.answer(given)
 
 
-async def _consult(approver: Approver, asked: _Open) -> ApprovalGiven | None:
-    async def consult() -> None:
-        given = await approver(asked.question)
-        if not asked.answer.done():
-            asked.answer.set_result(given)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            consulting = group.create_task(consult())
-            given = await asked.answer
-            consulting.cancel()
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
-    return given
-
-
-def _check(question: ApprovalAsked, given: ApprovalGiven) -> None:
-    if (question.call, question.arguments_sha256) != (given.call, given.arguments_sha256):
-        raise UsageError(f"The answer is for other arguments than those of the call {question.call}.")
+def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:
+    return ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision=decision,
+        by="mainspring" if decision == "expire" else "user",
+    )

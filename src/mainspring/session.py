@@ -18,9 +18,11 @@ from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards, load_guards
-from mainspring.context.history import History, Projection, is_undone, read_all, undone_ranges
-from mainspring.context.stubs import seq_of, text_of
+from mainspring.context.history import History, Projection, beginning_of_last_turn, ended_calls, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -68,13 +70,17 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._questions = Questions(parts.approver)
+        self._questions = Questions(
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+        )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._is_proceeding = False
+        self.vault = parts.vault or Vault()
         self.state = State()
         self.guards = Guards()
+        self.compact_at = parts.compact_at
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -84,10 +90,6 @@ class Session:
     @property
     def history(self) -> History:
         return self._projection.history
-
-    @property
-    def compact_at(self) -> float:
-        return self._parts.compact_at
 
     @property
     def model(self) -> Model:
@@ -164,7 +166,7 @@ class Session:
         feedback: str = "",
         edited_arguments: str | None = None,
     ) -> None:
-        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
+        """Answers an open question once. The hash binds the answer to the arguments that the person saw."""
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -172,7 +174,12 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        self._questions.answer(given)
+        await self.answer(given)
+
+    async def answer(self, given: ApprovalGiven) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        if not self._questions.answer(given):
+            await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -189,15 +196,7 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
-        dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
-        live = [item for item in recorded if not is_undone(item.seq, dead)]
-        first: Recorded | None = None
-        for item in reversed(live):
-            if isinstance(item.event, UserSaid):
-                first = item
-            elif first is not None:
-                break
+        first = await beginning_of_last_turn(self._journal)
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self._replace_history(Undone(to_seq=first.seq - 1))
@@ -228,15 +227,8 @@ class Session:
         await self.emit(event)
         await self._projection.load(self._journal, until=self._feed.last_seq)
 
-    async def recall(self, handle: str) -> str | None:
-        seq = seq_of(handle)
-        found = await self._journal.read(after=seq - 1, until=seq) if seq else []
-        if not found:
-            return None
-        event = found[0].event
-        if isinstance(event, CallEnded) and event.full:
-            return (await self.get_blob(event.full)).decode("utf-8", "replace")
-        return text_of(event) or None
+    async def recall(self, name: str) -> bytes:
+        return await recall(self._journal, name)
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
@@ -265,13 +257,18 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        await self._journal.append(*events)
+        """Records what happened, without secrets; what stands in for them is kept before."""
+        recorded = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*recorded)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
+        if open_call is not None and open_call.answer is not None:
+            return open_call.answer
         with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
@@ -279,6 +276,12 @@ class Session:
         if given is not None:
             await self.emit(given)
         return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if self._parts.grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._parts.grants.add, grant)
 
     async def sandbox(self) -> Sandbox:
         async with self._choosing:
@@ -288,6 +291,9 @@ class Session:
             return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        if media_type.startswith("text/"):
+            data = await asyncio.to_thread(self.vault.redact_bytes, data)
+            self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
@@ -313,12 +319,7 @@ class Session:
             await self._journal.close()
 
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
-        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
-        return {
-            event.call: event
-            for event in ended
-            if isinstance(event, CallEnded) and (not calls or event.call in calls)
-        }
+        return await ended_calls(self._journal, calls)
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -330,8 +331,8 @@ class Session:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:
             events.append(ModelChosen(model=parts.model.name))
-        if parts.mode != self.state.mode:
-            events.append(ModeChosen(mode=parts.mode))
+        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
+            events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
 
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
@@ -382,6 +383,9 @@ class Session:
             await end_turn(self, end)
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
+
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running and self._is_turn_wanted:

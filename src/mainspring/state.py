@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.answers import Requests
 from mainspring.errors import ContextOverflow
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -20,7 +22,6 @@ from mainspring.events import (
     CallEnded,
     CallStarted,
     Compacted,
-    Ending,
     Event,
     Limits,
     ModeChosen,
@@ -69,6 +70,7 @@ class State:
         self.workspace = Path()
         self.model = ""
         self.mode = ""
+        self.level = ""
         self.prompt = PromptSet(system="")
         self.ledger = Ledger()
         self.step = 0
@@ -87,6 +89,7 @@ class State:
         self.is_shrunk = False
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
+        self.requests = Requests()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -102,6 +105,7 @@ class State:
         if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
+        self.requests = self.requests.after(event)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -128,7 +132,7 @@ class State:
             case ModelChosen():
                 self.model = event.model
             case ModeChosen():
-                self.mode = event.mode
+                self.mode, self.level = event.mode, event.level
             case SessionResumed():
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
@@ -196,10 +200,6 @@ class State:
                 self._calls[event.call] = replace(call, is_started=True)
             case CallEnded():
                 del self._calls[event.call]
-
-
-KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
-"""Endings after which a person's answer continues the same calls."""
 
 
 async def load_state(journal: Reader) -> State:

@@ -8,9 +8,12 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards
 from mainspring.context.history import History
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -24,7 +27,7 @@ from mainspring.events import (
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
@@ -63,6 +66,11 @@ class Turn(Protocol):
     @property
     def files(self) -> Files: ...
 
+    @property
+    def vault(self) -> Vault:
+        """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -79,8 +87,12 @@ class Turn(Protocol):
         """Makes the history short, on record; None when nothing can be left out."""
         ...
 
-    async def recall(self, handle: str) -> str | None:
-        """What a handle stands for, in full; None when it stands for nothing."""
+    async def recall(self, name: str) -> bytes:
+        """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

@@ -22,7 +22,7 @@ from mainspring.context.compaction import (
 from mainspring.context.facts import Facts
 from mainspring.context.history import History
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
-from mainspring.errors import ContextOverflow, Overloaded, UsageError
+from mainspring.errors import ContextOverflow, JournalDamaged, Overloaded, UsageError
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -413,9 +413,10 @@ def test_a_handle_is_read_back_in_full(tmp_path):
         async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
             await take(session, GOAL)
             seq = stage.seq(CallEnded)
-            assert await session.recall(handle_of(seq)) == "page 0 " * 300
-            assert await session.recall("event:999999") is None
-            assert await session.recall("nonsense") is None
+            assert await session.recall(handle_of(seq)) == b"page 0 " * 300
+            for nothing in ("event:999999", "event:1", "nonsense"):
+                with pytest.raises((UsageError, JournalDamaged)):
+                    await session.recall(nothing)
 
     asyncio.run(recalled())
 

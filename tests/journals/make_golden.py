@@ -129,9 +129,9 @@ async def write(store: Store, session: str) -> None:
             tokens_before=9000,
             tokens_after=700,
         ),
-        PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it"))),
-        Remembered(text="the tests need a database"),
-        WorkFinished(summary="fixed", evidence=(Evidence(claim="the tests pass", calls=("c1",)),)),
+        PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
+        Remembered(text="the tests need a database", call="c1"),
+        WorkFinished(summary="fixed", evidence=(Evidence(claim="the tests pass", calls=("c1",)),), call="c1"),
         CommandAsked(
             argv=("pytest", "-q"),
             cwd="/repo",

@@ -67,9 +67,9 @@ def test_a_plan_and_a_note_are_on_record(tmp_path):
     items = [{"text": "look", "progress": "done"}, {"text": "act"}]
     _, events = take_turn(tmp_path, [call("plan", items=items), call("note", text="the port is 80")])
     assert only(events, PlanSet) == [
-        PlanSet(items=(PlanItem(text="look", progress="done"), PlanItem(text="act")))
+        PlanSet(items=(PlanItem(text="look", progress="done"), PlanItem(text="act")), call="c00001000")
     ]
-    assert only(events, Remembered) == [Remembered(text="the port is 80")]
+    assert only(events, Remembered) == [Remembered(text="the port is 80", call="c00001001")]
     assert [ended.outcome for ended in only(events, CallEnded)] == ["ok", "ok"]
 
 

@@ -34,7 +34,6 @@ class Workshop:
         self.toolbox = Toolbox(tools)
         self.recorded: list[Event] = []
         self.blobs: dict[str, bytes] = {}
-        self.events: dict[str, str] = {}
         self.results: dict[str, CallEnded] = {}
         self.room = MAX_TEXT
         self.answer = ""
@@ -86,7 +85,6 @@ class Workshop:
             show=lambda _: None,
             keep=self._keep,
             kept=self._kept,
-            recall=self._recall,
             record=self._record,
             ended=self._ended,
             seen=self.toolbox.seen,
@@ -98,9 +96,6 @@ class Workshop:
         sha256 = hashlib.sha256(data).hexdigest()
         self.blobs[sha256] = data
         return Blob(sha256=sha256, size=len(data), media_type=media_type)
-
-    async def _recall(self, handle: str) -> str | None:
-        return self.events.get(handle)
 
     async def _kept(self, sha256: str) -> bytes:
         if sha256 not in self.blobs:

@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from typing import Any
 import click
 
 from mainspring import app
-from mainspring.approvals import MODES
+from mainspring.approvals import LEVELS, MODES
+from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
-from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line, clean
+from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
+from mainspring.events import ApprovalGiven, AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
 from mainspring.journal.shelf import Shelf
 from mainspring.sandbox.probe import LADDER
 from mainspring.session import Session
@@ -33,7 +34,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
         click.option("--model", default="", help="Model, as provider@address#name; see the README."),
-        click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval."),
+        click.option(
+            "--mode",
+            type=click.Choice([*MODES, *LEVELS]),
+            default=None,
+            help="What needs approval, by name or as a level of autonomy.",
+        ),
         click.option(
             "--sandbox",
             type=click.Choice(LADDER),
@@ -63,7 +69,7 @@ def run_command(goal: str, folder: Path, **options: Any) -> None:
     """Work towards GOAL in the workspace, without a person at the keyboard."""
     if not goal.strip():
         raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    sys.exit(asyncio.run(_take_turn(goal, "", folder, **options)))
+    sys.exit(asyncio.run(take_turn(goal, "", folder, **options)))
 
 
 @click.command("resume")
@@ -73,7 +79,7 @@ def run_command(goal: str, folder: Path, **options: Any) -> None:
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
     session = session or _newest_here()
-    sys.exit(asyncio.run(_take_turn(text, session, Path(), **options)))
+    sys.exit(asyncio.run(take_turn(text, session, Path(), **options)))
 
 
 def _newest_here() -> str:
@@ -84,7 +90,7 @@ def _newest_here() -> str:
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 
 
-async def _take_turn(
+async def take_turn(
     text: str,
     session: str,
     folder: Path,
@@ -98,7 +104,9 @@ async def _take_turn(
     max_cost_usd: float | None,
     allow_unpriced: bool,
     timeout: float | None,
+    answers: Sequence[ApprovalGiven] = (),
 ) -> int:
+    """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
     opened = app.open(
         folder,
@@ -114,6 +122,8 @@ async def _take_turn(
         gc.freeze()
         gc.enable()
         _stop_on_signals(running)
+        for given in answers:
+            await running.answer(given)
         return await (_print_json if is_json else _print_text)(running, text)
 
 
@@ -153,7 +163,7 @@ async def _print_text(session: Session, text: str) -> int:
         async for recorded in events:
             event = recorded.event
             if isinstance(event, TextDelta):
-                click.echo(clean(event.text), nl=False)
+                click.echo(plain(event.text), nl=False)
                 is_midline = not event.text.endswith("\n")
                 continue
             if is_midline and recorded.seq:
@@ -177,4 +187,4 @@ def _print_event(recorded: Recorded) -> None:
         lines = [as_text(event)]
     for line in lines:
         if line:
-            click.echo(clean(line), err=True)
+            click.echo(plain(line), err=True)

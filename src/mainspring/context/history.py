@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import msgspec
 
-from mainspring.context.stubs import stub
+from mainspring.context.stubs import seq_of, stub, text_of
+from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
     Blob,
@@ -254,6 +255,46 @@ class Projection:
             self._newer = None
         history.learn_from(self.history)
         self.history = history
+
+
+async def recall(journal: Reader, name: str) -> bytes:
+    """What is kept under a name: the text of the event that a handle names, or the blob with this hash.
+    Raises `UsageError` or `JournalDamaged` when there is none."""
+    seq = seq_of(name)
+    if seq is None:
+        return await journal.get(Blob(sha256=name, size=0))
+    found = await journal.read(after=seq - 1, until=seq)
+    event = found[0].event if found else None
+    if isinstance(event, CallEnded) and event.full:
+        return await journal.get(event.full)
+    text = text_of(event) if event else ""
+    if not text:
+        raise UsageError(f"Event {seq} has no text.")
+    return text.encode()
+
+
+async def beginning_of_last_turn(journal: Reader) -> Recorded | None:
+    """The first thing that the user said in the last turn that still counts."""
+    recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
+    dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
+    live = [item for item in recorded if not is_undone(item.seq, dead)]
+    first: Recorded | None = None
+    for item in reversed(live):
+        if isinstance(item.event, UserSaid):
+            first = item
+        elif first is not None:
+            break
+    return first
+
+
+async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
+    """The results on record of these calls, or of all."""
+    ended = [item.event for item in await read_all(journal, kinds=("CallEnded",))]
+    return {
+        event.call: event
+        for event in ended
+        if isinstance(event, CallEnded) and (not calls or event.call in calls)
+    }
 
 
 async def read_all(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:

@@ -13,10 +13,10 @@ from typing import Protocol
 import msgspec
 
 from mainspring.sandbox.background import Background
-from mainspring.sandbox.limits import Limits
+from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
 
 OnOutput = Callable[[bytes], None]
 

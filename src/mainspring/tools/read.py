@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.context.stubs import EVENT
-from mainspring.errors import JournalDamaged
+from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Media
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
@@ -63,14 +63,9 @@ async def _file(place: Place, path: str) -> bytes:
 
 
 async def _kept(place: Place, path: str) -> bytes:
-    if path.startswith(EVENT):
-        text = await place.recall(path)
-        if text is None:
-            raise ToolFailed(f"Nothing is kept under {path}.")
-        return text.encode()
     try:
         return await place.kept(path.removeprefix(HANDLE))
-    except JournalDamaged as error:
+    except (JournalDamaged, UsageError) as error:
         raise ToolFailed(f"Nothing is kept under {path}: {error.message}") from error
 
 
