@@ -274,7 +274,9 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"
-    return confined(workspace, home=home, data=config.home, mode=access)
+    policy = confined(workspace, home=home, data=config.home, mode=access)
+    private = (config.home.resolve() / "sessions", config.home.resolve() / "grants.json")
+    return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
 
 
 def parse_mode(name: str) -> tuple[Mode, str]:

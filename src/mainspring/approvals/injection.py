@@ -6,12 +6,12 @@ A hint for the person, no guard: it misses much and is sometimes wrong, so nothi
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _MAX_QUOTES = 3
 _QUOTE_CHARS = 120
 
-_SUSPICIOUS = re.compile(
-    r"""
+_SUSPICIOUS = r"""
     \b(?:ignore|disregard|forget|override)\b[^.\n]{0,30}\b(?:previous|prior|above|earlier|preceding|all|your)\b
         [^.\n]{0,30}\b(?:instructions?|prompts?|rules|guidelines|directives|context)\b
   | \b(?:new|updated|real|actual)\s+(?:system\s+)?(?:instructions|prompt)\s*(?::|follow|are)
@@ -25,12 +25,15 @@ _SUSPICIOUS = re.compile(
   | \b(?:ai|llm)\s+(?:agents?|assistants?|models?)\b[^.\n]{0,40}\b(?:must|should|shall)\b
   | \b(?:reveal|print|repeat|output|leak)\b[^.\n]{0,20}\byour\s+(?:system\s+)?(?:prompt|instructions)\b
   | [\U000e0020-\U000e007e]{4,}
-    """,
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
+"""
 
 
 def suspicions(text: str) -> tuple[str, ...]:
     """Quotes of what reads like orders to the model, the first few."""
-    quotes = (found[0].strip()[:_QUOTE_CHARS] for found in _SUSPICIOUS.finditer(text))
+    quotes = (found[0].strip()[:_QUOTE_CHARS] for found in _pattern().finditer(text))
     return tuple(dict.fromkeys(quotes))[:_MAX_QUOTES]
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(_SUSPICIOUS, re.IGNORECASE | re.MULTILINE | re.VERBOSE)

@@ -23,9 +23,18 @@ from mainspring.cli.ask import approver_for
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalGiven, AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
+from mainspring.events import (
+    ApprovalGiven,
+    AssistantSaid,
+    Limits,
+    Recorded,
+    SessionStarted,
+    TextDelta,
+    TurnEnded,
+    UserSaid,
+)
 from mainspring.journal.shelf import Shelf
-from mainspring.sandbox.probe import LADDER
+from mainspring.sandbox import LADDER
 from mainspring.session import Session
 
 
@@ -179,7 +188,7 @@ async def _print_text(session: Session, text: str) -> int:
 
 def _print_event(recorded: Recorded) -> None:
     event = recorded.event
-    if recorded.seq == 0 or isinstance(event, UserSaid):
+    if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
     if isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,10 @@ from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
 __all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+
+Name = Literal["bwrap", "landlock", "container", "none"]
+LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
+"""The rungs, the highest first; `none` is taken only when a person says so."""
 
 OnOutput = Callable[[bytes], None]
 
