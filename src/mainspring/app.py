@@ -14,6 +14,7 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
+from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import system_prompt
@@ -97,6 +98,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         toolbox = Toolbox(tools)
         system = system_prompt(workspace=known.place, mode=chosen_mode)
         check_context(chosen, system, toolbox.specs)
+        writer = config.settings.compaction_model
+        compactor = Compactor(build_model(writer, config) if writer else None)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
@@ -113,6 +116,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             grants=GrantFile(config.home),
             approver=approver,
             day=Today(store),
+            compactor=compactor,
+            compact_at=config.settings.compact_at,
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
@@ -123,8 +128,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         if journal:
             await journal.close()
         raise
-    async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
-        yield running
+    try:
+        async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+            yield running
+    finally:
+        await compactor.close()
 
 
 async def run_step(
@@ -214,7 +222,9 @@ def build_model(spec: str, config: Config) -> Model:
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
-    prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
+    settings = config.settings
+    kept = config.home / "prices.json"
+    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
     return connect(spec, config.environment, prices=prices)
 
 

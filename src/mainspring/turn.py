@@ -11,6 +11,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
+from mainspring.context.guards import Guards
 from mainspring.context.history import History
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -18,6 +19,7 @@ from mainspring.events import (
     ApprovalGiven,
     Blob,
     CallEnded,
+    Compacted,
     Delta,
     Ending,
     Event,
@@ -46,13 +48,21 @@ class Day(Protocol):
 
 
 class Turn(Protocol):
-    """`emit` returns once the events are durable and folded into `state` and `history`."""
+    """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def history(self) -> History: ...
+
+    @property
+    def guards(self) -> Guards: ...
+
+    @property
+    def compact_at(self) -> float:
+        """The share of the model's window at which history is made short."""
+        ...
 
     @property
     def model(self) -> Model: ...
@@ -89,6 +99,14 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def shorten(self, reason: str) -> Compacted | None:
+        """Makes the history short, on record; None when nothing can be left out."""
+        ...
+
+    async def recall(self, name: str) -> bytes:
+        """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
         ...
 
     async def grant(self, *grants: Grant) -> None:
