@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
 from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config
-from mainspring.context.prompt import system_prompt
+from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, PromptPart, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -47,6 +47,10 @@ from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
+from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
+from mainspring.workspace.memory import Memory
+from mainspring.workspace.project import look_at
+from mainspring.workspace.skills import find_skills
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
@@ -83,8 +87,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
-        writer = config.settings.compaction_model
-        compactor = Compactor(build_model(writer, config) if writer else None)
+        compactor = build_compactor(config)
+        prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
@@ -96,7 +100,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
-            system=system_prompt(workspace=known.place, mode=chosen_mode),
+            system=system_prompt(prompt),
+            prompt=tuple(part for part, _ in prompt),
+            nested=NestedInstructions(known.place),
+            memory=memory_of(known.place, config),
             limits=limits,
             grants=GrantFile(config.home),
             approver=approver,
@@ -110,11 +117,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         if journal:
             await journal.close()
         raise
-    try:
-        async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
-            yield running
-    finally:
-        await compactor.close()
+    async with aclosing(compactor), Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+        yield running
 
 
 async def run_step(
@@ -187,6 +191,26 @@ async def _recall(journal: Journal) -> _Known:
     )
 
 
+def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
+    """The system prompt of a new session, with what people wrote down for agents."""
+    home = Path(config.variable("HOME") or "/")
+    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
+    skills, _ = find_skills(*shelves, home / ".agents" / "skills")
+    return prompt_parts(
+        workspace=workspace,
+        mode=mode,
+        instructions=find_instructions(workspace, config.folder),
+        skills=skills,
+        project=look_at(workspace),
+        memory=memory_of(workspace, config).load(),
+    )
+
+
+def memory_of(workspace: Path, config: Config) -> Memory:
+    """What is remembered about the project that a folder belongs to."""
+    return Memory(config.home, repository_root(workspace))
+
+
 def _folder(path: Path) -> Path:
     place = path.expanduser().resolve()
     if not place.is_dir():
@@ -204,6 +228,11 @@ def build_model(spec: str, config: Config) -> Model:
     kept = config.home / "prices.json"
     prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
     return connect(spec, config.environment, prices=prices)
+
+
+def build_compactor(config: Config) -> Compactor:
+    writer = config.settings.compaction_model
+    return Compactor(build_model(writer, config) if writer else None)
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:

@@ -95,7 +95,7 @@ class Compactor:
             tokens_after=int((turn.state.prompt_size + size) / per_token),
         )
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._model is not None:
             await self._model.close()
 
