@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import click
 import msgspec
@@ -14,7 +16,17 @@ from mainspring.config import load_config
 from mainspring.context.history import KINDS, is_undone, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
 from mainspring.errors import MainspringError
-from mainspring.events import Compacted, ModelChosen, PromptSet, Recorded, SpendReserved, SpendSettled, Usage
+from mainspring.events import (
+    Compacted,
+    Limits,
+    ModelChosen,
+    PromptSet,
+    Recorded,
+    SpendReserved,
+    SpendSettled,
+    TurnStarted,
+    Usage,
+)
 from mainspring.journal import Reader
 from mainspring.journal.store import Store
 from mainspring.state import STEP
@@ -55,7 +67,8 @@ def compact_command(session: str, model: str, *, is_undo: bool) -> None:
 
 
 async def _compact(session: str, model: str, *, is_undo: bool) -> None:
-    async with app.open(session=session, model=model) as opened:
+    limits = await _last_limits(session)
+    async with app.open(session=session, model=model, limits=limits, allow_unpriced=True) as opened:
         if is_undo:
             await opened.expand()
             click.echo(as_text(Compacted(summary="", keep_from_seq=1)))
@@ -64,23 +77,35 @@ async def _compact(session: str, model: str, *, is_undo: bool) -> None:
             click.echo(as_text(compacted))
 
 
-async def _look(session: str) -> Filled:
-    config = load_config()
-    store = Store(config.home)
+async def _last_limits(session: str) -> Limits:
+    """The limits that the session last ran under: they hold for its summary too."""
+    async with _reading(session) as journal:
+        started = await journal.last("TurnStarted")
+    return started.event.limits if started and isinstance(started.event, TurnStarted) else Limits()
+
+
+@asynccontextmanager
+async def _reading(session: str) -> AsyncGenerator[Reader]:
+    store = Store(load_config().home)
     journal = await store.read(store.find(session))
     try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+async def _look(session: str) -> Filled:
+    async with _reading(session) as journal:
         prompt, chosen = await journal.last("PromptSet"), await journal.last("ModelChosen")
         dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
         compacted = await live_compaction(journal, dead)
         after = compacted.keep_from_seq - 1 if compacted else 0
         events = [item for item in await _said(journal, after) if not is_undone(item.seq, dead)]
         last = await _last_usage(journal)
-    finally:
-        await journal.close()
     name = chosen.event.model if chosen and isinstance(chosen.event, ModelChosen) else ""
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
-    return Filled(name, _window(name, config), sum(part.tokens for part in parts), last, parts)
+    return Filled(name, _window(name, load_config()), sum(part.tokens for part in parts), last, parts)
 
 
 async def _said(journal: Reader, after: int) -> list[Recorded]:
