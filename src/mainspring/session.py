@@ -81,6 +81,7 @@ class Session:
         self.state = State()
         self.guards = Guards()
         self.compact_at = parts.compact_at
+        self.nested = parts.nested
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -298,6 +299,10 @@ class Session:
                 await self.emit(SandboxChosen(rung=self._sandbox.name))
             return self._sandbox
 
+    async def remember(self, text: str) -> None:
+        if self._parts.memory:
+            await asyncio.to_thread(self._parts.memory.add, text, f"agent, session {self.id}")
+
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         if media_type.startswith("text/"):
             data = await asyncio.to_thread(self.vault.redact_bytes, data)
@@ -334,7 +339,7 @@ class Session:
         parts, events = self._parts, list[Event]()
         if not self.state.session:
             events.append(SessionStarted(session=self.id, workspace=parts.workspace, version=__version__))
-            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs))
+            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs, parts=parts.prompt))
         else:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:

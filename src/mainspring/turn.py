@@ -31,6 +31,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.workspace.instructions import NestedInstructions
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
 _UNKNOWN = (
@@ -58,6 +59,9 @@ class Turn(Protocol):
 
     @property
     def guards(self) -> Guards: ...
+
+    @property
+    def nested(self) -> NestedInstructions | None: ...
 
     @property
     def compact_at(self) -> float:
@@ -111,6 +115,10 @@ class Turn(Protocol):
 
     async def grant(self, *grants: Grant) -> None:
         """Keeps what a person allowed for more than once."""
+        ...
+
+    async def remember(self, text: str) -> None:
+        """Keeps something for later sessions in the same project; raises `OSError` when it cannot."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
