@@ -18,7 +18,7 @@ from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
 from mainspring.turn import End, Turn, end_turn
-from mainspring.upkeep import make_room
+from mainspring.upkeep import look_after, make_room
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
