@@ -25,6 +25,7 @@ from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
+from mainspring.processes import FOLDER as PROCESSES
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox.files import Files
@@ -42,12 +43,13 @@ from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
+from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 RULES_FILE = "approvals.toml"
 SECRETS_FILE = "secrets.json"
@@ -100,12 +102,14 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
-        vault = open_vault(store.directory(journal.session) / SECRETS_FILE, config.environment)
+        own = store.directory(journal.session)
+        vault = open_vault(own / SECRETS_FILE, config.environment)
+        parts = msgspec.structs.replace(parts, vault=vault, processes=own / PROCESSES)
     except BaseException:
         if journal:
             await journal.close()
         raise
-    async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+    async with Session(journal, parts) as running:
         yield running
 
 

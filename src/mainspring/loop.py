@@ -68,6 +68,7 @@ async def _steps(turn: Turn) -> End:
 async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
     state, model = turn.state, turn.model
+    await turn.notice()
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt.system)

@@ -51,6 +51,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.processes import Handles, end_all, news
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -78,6 +79,7 @@ class Session:
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
+        self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.history = History(parts.model.encode)
 
     @property
@@ -119,6 +121,7 @@ class Session:
         try:
             if self._failure is None:
                 await self.stop()
+                await self.emit(*await end_all(self.state.processes))
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
@@ -245,6 +248,9 @@ class Session:
         recorded = [redacted(event, self.vault) for event in events]
         self.vault.save()
         await self._journal.append(*recorded)
+
+    async def notice(self) -> None:
+        await self.emit(*news(self.state.processes))
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)

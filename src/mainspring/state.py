@@ -39,6 +39,7 @@ from mainspring.events import (
 )
 from mainspring.journal import Reader
 from mainspring.ledger import Ledger
+from mainspring.processes import Processes
 
 STEP = "step"
 """The source of a spend that is a step of a turn."""
@@ -81,6 +82,7 @@ class State:
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
+        self.processes = Processes()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -97,6 +99,7 @@ class State:
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
+        self.processes.apply(recorded)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)

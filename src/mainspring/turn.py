@@ -23,6 +23,7 @@ from mainspring.events import (
     TurnEnded,
 )
 from mainspring.models import Model
+from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
@@ -61,7 +62,16 @@ class Turn(Protocol):
         """Secrets, and what stands in for them; everything that is recorded has passed it."""
         ...
 
+    @property
+    def handles(self) -> Handles:
+        """The background processes of this session."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
+
+    async def notice(self) -> None:
+        """Records what happened outside the conversation since the last step, so that the model is told."""
+        ...
 
     async def sandbox(self) -> Sandbox:
         """Where commands run; chosen, and recorded, when it is first needed."""

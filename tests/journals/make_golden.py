@@ -33,6 +33,8 @@ from mainspring.events import (
     NoteAdded,
     PlanItem,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     PromptSet,
     Remembered,
     RequestFailed,
@@ -118,6 +120,10 @@ async def write(store: Store, session: str) -> None:
             full=output,
             duration_s=0.25,
         ),
+        ProcessStarted(
+            handle="p1", call="c1", command="make serve", folder="/data/processes/p1", is_staying=True
+        ),
+        ProcessEnded(handle="p1", exit_code=143, reason="stopped", call="c1"),
         PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
         Remembered(text="the tests need a database", call="c1"),
         WorkFinished(summary="fixed", evidence=(Evidence(claim="the tests pass", calls=("c1",)),), call="c1"),
