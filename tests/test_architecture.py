@@ -28,6 +28,7 @@ ROOMS = [
     "tools",
     "state",
     "turn",
+    "spending",
     "parts",
     "calls",
     "loop",
@@ -46,7 +47,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 500}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 550}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

@@ -112,9 +112,10 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
 
 
 def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
-    """The call with its secrets put back; its `text` keeps what stands in for them."""
+    """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
+    gets none: there it could only be a leak."""
     prepared = turn.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text:
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
     unresolved = turn.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_repeatable:

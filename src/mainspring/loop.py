@@ -16,14 +16,12 @@ from mainspring.events import (
     AssistantSaid,
     NoteAdded,
     RequestFailed,
-    SpendReserved,
-    SpendSettled,
     Usage,
 )
-from mainspring.ledger import Refusal
+from mainspring.ledger import STEP, Refusal
 from mainspring.models import Finished, Request, Retrying
 from mainspring.models.reply import Reply
-from mainspring.state import STEP
+from mainspring.spending import reserve, settle
 from mainspring.turn import End, Turn, end_turn
 
 _MAX_CUTOFFS = 3
@@ -33,16 +31,15 @@ _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in sma
 
 async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
-    limit_s = turn.state.limits.timeout_s
-    left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
-    allowed = asyncio.timeout(left_s)
+    left = turn.state.ledger.time_left(turn.state.limits)
+    allowed = asyncio.timeout(left.time_s if left else None)
     try:
         async with allowed:
             end = await _steps(turn)
     except TimeoutError:
-        if not allowed.expired():
+        if left is None or not allowed.expired():
             raise
-        end = End("limit", f"The time limit of {limit_s} s is reached.", "Resume with a higher --timeout.")
+        end = _refused(left.refusal)
     except asyncio.CancelledError:
         await end_turn(turn, End("interrupted", "Stopped by request."))
         raise
@@ -54,57 +51,49 @@ async def run_turn(turn: Turn) -> None:
 async def _steps(turn: Turn) -> End:
     state = turn.state
     while True:
-        if state.open_calls and (end := await run_calls(turn)):
-            return end
+        if state.open_calls:
+            new = sum(not call.is_started for call in state.open_calls)
+            if refusal := state.ledger.refuse_calls(new, state.limits):
+                return _refused(refusal)
+            if end := await run_calls(turn):
+                return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
-        if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
-            detail = f"The limit of {state.limits.max_steps} steps is reached."
-            return End("limit", detail, "Resume with a higher --max-steps.")
         if end := await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
-    state, model = turn.state, turn.model
+    state = turn.state
     await turn.notice()
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
-    input_tokens = turn.history.estimated_tokens(state.prompt.system)
+    input_tokens = turn.history.estimated_tokens(state.prompt.system, state.tools_text)
     step = state.step + 1
-    reserved = state.ledger.reserve(
-        f"{STEP}:{step}",
-        source=STEP,
-        model=model.name,
-        price=model.price,
-        input_tokens=input_tokens,
-        limits=state.limits,
-    )
-    if isinstance(reserved, Refusal):
-        return End("budget", reserved.message, reserved.remedy)
-    is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
+    reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
+    if isinstance(reservation, Refusal):
+        return _refused(reservation)
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
         messages=messages,
-        max_output_tokens=reserved.tokens - input_tokens if is_capped else None,
+        max_output_tokens=reservation.max_output_tokens,
     )
     reply = Reply()
     try:
-        await turn.emit(reserved)
         finished = await _receive(turn, request, reply, step)
     except asyncio.CancelledError:
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))
+        await settle(turn, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
         kind = type(error).__name__
         failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
+        await settle(turn, reservation, _partly(reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await turn.emit(_settled(turn, reserved, finished.usage), said)
+    await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
 
 
@@ -129,16 +118,14 @@ async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Fin
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 
-def _settled(turn: Turn, reserved: SpendReserved, usage: Usage) -> SpendSettled:
-    usd = turn.model.price.cost_usd(usage) if turn.model.price else 0.0
-    return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
-
-
-def _settled_partly(turn: Turn, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
+def _partly(reply: Reply, input_tokens: int) -> Usage:
     """A reply that broke off was paid for as far as it came; one that never began was not."""
     output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
-    return _settled(turn, reserved, used)
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
+
+
+def _refused(refusal: Refusal) -> End:
+    return End(refusal.ending, refusal.message, refusal.remedy)
 
 
 async def _answered(turn: Turn) -> End | None:

@@ -16,7 +16,7 @@ from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Engine, Turn
+from mainspring.turn import Day, Engine, Turn
 
 
 class Approver(Protocol):
@@ -53,3 +53,5 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     compactor: Compactor | None = None
+    parent: Turn | None = None
+    day: Day | None = None

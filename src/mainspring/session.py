@@ -57,7 +57,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, abandoned, end_turn
+from mainspring.turn import Day, End, Turn, abandoned, end_turn
 
 
 class Session:
@@ -101,6 +101,14 @@ class Session:
     @property
     def files(self) -> Files:
         return self._parts.files
+
+    @property
+    def parent(self) -> Turn | None:
+        return self._parts.parent
+
+    @property
+    def day(self) -> Day | None:
+        return self._parts.day
 
     @property
     def is_running(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from mainspring.events import (
     Event,
     TurnEnded,
 )
+from mainspring.journal.fold import Spent
 from mainspring.models import Model
 from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
@@ -34,6 +36,14 @@ _UNKNOWN = (
     "The session was interrupted after this call had started, and its outcome is unknown."
     " Look at what it did before you repeat it."
 )
+
+
+class Day(Protocol):
+    """What all sessions of one data folder spend in a day."""
+
+    def held(self) -> AbstractAsyncContextManager[Spent]:
+        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
+        ...
 
 
 class Turn(Protocol):
@@ -56,6 +66,14 @@ class Turn(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def parent(self) -> Turn | None:
+        """Whose turn this one works for, and whose caps it shares."""
+        ...
+
+    @property
+    def day(self) -> Day | None: ...
 
     @property
     def vault(self) -> Vault:

@@ -7,6 +7,7 @@ task of its own: the terminal is read when a line is there, as long as a questio
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from typing import TextIO
@@ -117,5 +118,7 @@ def _telling(arguments: str) -> str:
     match msgspec.json.decode(arguments):
         case {"command": str(command), **rest} if not rest:
             return command
+        case {"argv": [*argv], **rest} if not rest:
+            return shlex.join(map(str, argv))
         case _:
             return arguments

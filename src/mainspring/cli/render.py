@@ -12,6 +12,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -99,7 +100,9 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.decision}{reach} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
-        case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
+        case SpendSettled():
+            return _speed(event)
+        case CallStarted() | SpendReserved() | TurnStarted():
             return ""
         case _:
             return _about_session(event)
@@ -112,6 +115,8 @@ def _about_session(event: Event) -> str:
             return f"! {event.error}: {event.message}{again}"
         case Crashed():
             return f"! {event.traceback}"
+        case BudgetWarned():
+            return _warned(event)
         case NoteAdded():
             return f"· note from {event.source}: {event.text}"
         case PlanSet():
@@ -165,6 +170,22 @@ def _about_settings(event: Event) -> str:
             return f"· {event.kind} (of a newer version)"
         case _:
             return ""
+
+
+def _speed(event: SpendSettled) -> str:
+    if event.speed is None:
+        return ""
+    usage, speed = event.usage, event.speed
+    read = f"{usage.input_tokens:,} tokens read at {speed.input_per_s:.0f}/s"
+    return f"  ({read}, {usage.output_tokens:,} written at {speed.output_per_s:.0f}/s)"
+
+
+def _warned(event: BudgetWarned) -> str:
+    if event.unit == "usd":
+        amount = f"{money(event.spent)} of {money(event.cap)}"
+    else:
+        amount = f"{event.spent:,.0f} of {event.cap:,.0f} tokens"
+    return f"! {event.percent} % of the {event.scope}'s budget is spent: {amount}"
 
 
 def ended_line(event: TurnEnded) -> str:

@@ -45,6 +45,11 @@ _UNSEEN = (
 )
 
 
+def estimated_tokens(size: int) -> int:
+    """What so many bytes of a request weigh, before any provider has counted them."""
+    return int(size / _BYTES_PER_TOKEN) + 16
+
+
 class _Waiting(msgspec.Struct, frozen=True):
     """A message whose attachments are still in the journal."""
 
@@ -103,7 +108,7 @@ class History:
     def estimated_tokens(self, *head: str) -> int:
         """What the next request weighs: the provider's own count of the last one, plus what is new since."""
         if self._measured is None:
-            return int((self._bytes + sum(map(len, head))) / _BYTES_PER_TOKEN) + 16
+            return estimated_tokens(self._bytes + sum(map(len, head)))
         tokens, measured_bytes = self._measured
         return tokens + int(max(self._bytes - measured_bytes, 0) / _BYTES_PER_TOKEN) + 16
 
