@@ -28,6 +28,7 @@ from mainspring.events import (
     CallStarted,
     OutputDelta,
 )
+from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
@@ -265,8 +266,13 @@ async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
         files=turn.files,
         workspace=turn.state.workspace,
         session=turn.state.session,
-        is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
+        is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),
     )
+
+
+def _contains(sandbox: Sandbox, prepared: Prepared) -> bool:
+    is_lasting = prepared.tool.outlives(prepared.arguments)
+    return sandbox.is_containing_background if is_lasting else sandbox.is_containing
 
 
 def proposed_of(

@@ -9,6 +9,7 @@ import pytest
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
 from mainspring.journal.shelf import Shelf
 from mainspring.sandbox import Background, Finished
+from mainspring.sandbox.process import PlainSandbox
 from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.shell import told
@@ -203,3 +204,25 @@ def test_what_is_sent_is_judged_as_a_command_and_looking_is_free(tmp_path):
     last = only(events, CallEnded)[-1]
     assert last.output.endswith("\nfrom the shell")
     assert last.exit_code == 5
+
+
+@pytest.mark.parametrize("is_contained", [True, False])
+def test_a_background_command_is_asked_about_where_nothing_would_be_put_back(tmp_path, is_contained):
+    class Rung(PlainSandbox):
+        is_containing = True
+        is_containing_background = is_contained
+
+    asked = []
+
+    async def approver(question):
+        asked.append(question.arguments)
+        return await answering("")(question)
+
+    take_turn(
+        tmp_path,
+        [call("shell", command="true")],
+        [call("shell", command="sleep 300", background=True)],
+        approver=approver,
+        sandbox=Rung(environment={"PATH": "/usr/bin:/bin"}),
+    )
+    assert len(asked) == (0 if is_contained else 1)

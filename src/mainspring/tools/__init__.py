@@ -85,6 +85,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """`arguments` is a struct type: it validates a call and gives the schema that the model sees.
     `paths`, `command` and `hosts` tell the policy what a call with such arguments would touch, run or reach.
     `effect_of` says what one call changes when calls differ in that; `effect` is then the most.
+    `outlives` says whether what a call runs goes on after it.
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode."""
 
     name: str
@@ -97,3 +98,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Callable[[Any], tuple[str, ...]] = lambda _: ()
     question: Callable[[Any], str] | None = None
     effect_of: Callable[[Any], Effect] | None = None
+    outlives: Callable[[Any], bool] = lambda _: False

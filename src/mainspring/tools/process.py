@@ -184,5 +184,6 @@ TOOL = Tool(
     effect="execute",
     effect_of=_effect,
     command=lambda arguments: arguments.text if arguments.action == "send" else "",
+    outlives=lambda arguments: arguments.action == "send",
     run=_run,
 )

@@ -121,5 +121,6 @@ TOOL = Tool(
     arguments=ShellArguments,
     effect="execute",
     command=lambda arguments: arguments.command,
+    outlives=lambda arguments: arguments.background,
     run=_run,
 )
