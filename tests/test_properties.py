@@ -91,6 +91,11 @@ PLANS = st.builds(
 )
 
 
+async def halve(turn: Any, journal: Any, *, reason: str, until: int) -> Compacted:
+    """Cuts anywhere, also between a call and its result."""
+    return Compacted(summary="What was.", keep_from_seq=until // 2 + 1)
+
+
 class Play:
     """Sessions on one journal in memory, each with tools that act on the session they run in."""
 
@@ -123,7 +128,7 @@ class Play:
                 system="You are a test.",
                 limits=Limits(max_steps=9, max_tokens=1_000_000),
                 approver=self._approve,
-                compactor=self._compact,
+                compactor=halve,
             ),
         )
         return self.session
@@ -163,9 +168,6 @@ class Play:
             decision="allow" if decision == "edit" else decision,
             edited_arguments="{}" if decision == "edit" else None,
         )
-
-    async def _compact(self, turn: Any) -> Compacted:
-        return Compacted(summary="What was.", keep_from_seq=len(self.journal.recorded) // 2 + 1)
 
     def _tools(self) -> list:
         async def do(place: Place) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
+from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import system_prompt
@@ -99,6 +100,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         toolbox = Toolbox(tools)
         system = system_prompt(workspace=known.place, mode=chosen_mode)
         check_context(chosen, system, toolbox.specs)
+        writer = config.settings.compaction_model
+        compactor = Compactor(build_model(writer, config) if writer else None)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
@@ -115,6 +118,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             grants=GrantFile(config.home),
             approver=approver,
             day=Today(store),
+            compactor=compactor,
+            compact_at=config.settings.compact_at,
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
@@ -125,8 +130,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         if journal:
             await journal.close()
         raise
-    async with Session(journal, parts) as running:
-        yield running
+    try:
+        async with Session(journal, parts) as running:
+            yield running
+    finally:
+        await compactor.close()
 
 
 def _with_folder(parts: Parts, folder: Path, config: Config) -> Parts:
@@ -222,7 +230,9 @@ def build_model(spec: str, config: Config) -> Model:
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
-    prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
+    settings = config.settings
+    kept = config.home / "prices.json"
+    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
     return connect(spec, config.environment, prices=prices)
 
 

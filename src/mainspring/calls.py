@@ -22,7 +22,6 @@ from mainspring.errors import PathRefused
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
-    Blob,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -138,7 +137,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         show=live.show,
         hide=turn.vault.redact,
         keep=turn.put_blob,
-        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
+        kept=turn.recall,
         record=turn.emit,
         ended=turn.ended_calls,
         seen=turn.toolbox.seen,

@@ -47,6 +47,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prices: dict[str, Price] = {}
     caps: Caps = Caps()
     local_context_tokens: int = 16 * 1024
+    context_tokens: dict[str, int] = {}
+    compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    compaction_model: str = ""
     steps: dict[str, Template] = {}
 
 

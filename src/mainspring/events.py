@@ -351,6 +351,15 @@ class ProcessEnded(Event, frozen=True):
     call: str = ""
 
 
+class GuardTripped(Event, frozen=True):
+    """A guard saw that the model is stuck. The model is told `message`; when it `is_final`, the turn
+    ends for this reason instead."""
+
+    guard: str
+    message: str
+    is_final: bool = False
+
+
 class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
@@ -404,11 +413,17 @@ class CommandEnded(Event, frozen=True):
 
 
 class Compacted(Event, frozen=True):
-    """From here on the history is `summary` followed by what was recorded from `keep_from_seq` on."""
+    """From here on the history is `summary` (unless it is empty) followed by what was recorded from
+    `keep_from_seq` on; of events in `stubbed` only their size and handle are told. Nothing is lost: the
+    journal keeps everything. `model` wrote the summary; without one it was put together from the journal."""
 
     summary: str
     keep_from_seq: int
     model: str = ""
+    stubbed: tuple[int, ...] = ()
+    reason: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
 
 
 class Undone(Event, frozen=True):
@@ -491,6 +506,7 @@ STORED: tuple[type[Event], ...] = (
     CallEnded,
     ProcessStarted,
     ProcessEnded,
+    GuardTripped,
     PlanSet,
     Remembered,
     WorkFinished,

@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import asyncio
 
+from mainspring.asking import ask
 from mainspring.calls import run_calls
-from mainspring.errors import ModelError
-from mainspring.events import (
-    AssistantSaid,
-    NoteAdded,
-    RequestFailed,
-    Usage,
-)
+from mainspring.errors import ContextOverflow, ModelError
+from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.ledger import STEP, Refusal
-from mainspring.models import Finished, Request, Retrying
-from mainspring.models.reply import Reply
+from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn
+from mainspring.turn import End, Turn, end_turn, notice
+from mainspring.upkeep import guard, make_room
 
 _MAX_CUTOFFS = 3
-_CHARACTERS_PER_TOKEN = 4
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
 
 
@@ -57,19 +52,21 @@ async def _steps(turn: Turn) -> End:
                 return _refused(refusal)
             if end := await run_calls(turn):
                 return end
+        if end := await guard(turn):
+            return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
-        if end := await _step(turn):
+        if end := await make_room(turn) or await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
-    """One request. Its reply is in the journal when this returns None."""
+    """One request. Its reply, or that it was too large, is in the journal when this returns None."""
     state = turn.state
-    await turn.notice()
+    await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
-    input_tokens = turn.history.estimated_tokens(state.prompt.system, state.tools_text)
+    input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
     reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
     if isinstance(reservation, Refusal):
@@ -80,48 +77,16 @@ async def _step(turn: Turn) -> End | None:
         messages=messages,
         max_output_tokens=reservation.max_output_tokens,
     )
-    reply = Reply()
     try:
-        finished = await _receive(turn, request, reply, step)
-    except asyncio.CancelledError:
-        await settle(turn, reservation, _partly(reply, input_tokens))
-        raise
-    except ModelError as error:
-        kind = type(error).__name__
-        failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
-        await settle(turn, reservation, _partly(reply, input_tokens), failed)
-        raise
-    turn.history.measured(finished.usage.input_tokens)
+        reply, finished = await ask(
+            turn, turn.model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
+        )
+    except ContextOverflow:
+        return None
+    turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
-
-
-async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
-    async for item in turn.model.stream(request):
-        match item:
-            case Finished():
-                return item
-            case Retrying():
-                reply.clear()
-                failed = RequestFailed(
-                    step=step,
-                    attempt=item.attempt,
-                    error=item.error,
-                    message=item.message,
-                    retry_in_s=item.retry_in_s,
-                )
-                await turn.emit(failed)
-            case _:
-                reply.add(item)
-                turn.show(item)
-    raise ModelError("The model's stream ended without saying that it was finished.")
-
-
-def _partly(reply: Reply, input_tokens: int) -> Usage:
-    """A reply that broke off was paid for as far as it came; one that never began was not."""
-    output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-    return Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
 
 
 def _refused(refusal: Refusal) -> End:

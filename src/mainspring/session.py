@@ -21,7 +21,8 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
-from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
+from mainspring.context.guards import Guards, load_guards
+from mainspring.context.history import History, Projection, beginning_of_last_turn, ended_calls, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -51,13 +52,13 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
-from mainspring.processes import Handles, end_all, news
+from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Day, End, Turn, abandoned, end_turn
+from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
 
 
 class Session:
@@ -80,11 +81,17 @@ class Session:
         self.vault = parts.vault or Vault()
         self.state = State()
         self.handles = Handles(parts.processes, lambda: self.state.processes)
-        self.history = History(parts.model.encode)
+        self.guards = Guards()
+        self.compact_at = parts.compact_at
+        self._projection = Projection(parts.model.encode)
 
     @property
     def id(self) -> str:
         return self._journal.session
+
+    @property
+    def history(self) -> History:
+        return self._projection.history
 
     @property
     def model(self) -> Model:
@@ -200,30 +207,39 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
-        dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
-        live = [item for item in recorded if not is_undone(item.seq, dead)]
-        first: Recorded | None = None
-        for item in reversed(live):
-            if isinstance(item.event, UserSaid):
-                first = item
-            elif first is not None:
-                break
+        first = await beginning_of_last_turn(self._journal)
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
-        await self.emit(Undone(to_seq=first.seq - 1))
-        self.history = await load_history(self._journal, self.model.encode)
+        await self._replace_history(Undone(to_seq=first.seq - 1))
         return first.event
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
         self._refuse_while_running("compact")
+        if compacted := await self.shorten("asked"):
+            return compacted
+        raise UsageError("There is nothing in the history that could be left out.")
+
+    async def expand(self) -> None:
+        """Takes the last compaction back: the history is whole again."""
+        self._refuse_while_running("expand")
+        await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+
+    async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
-            raise UsageError("This session was built without a compactor.")
-        compacted = await self._parts.compactor(self)
-        await self.emit(compacted)
-        self.history = await load_history(self._journal, self.model.encode)
+            return None
+        until = self._feed.last_seq
+        compacted = await self._parts.compactor(self, self._journal, reason=reason, until=until)
+        if compacted:
+            await self._replace_history(compacted)
         return compacted
+
+    async def _replace_history(self, event: Compacted | Undone) -> None:
+        await self.emit(event)
+        await self._projection.load(self._journal, until=self._feed.last_seq)
+
+    async def recall(self, name: str) -> bytes:
+        return await recall(self._journal, name)
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
@@ -256,9 +272,6 @@ class Session:
         recorded = [redacted(event, self.vault) for event in events]
         self.vault.save()
         await self._journal.append(*recorded)
-
-    async def notice(self) -> None:
-        await self.emit(*news(self.state.processes))
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
@@ -301,7 +314,8 @@ class Session:
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
+            self.guards = await load_guards(self._journal)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
         self._opened = (before, self._feed.last_seq)
@@ -316,12 +330,7 @@ class Session:
             await self._journal.close()
 
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
-        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
-        return {
-            event.call: event
-            for event in ended
-            if isinstance(event, CallEnded) and (not calls or event.call in calls)
-        }
+        return await ended_calls(self._journal, calls)
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -340,7 +349,8 @@ class Session:
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
             self.state.apply(item)
-            self.history.apply(item)
+            self.guards.apply(item)
+            self._projection.apply(item)
             self._feed.publish(item)
 
     @property
@@ -374,14 +384,9 @@ class Session:
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""
         try:
-            if isinstance(error, MainspringError):
-                end = End("failed", error.message, error.remedy)
-            else:
+            if not isinstance(error, MainspringError):
                 await self.emit(Crashed(traceback="".join(traceback.format_exception(error))))
-                end = End(
-                    "failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal."
-                )
-            await end_turn(self, end)
+            await end_turn(self, failed(error))
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 
@@ -389,5 +394,5 @@ class Session:
         return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
-        if self.is_running:
+        if self.is_running and self._is_turn_wanted:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")

@@ -14,19 +14,26 @@ import msgspec
 
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
+from mainspring.models import Model, Price
 from mainspring.turn import Turn
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """What was set aside; `max_output_tokens` is what the reply may have at most, None without a cap."""
+    """What was set aside, at which price. `max_output_tokens` is what the reply may have at most, None when
+    nothing is capped."""
 
     reserved: SpendReserved
     max_output_tokens: int | None
+    price: Price | None
 
 
-async def reserve(turn: Turn, *, source: str, input_tokens: int, spend: str = "") -> Reservation | Refusal:
-    """Sets aside what one request of the turn's model may cost at most, or says why it may not be made."""
-    line, price = tuple(_line(turn)), turn.model.price
+async def reserve(
+    turn: Turn, *, source: str, input_tokens: int, spend: str = "", model: Model | None = None
+) -> Reservation | Refusal:
+    """Sets aside what one request of a model (else the turn's) may cost at most, or says why it may not be
+    made."""
+    model = model or turn.model
+    line, price = tuple(_line(turn)), model.price
     async with _today(line) as today:
         outputs: list[int] = []
         for each in line:
@@ -45,7 +52,7 @@ async def reserve(turn: Turn, *, source: str, input_tokens: int, spend: str = ""
         reserved = SpendReserved(
             spend=spend or f"{source}:{turn.state.ledger.reservations + 1}",
             source=source,
-            model=turn.model.name,
+            model=model.name,
             tokens=usage.total_tokens,
             usd=most_usd(price, usage) if price else 0.0,
             priced=price is not None,
@@ -53,7 +60,7 @@ async def reserve(turn: Turn, *, source: str, input_tokens: int, spend: str = ""
         for each in line:
             each.state.ledger.hold(_seen_by(each, turn, reserved))
         is_capped = any(is_spend_capped(each.state.limits) for each in line)
-        reservation = Reservation(reserved, usage.output_tokens if is_capped else None)
+        reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price)
         try:
             for each in reversed(line):
                 await each.emit(_seen_by(each, turn, reserved))
@@ -68,7 +75,7 @@ async def settle(
     turn: Turn, reservation: Reservation, usage: Usage, *events: Event, speed: Speed | None = None
 ) -> None:
     """Records what was spent, and `events` in the same commit."""
-    usd = turn.model.price.cost_usd(usage) if turn.model.price else 0.0
+    usd = reservation.price.cost_usd(usage) if reservation.price else 0.0
     for each in _line(turn):
         reserved = _seen_by(each, turn, reservation.reserved)
         ledger = each.state.ledger

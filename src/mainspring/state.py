@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals.answers import Requests
+from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     STORED,
@@ -20,6 +21,7 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    Compacted,
     Event,
     Limits,
     ModeChosen,
@@ -27,6 +29,7 @@ from mainspring.events import (
     NoteAdded,
     PromptSet,
     Recorded,
+    RequestFailed,
     SessionResumed,
     SessionStarted,
     SpendReserved,
@@ -40,6 +43,8 @@ from mainspring.events import (
 from mainspring.journal import Reader
 from mainspring.ledger import STEP, Ledger
 from mainspring.processes import Processes
+
+OVERFLOW = ContextOverflow.__name__
 
 _HEAVY = {"AssistantSaid", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
 _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
@@ -65,7 +70,6 @@ class State:
         self.mode = ""
         self.level = ""
         self.prompt = PromptSet(system="")
-        self.tools_text = ""
         self.ledger = Ledger()
         self.step = 0
         self.turn = 0
@@ -76,6 +80,10 @@ class State:
         self.turn_usage = Usage()
         self.turn_cost_usd = 0.0
         self.turn_cutoffs = 0
+        self.prompt_size = 0
+        self.compacted_tokens = 0
+        self.is_overflowing = False
+        self.is_shrunk = False
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
@@ -105,6 +113,8 @@ class State:
                 self._apply_call(event)
             case UserSaid() | TurnStarted() | TurnEnded() | Undone():
                 self._apply_turn(event)
+            case RequestFailed() | Compacted():
+                self._apply_room(event)
             case _:
                 self._apply_setting(event)
 
@@ -119,7 +129,7 @@ class State:
                 self.session, self.workspace = event.session, Path(event.workspace)
             case PromptSet():
                 self.prompt = event
-                self.tools_text = msgspec.json.encode(event.tools).decode()
+                self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
             case ModelChosen():
                 self.model = event.model
             case ModeChosen():
@@ -130,6 +140,15 @@ class State:
                 self.turn_cutoffs += 1
             case _:
                 pass
+
+    def _apply_room(self, event: RequestFailed | Compacted) -> None:
+        """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
+        if isinstance(event, Compacted):
+            self.compacted_tokens = event.tokens_after
+            self.is_shrunk = self.is_shrunk or self.is_overflowing
+            self.is_overflowing = False
+        elif event.step and event.error == OVERFLOW:
+            self.is_overflowing = True
 
     def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
         if isinstance(event, SpendSettled):
@@ -148,6 +167,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
+                self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
                 self.last_ending = event
@@ -155,6 +175,7 @@ class State:
                     self._calls = {}
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = False
+                self.compacted_tokens = 0
                 self._calls = {}
 
     def _apply_call(
@@ -162,6 +183,7 @@ class State:
     ) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
             self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}
             return

@@ -11,13 +11,16 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
+from mainspring.context.guards import Guards
 from mainspring.context.history import History
+from mainspring.errors import MainspringError
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
     CallEnded,
+    Compacted,
     Delta,
     Ending,
     Event,
@@ -25,7 +28,7 @@ from mainspring.events import (
 )
 from mainspring.journal.fold import Spent
 from mainspring.models import Model
-from mainspring.processes import Handles
+from mainspring.processes import Handles, news
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
@@ -47,13 +50,21 @@ class Day(Protocol):
 
 
 class Turn(Protocol):
-    """`emit` returns once the events are durable and folded into `state` and `history`."""
+    """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def history(self) -> History: ...
+
+    @property
+    def guards(self) -> Guards: ...
+
+    @property
+    def compact_at(self) -> float:
+        """The share of the model's window at which history is made short."""
+        ...
 
     @property
     def model(self) -> Model: ...
@@ -87,10 +98,6 @@ class Turn(Protocol):
 
     async def emit(self, *events: Event) -> None: ...
 
-    async def notice(self) -> None:
-        """Records what happened outside the conversation since the last step, so that the model is told."""
-        ...
-
     async def sandbox(self) -> Sandbox:
         """Where commands run; chosen, and recorded, when it is first needed."""
         ...
@@ -99,6 +106,14 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def shorten(self, reason: str) -> Compacted | None:
+        """Makes the history short, on record; None when nothing can be left out."""
+        ...
+
+    async def recall(self, name: str) -> bytes:
+        """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
         ...
 
     async def grant(self, *grants: Grant) -> None:
@@ -130,6 +145,11 @@ class End(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+async def notice(turn: Turn) -> None:
+    """Records what happened outside the conversation since the last step, so that the model is told."""
+    await turn.emit(*news(turn.state.processes))
+
+
 async def end_turn(turn: Turn, end: End) -> None:
     """Closes the open calls and the turn in one commit."""
     state = turn.state
@@ -146,6 +166,13 @@ async def end_turn(turn: Turn, end: End) -> None:
         cost_usd=state.turn_cost_usd,
     )
     await turn.emit(*closing, ended)
+
+
+def failed(error: Exception) -> End:
+    """The end of a turn that an error broke off: one for people, or a fault of ours."""
+    if isinstance(error, MainspringError):
+        return End("failed", error.message, error.remedy)
+    return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
 
 
 def closed(call: OpenCall) -> CallEnded:

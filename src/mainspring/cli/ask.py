@@ -27,7 +27,12 @@ _SHOWN_CHARS = 4000
 
 
 def approver_for(stream: TextIO) -> Approver:
-    return _Terminal() if stream.isatty() and sys.stderr.isatty() else _nobody
+    return _Terminal() if is_there(stream) else _nobody
+
+
+def is_there(stream: TextIO) -> bool:
+    """Whether a person can be asked: they see what we say, and we see what they type."""
+    return stream.isatty() and sys.stderr.isatty()
 
 
 async def _nobody(_: ApprovalAsked) -> None:

@@ -23,6 +23,7 @@ from mainspring.events import (
     Crashed,
     Ending,
     Event,
+    GuardTripped,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -113,6 +114,8 @@ def _about_session(event: Event) -> str:
         case RequestFailed():
             again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
             return f"! {event.error}: {event.message}{again}"
+        case GuardTripped():
+            return f"! {event.guard}: {event.message}"
         case Crashed():
             return f"! {event.traceback}"
         case BudgetWarned():
@@ -163,7 +166,7 @@ def _about_settings(event: Event) -> str:
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
-            return f"· history compacted; kept from event {event.keep_from_seq} on"
+            return _compacted(event)
         case Undone():
             return f"· undone: everything after event {event.to_seq}"
         case Unknown():
@@ -186,6 +189,18 @@ def _warned(event: BudgetWarned) -> str:
     else:
         amount = f"{event.spent:,.0f} of {event.cap:,.0f} tokens"
     return f"! {event.percent} % of the {event.scope}'s budget is spent: {amount}"
+
+
+def _compacted(event: Compacted) -> str:
+    if not event.summary and not event.stubbed:
+        return "· history is whole again"
+    by = f" by {event.model}" if event.model else ""
+    stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
+    why = f" ({event.reason})" if event.reason else ""
+    return (
+        f"· history compacted{by}{why}: {event.tokens_before:,} → {event.tokens_after:,} tokens;"
+        f" kept from event {event.keep_from_seq} on{stubs}"
+    )
 
 
 def ended_line(event: TurnEnded) -> str:

@@ -19,11 +19,12 @@ import click
 from mainspring import app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
-from mainspring.cli.ask import approver_for
+from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import (
+    ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
     Cap,
@@ -206,6 +207,8 @@ def _print_event(recorded: Recorded) -> None:
     event = recorded.event
     if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
+    if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
+        return  # whoever asks says it all
     if isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]
     else:
