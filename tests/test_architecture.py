@@ -20,6 +20,7 @@ ROOMS = [
     "models",
     "ledger",
     "sandbox",
+    "processes",
     "approvals",
     "workspace",
     "context",
@@ -49,7 +50,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 530}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 570}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 72}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

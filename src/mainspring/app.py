@@ -42,6 +42,7 @@ from mainspring.models.prices import PriceBook
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
+from mainspring.processes import FOLDER as PROCESSES
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox.companion import Companion, start_companion
@@ -60,6 +61,7 @@ from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
+from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
@@ -69,7 +71,7 @@ from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
 _LOADED_WITHIN_S = 600.0
 _LEAST_ROOM_TOKENS = 1024
@@ -136,15 +138,21 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
-        vault = open_vault(store.directory(journal.session) / SECRETS_FILE, config.environment)
+        parts = _with_folder(parts, store.directory(journal.session), config)
     except BaseException:
         if chosen is not None:
             await chosen.close()
         if journal:
             await journal.close()
         raise
-    async with aclosing(compactor), Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+    async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _with_folder(parts: Parts, folder: Path, config: Config) -> Parts:
+    """The parts that keep something in the session's own folder."""
+    vault = open_vault(folder / SECRETS_FILE, config.environment)
+    return msgspec.structs.replace(parts, vault=vault, processes=folder / PROCESSES)
 
 
 async def run_step(

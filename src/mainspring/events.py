@@ -339,6 +339,27 @@ class CallEnded(Event, frozen=True):
         return self.outcome != "ok"
 
 
+class ProcessStarted(Event, frozen=True):
+    """A call starts a command that outlives it, under this handle; its keeper writes what becomes of it to
+    `folder`. It ends with its session, unless it is staying."""
+
+    handle: str
+    call: str
+    command: str
+    folder: str
+    is_staying: bool = False
+
+
+class ProcessEnded(Event, frozen=True):
+    """A background command ended. Without an exit code nobody knows how. `call` is the one in whose result
+    the model is told; without it a note follows."""
+
+    handle: str
+    exit_code: int | None = None
+    reason: str = ""
+    call: str = ""
+
+
 class GuardTripped(Event, frozen=True):
     """A guard saw that the model is stuck. The model is told `message`; when it `is_final`, the turn
     ends for this reason instead."""
@@ -492,6 +513,8 @@ STORED: tuple[type[Event], ...] = (
     ApprovalGiven,
     CallStarted,
     CallEnded,
+    ProcessStarted,
+    ProcessEnded,
     GuardTripped,
     PlanSet,
     Remembered,

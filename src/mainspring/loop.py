@@ -17,7 +17,7 @@ from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn
+from mainspring.turn import End, Turn, end_turn, notice
 from mainspring.upkeep import look_after, make_room
 
 _MAX_CUTOFFS = 3
@@ -63,6 +63,7 @@ async def _steps(turn: Turn) -> End:
 async def _step(turn: Turn) -> End | None:
     """One request. Its reply, or that it was too large, is in the journal when this returns None."""
     state = turn.state
+    await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -57,6 +58,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     vault: Vault | None = None
     grants: GrantFile | None = None
+    processes: Path | None = None
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     compactor: Compactor | None = None

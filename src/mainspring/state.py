@@ -42,6 +42,7 @@ from mainspring.events import (
 )
 from mainspring.journal import Reader
 from mainspring.ledger import STEP, Ledger
+from mainspring.processes import Processes
 
 OVERFLOW = ContextOverflow.__name__
 
@@ -87,6 +88,7 @@ class State:
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
+        self.processes = Processes()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -104,6 +106,7 @@ class State:
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
         self.ledger.apply(event)
+        self.processes.apply(recorded)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)

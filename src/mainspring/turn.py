@@ -13,6 +13,7 @@ from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards
 from mainspring.context.history import History
+from mainspring.errors import MainspringError
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
@@ -27,6 +28,7 @@ from mainspring.events import (
 )
 from mainspring.journal.fold import Spent
 from mainspring.models import Model
+from mainspring.processes import Handles, news
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
@@ -93,6 +95,11 @@ class Turn(Protocol):
         """Secrets, and what stands in for them; everything that is recorded has passed it."""
         ...
 
+    @property
+    def handles(self) -> Handles:
+        """The background processes of this session."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -146,6 +153,11 @@ class End(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+async def notice(turn: Turn) -> None:
+    """Records what happened outside the conversation since the last step, so that the model is told."""
+    await turn.emit(*news(turn.state.processes))
+
+
 async def end_turn(turn: Turn, end: End) -> None:
     """Closes the open calls and the turn in one commit."""
     state = turn.state
@@ -162,6 +174,13 @@ async def end_turn(turn: Turn, end: End) -> None:
         cost_usd=state.turn_cost_usd,
     )
     await turn.emit(*closing, ended)
+
+
+def failed(error: Exception) -> End:
+    """The end of a turn that an error broke off: one for people, or a fault of ours."""
+    if isinstance(error, MainspringError):
+        return End("failed", error.message, error.remedy)
+    return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
 
 
 def closed(call: OpenCall) -> CallEnded:

@@ -37,6 +37,8 @@ from mainspring.events import (
     Offer,
     PlanItem,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     PromptPart,
     PromptSet,
     Remembered,
@@ -160,6 +162,10 @@ async def write(store: Store, session: str) -> None:
             duration_s=0.25,
             suspicious=("ignore all previous instructions",),
         ),
+        ProcessStarted(
+            handle="p1", call="c1", command="make serve", folder="/data/processes/p1", is_staying=True
+        ),
+        ProcessEnded(handle="p1", exit_code=143, reason="stopped", call="c1"),
         GuardTripped(guard="loop", message="the same call of read again", is_final=True),
         Compacted(
             summary="so far so good",

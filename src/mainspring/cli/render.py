@@ -28,6 +28,8 @@ from mainspring.events import (
     ModelChosen,
     NoteAdded,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     Progress,
     Recorded,
     Remembered,
@@ -127,13 +129,15 @@ def _about_session(event: Event) -> str:
         case WorkFinished():
             cited = (f"  {item.claim} ({', '.join(item.calls)})" for item in event.evidence)
             return "\n".join([f"· finished: {event.summary}", *cited])
-        case CommandAsked() | CommandStarted() | CommandEnded():
+        case CommandAsked() | CommandStarted() | CommandEnded() | ProcessStarted() | ProcessEnded():
             return _about_command(event)
         case _:
             return _about_settings(event)
 
 
-def _about_command(event: CommandAsked | CommandStarted | CommandEnded) -> str:
+def _about_command(
+    event: CommandAsked | CommandStarted | CommandEnded | ProcessStarted | ProcessEnded,
+) -> str:
     match event:
         case CommandAsked():
             return f"$ {shlex.join(event.argv)}"
@@ -142,6 +146,11 @@ def _about_command(event: CommandAsked | CommandStarted | CommandEnded) -> str:
         case CommandEnded():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
             return f"  {event.outcome}{code}: {event.reason}".removesuffix(": ")
+        case ProcessStarted():
+            return f"· process {event.handle} started: {event.command}"
+        case ProcessEnded():
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            return f"· process {event.handle} ended{code}: {event.reason}".removesuffix(": ")
 
 
 def _about_settings(event: Event) -> str:
