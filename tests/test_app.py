@@ -8,13 +8,13 @@ import pytest
 from mainspring.app import DEFAULT_TOOLS, check_context, check_price
 from mainspring.config import Caps, with_caps
 from mainspring.context.history import estimated_tokens
-from mainspring.context.prompt import system_prompt
+from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
 from mainspring.events import Cap, Limits
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.tools.toolbox import Toolbox
 
-SYSTEM = system_prompt(workspace=Path("/repo"), mode="auto")
+SYSTEM = system_prompt(prompt_parts(workspace=Path("/repo"), mode="auto"))
 TOOLS = Toolbox(DEFAULT_TOOLS).specs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,10 +17,18 @@ from mainspring.approvals.secrets import open_vault
 from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.history import estimated_tokens
-from mainspring.context.prompt import system_prompt
+from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, SessionStarted, ToolSpec
+from mainspring.events import (
+    CommandAsked,
+    Limits,
+    ModeChosen,
+    ModelChosen,
+    PromptPart,
+    SessionStarted,
+    ToolSpec,
+)
 from mainspring.journal import Journal
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
@@ -58,6 +66,10 @@ from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
+from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
+from mainspring.workspace.memory import Memory
+from mainspring.workspace.project import look_at
+from mainspring.workspace.skills import find_skills
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
@@ -98,10 +110,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
         toolbox = Toolbox(tools)
-        system = system_prompt(workspace=known.place, mode=chosen_mode)
+        compactor = build_compactor(config)
+        prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
+        system = system_prompt(prompt)
         check_context(chosen, system, toolbox.specs)
-        writer = config.settings.compaction_model
-        compactor = Compactor(build_model(writer, config) if writer else None)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
@@ -114,6 +126,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             mode=chosen_mode,
             level=level,
             system=system,
+            prompt=tuple(part for part, _ in prompt),
+            nested=NestedInstructions(known.place),
+            memory=memory_of(known.place, config),
             limits=limits,
             grants=GrantFile(config.home),
             approver=approver,
@@ -130,11 +145,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         if journal:
             await journal.close()
         raise
-    try:
-        async with Session(journal, parts) as running:
-            yield running
-    finally:
-        await compactor.close()
+    async with aclosing(compactor), Session(journal, parts) as running:
+        yield running
 
 
 def _with_folder(parts: Parts, folder: Path, config: Config) -> Parts:
@@ -214,6 +226,26 @@ async def _recall(journal: Journal) -> _Known:
     )
 
 
+def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
+    """The system prompt of a new session, with what people wrote down for agents."""
+    home = Path(config.variable("HOME") or "/")
+    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
+    skills, _ = find_skills(*shelves, home / ".agents" / "skills")
+    return prompt_parts(
+        workspace=workspace,
+        mode=mode,
+        instructions=find_instructions(workspace, config.folder),
+        skills=skills,
+        project=look_at(workspace),
+        memory=memory_of(workspace, config).load(),
+    )
+
+
+def memory_of(workspace: Path, config: Config) -> Memory:
+    """What is remembered about the project that a folder belongs to."""
+    return Memory(config.home, repository_root(workspace))
+
+
 def _folder(path: Path) -> Path:
     place = path.expanduser().resolve()
     if not place.is_dir():
@@ -273,6 +305,11 @@ def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
             f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
             remedy="Use a model that takes more.",
         )
+
+
+def build_compactor(config: Config) -> Compactor:
+    writer = config.settings.compaction_model
+    return Compactor(build_model(writer, config) if writer else None)
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:

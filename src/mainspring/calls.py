@@ -138,6 +138,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         hide=turn.vault.redact,
         keep=turn.put_blob,
         kept=turn.recall,
+        remember=turn.remember,
         record=turn.emit,
         ended=turn.ended_calls,
         seen=turn.toolbox.seen,

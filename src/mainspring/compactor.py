@@ -18,6 +18,7 @@ from mainspring.context.compaction import (
     flaws,
     narrative_of,
     size_after,
+    stub_huge,
     thin_out,
     transcript,
 )
@@ -67,13 +68,14 @@ class Compactor:
         window = _window(turn, before)
         per_token = turn.history.bytes_per_token
         room = max(window - turn.state.prompt_size / per_token, _LEAST_WINDOW)
-        keep = int(room * _KEPT * per_token)
-        chosen = cut(found.outline, keep=keep)
-        narrative = ""
-        if chosen.keep_from_seq > found.outline.start:
-            narrative = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
-        if not narrative:
-            chosen = thin_out(found.outline, target=int(room * _TARGET * per_token), keep=keep)
+        keep, target = int(room * _KEPT * per_token), int(room * _TARGET * per_token)
+        chosen, narrative = stub_huge(found.outline, target=target, keep=keep), ""
+        if chosen is None:
+            chosen = cut(found.outline, keep=keep)
+            if chosen.keep_from_seq > found.outline.start:
+                narrative = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
+            if not narrative:
+                chosen = thin_out(found.outline, target=target, keep=keep)
         if chosen.keep_from_seq > found.outline.start:
             limit = max(int(room * _SUMMARY * per_token), 2_000)
             told = narrative or narrative_of(found.earlier.summary)
@@ -96,7 +98,7 @@ class Compactor:
             tokens_after=int((turn.state.prompt_size + size) / per_token),
         )
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._model is not None:
             await self._model.close()
 

@@ -86,6 +86,14 @@ class ToolSpec(Value, frozen=True):
     parameters: dict[str, Any]
 
 
+class PromptPart(Value, frozen=True):
+    """A part of a system prompt: how many characters it has, and the file it came from."""
+
+    name: str
+    source: str = ""
+    size: int = 0
+
+
 class Usage(Value, frozen=True):
     """Tokens of one request. `input_tokens` counts all input, the cached and the cache-written included."""
 
@@ -183,6 +191,7 @@ class PromptSet(Event, frozen=True):
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
+    parts: tuple[PromptPart, ...] = ()
 
 
 class ModelChosen(Event, frozen=True):

@@ -17,8 +17,8 @@ from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn, notice
-from mainspring.upkeep import guard, make_room
+from mainspring.turn import End, Turn, end_turn
+from mainspring.upkeep import look_after, make_room, notice
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
@@ -52,7 +52,7 @@ async def _steps(turn: Turn) -> End:
                 return _refused(refusal)
             if end := await run_calls(turn):
                 return end
-        if end := await guard(turn):
+        if end := await look_after(turn):
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end

@@ -11,7 +11,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
+from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits, PromptPart
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
@@ -19,6 +19,8 @@ from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, Engine, Turn
 from mainspring.upkeep import COMPACT_AT
+from mainspring.workspace.instructions import NestedInstructions
+from mainspring.workspace.memory import Memory
 
 
 class Approver(Protocol):
@@ -49,6 +51,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     mode: str
     system: str
+    prompt: tuple[PromptPart, ...] = ()
+    nested: NestedInstructions | None = None
+    memory: Memory | None = None
     level: str = ""
     limits: Limits = Limits()
     vault: Vault | None = None

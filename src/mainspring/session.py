@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Self
 
 from mainspring import __version__
-from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
@@ -55,7 +54,6 @@ from mainspring.parts import Parts
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
-from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
@@ -83,6 +81,9 @@ class Session:
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards()
         self.compact_at = parts.compact_at
+        self.nested = parts.nested
+        self.policy = parts.policy
+        self.files = parts.files
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -100,14 +101,6 @@ class Session:
     @property
     def toolbox(self) -> Toolbox:
         return self._parts.toolbox
-
-    @property
-    def policy(self) -> Policy:
-        return self._parts.policy
-
-    @property
-    def files(self) -> Files:
-        return self._parts.files
 
     @property
     def parent(self) -> Turn | None:
@@ -301,6 +294,10 @@ class Session:
                 await self.emit(SandboxChosen(rung=self._sandbox.name))
             return self._sandbox
 
+    async def remember(self, text: str) -> None:
+        if self._parts.memory:
+            await asyncio.to_thread(self._parts.memory.add, text, f"agent, session {self.id}")
+
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         if media_type.startswith("text/"):
             data = await asyncio.to_thread(self.vault.redact_bytes, data)
@@ -337,7 +334,7 @@ class Session:
         parts, events = self._parts, list[Event]()
         if not self.state.session:
             events.append(SessionStarted(session=self.id, workspace=parts.workspace, version=__version__))
-            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs))
+            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs, parts=parts.prompt))
         else:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:

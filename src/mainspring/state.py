@@ -81,6 +81,7 @@ class State:
         self.turn_cost_usd = 0.0
         self.turn_cutoffs = 0
         self.prompt_size = 0
+        self.note_sources: set[str] = set()
         self.compacted_tokens = 0
         self.is_overflowing = False
         self.is_shrunk = False
@@ -138,6 +139,8 @@ class State:
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
                 self.turn_cutoffs += 1
+            case NoteAdded(source=source):
+                self.note_sources.add(source)
             case _:
                 pass
 
@@ -145,6 +148,7 @@ class State:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
         if isinstance(event, Compacted):
             self.compacted_tokens = event.tokens_after
+            self.note_sources.clear()
             self.is_shrunk = self.is_shrunk or self.is_overflowing
             self.is_overflowing = False
         elif event.step and event.error == OVERFLOW:
@@ -176,6 +180,7 @@ class State:
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = False
                 self.compacted_tokens = 0
+                self.note_sources.clear()
                 self._calls = {}
 
     def _apply_call(

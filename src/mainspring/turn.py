@@ -28,11 +28,12 @@ from mainspring.events import (
 )
 from mainspring.journal.fold import Spent
 from mainspring.models import Model
-from mainspring.processes import Handles, news
+from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.workspace.instructions import NestedInstructions
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
 _UNKNOWN = (
@@ -60,6 +61,9 @@ class Turn(Protocol):
 
     @property
     def guards(self) -> Guards: ...
+
+    @property
+    def nested(self) -> NestedInstructions | None: ...
 
     @property
     def compact_at(self) -> float:
@@ -120,6 +124,10 @@ class Turn(Protocol):
         """Keeps what a person allowed for more than once."""
         ...
 
+    async def remember(self, text: str) -> None:
+        """Keeps something for later sessions in the same project; raises `OSError` when it cannot."""
+        ...
+
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
 
     async def get_blob(self, blob: Blob) -> bytes: ...
@@ -143,11 +151,6 @@ class End(msgspec.Struct, frozen=True):
     ending: Ending
     detail: str = ""
     remedy: str = ""
-
-
-async def notice(turn: Turn) -> None:
-    """Records what happened outside the conversation since the last step, so that the model is told."""
-    await turn.emit(*news(turn.state.processes))
 
 
 async def end_turn(turn: Turn, end: End) -> None:

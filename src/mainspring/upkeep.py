@@ -1,11 +1,15 @@
-"""What keeps a turn healthy between two steps: guards that see when a model is stuck, and room in its window.
+"""What keeps a turn healthy between two steps: instructions for the files at hand, guards that see when
+a model is stuck, and room in its window.
 
-Both decide from folds of the journal alone, so a resumed turn decides the same.
+All decide from folds of the journal alone, so a resumed turn decides the same.
 """
 
 from __future__ import annotations
 
-from mainspring.events import Ending, GuardTripped
+from mainspring.context.prompt import instructions_text
+from mainspring.context.values import paths_of
+from mainspring.events import Ending, GuardTripped, NoteAdded
+from mainspring.processes import news
 from mainspring.turn import End, Turn
 
 COMPACT_AT = 0.8
@@ -15,14 +19,22 @@ _ENDINGS: dict[str, Ending] = {"stall": "blocked"}
 _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint or another --model."
 
 
-async def guard(turn: Turn) -> End | None:
-    """Records what a guard has to say, once; the end of the turn when the model did not listen."""
+async def look_after(turn: Turn) -> End | None:
+    """Shows the instructions that the last calls came upon, and records what a guard has to say, each once;
+    the end of the turn when the model did not listen."""
+    if notes := _new_instructions(turn):
+        await turn.emit(*notes)
     tripped = turn.guards.check()
     if tripped is None:
         return None
     if tripped is not turn.guards.final:
         await turn.emit(tripped)
     return _end(tripped) if tripped.is_final else None
+
+
+async def notice(turn: Turn) -> None:
+    """Records what happened outside the conversation since the last step, so that the model is told."""
+    await turn.emit(*news(turn.state.processes))
 
 
 async def make_room(turn: Turn) -> End | None:
@@ -39,6 +51,23 @@ async def make_room(turn: Turn) -> End | None:
         return None
     left = turn.history.estimated_tokens(state.prompt_size)
     return _too_large(turn, left, window) if window and left > window else None
+
+
+def _new_instructions(turn: Turn) -> list[NoteAdded]:
+    """What the folders of the files that the last calls touched say, unless the model was told already."""
+    if turn.nested is None:
+        return []
+    found = {
+        str(item.path): instructions_text(item)
+        for asked in turn.state.last_reply.calls
+        for path in paths_of(asked.arguments)
+        for item in turn.nested.for_file(path)
+    }
+    return [
+        NoteAdded(text=text, source=source)
+        for source, text in found.items()
+        if source not in turn.state.note_sources
+    ]
 
 
 def _is_due(turn: Turn, tokens: int, window: int) -> bool:

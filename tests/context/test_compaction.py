@@ -316,7 +316,7 @@ def test_a_model_that_always_overflows_gets_two_requests_and_one_clear_end(tmp_p
     assert "cannot be made short enough" in ended.detail
     assert "tokens" in ended.detail
     assert len(stage.requests) == 5
-    assert len(writer.asked) == 1
+    assert len(writer.asked) <= 1
 
 
 def test_a_first_message_larger_than_the_window_is_replaced_by_a_stub(tmp_path):

@@ -39,6 +39,7 @@ from mainspring.events import (
     PlanSet,
     ProcessEnded,
     ProcessStarted,
+    PromptPart,
     PromptSet,
     Remembered,
     RequestFailed,
@@ -89,7 +90,11 @@ async def write(store: Store, session: str) -> None:
     await journal.append(
         SessionStarted(session=session, workspace="/repo", version="0.1.0", parent="older", parent_seq=7),
         SessionResumed(version="0.1.0", host="box", pid=4242),
-        PromptSet(system="You are careful. Ünïcode: ✓", tools=(TOOL,)),
+        PromptSet(
+            system="You are careful. Ünïcode: ✓",
+            tools=(TOOL,),
+            parts=(PromptPart(name="instructions", source="/repo/AGENTS.md", size=26),),
+        ),
         ModelChosen(model="scripted", reason="asked for"),
         ModeChosen(mode="auto", level="L3"),
         SandboxChosen(rung="bwrap"),

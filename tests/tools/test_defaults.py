@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app import DEFAULT_TOOLS
-from mainspring.context.prompt import system_prompt
+from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.tools.toolbox import Toolbox
 
 CHARACTERS_PER_TOKEN = 4
 
 
 def test_the_base_prompt_stays_small():
-    system = system_prompt(workspace=Path("/home/somebody/projects/something"), mode="auto")
+    system = system_prompt(prompt_parts(workspace=Path("/home/somebody/projects/something"), mode="auto"))
     tools = msgspec.json.encode(Toolbox(DEFAULT_TOOLS).specs).decode()
     assert (len(system) + len(tools)) / CHARACTERS_PER_TOKEN < 3000
 

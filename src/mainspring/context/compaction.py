@@ -121,19 +121,29 @@ def cut(outline: Outline, *, keep: int) -> Cut:
     return Cut(at, _too_long(tail, keep))
 
 
+def stub_huge(outline: Outline, *, target: int, keep: int) -> Cut | None:
+    """Leaves out only what is huge by itself, the oldest first; None when that is not enough."""
+    chosen = _stub_oldest(outline, _too_long(outline.entries, keep), target)
+    return chosen if chosen.stubbed and size_after(outline, chosen) <= target else None
+
+
 def thin_out(outline: Outline, *, target: int, keep: int) -> Cut:
     """Leaves out the oldest outputs until `target` characters remain; then, if need be, the oldest steps."""
-    left, stubbed = outline.size, list[int]()
     last_step = max((entry.cut for entry in outline.entries), default=outline.start)
-    for entry in outline.entries:
+    outputs = [entry for entry in outline.entries if entry.is_output and entry.seq < last_step]
+    chosen = _stub_oldest(outline, _too_long(outputs, _STUB_SIZE), target)
+    return chosen if size_after(outline, chosen) <= target else cut(outline, keep=keep)
+
+
+def _stub_oldest(outline: Outline, candidates: Sequence[int], target: int) -> Cut:
+    left, stubbed = outline.size, list[int]()
+    sizes = {entry.seq: entry.size for entry in outline.entries}
+    for seq in candidates:
         if left <= target:
             break
-        if entry.is_output and entry.size > _STUB_SIZE and entry.seq < last_step:
-            stubbed.append(entry.seq)
-            left -= entry.size - _STUB_SIZE
-    if left <= target:
-        return Cut(outline.start, tuple(stubbed))
-    return cut(outline, keep=keep)
+        stubbed.append(seq)
+        left -= sizes[seq] - _STUB_SIZE
+    return Cut(outline.start, tuple(stubbed))
 
 
 def size_after(outline: Outline, cut: Cut) -> int:

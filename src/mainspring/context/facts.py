@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from mainspring.context.intent import rules
-from mainspring.context.values import canonical, fields
+from mainspring.context.values import canonical, fields, touched_by
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -41,14 +41,6 @@ _NAMES = ("handle", "process", "wait", "timer", "job", "child", "id")
 class Said(msgspec.Struct, frozen=True):
     seq: int
     text: str
-
-
-class _Touched(msgspec.Struct, frozen=True):
-    """What a call was about."""
-
-    path: str = ""
-    paths: tuple[str, ...] = ()
-    command: str = ""
 
 
 class Facts:
@@ -95,12 +87,12 @@ class Facts:
         asked = self._asked.pop(ended.call, None)
         if asked is None:
             return
-        touched = _touched(asked.arguments)
-        about = touched.command or touched.path or canonical(asked.arguments)
+        touched = touched_by(asked.arguments)
+        about = touched.command or next(iter(touched.paths), "") or canonical(asked.arguments)
         key = (asked.name, about)
         if ended.outcome == "ok":
             self.errors.pop(key, None)
-            for path in filter(None, (touched.path, *touched.paths)):
+            for path in touched.paths:
                 self._touch(path, asked.name)
         elif ended.outcome in ("error", "unknown"):
             self.errors.pop(key, None)
@@ -132,24 +124,6 @@ class Facts:
             self.open[name] = f"{opened[1].lower()} {name}: {about}"[:_SHOWN]
         elif name:
             self.open.pop(name, None)
-
-
-def _touched(arguments: str) -> _Touched:
-    try:
-        given = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        return _Touched()
-    if not isinstance(given, dict):
-        return _Touched()
-    known = cast("dict[str, Any]", given)
-    path, paths, command = known.get("path"), known.get("paths"), known.get("command")
-    return _Touched(
-        path=path if isinstance(path, str) else "",
-        paths=tuple(item for item in cast("list[object]", paths) if isinstance(item, str))
-        if isinstance(paths, list)
-        else (),
-        command=command if isinstance(command, str) else "",
-    )
 
 
 def _shown(output: str) -> str:

@@ -32,3 +32,30 @@ def canonical(arguments: str) -> str:
         return _ENCODER.encode(_DECODER.decode(arguments or "{}")).decode()
     except (msgspec.DecodeError, RecursionError, OverflowError):
         return arguments
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """What a call is about, by the usual names of its arguments."""
+
+    paths: tuple[str, ...] = ()
+    command: str = ""
+
+
+def touched_by(arguments: str) -> Touched:
+    try:
+        given = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return Touched()
+    if not isinstance(given, dict):
+        return Touched()
+    known = cast("dict[str, Any]", given)
+    several, command = known.get("paths"), known.get("command")
+    named = [known.get("path"), *(cast("list[object]", several) if isinstance(several, list) else [])]
+    return Touched(
+        paths=tuple(path for path in named if isinstance(path, str) and path),
+        command=command if isinstance(command, str) else "",
+    )
+
+
+def paths_of(arguments: str) -> tuple[str, ...]:
+    return touched_by(arguments).paths

@@ -57,13 +57,17 @@ class Seen:
         return path in self._versions
 
 
+async def _forget(_: str) -> None:
+    return
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call runs, and what it may use there.
 
-    `kept` gives a blob back by its hash, or an event's text by its handle. `ended` gives the results on
-    record of the calls named, or of all. `answer` is what a person said to a tool that asks one. `room` is
-    how many characters of its text the model will be sent. `hide` takes the secrets out of a text that is
-    about to be cut.
+    `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
+    its handle. `ended` gives the results on record of the calls named, or of all. `answer` is what a person
+    said to a tool that asks one. `room` is how many characters of its text the model will be sent. `hide`
+    takes the secrets out of a text that is about to be cut.
     """
 
     call: str
@@ -77,6 +81,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
     seen: Seen
     handles: Handles
+    remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
     room: int = MAX_TEXT
     hide: Callable[[str], str] = str

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mainspring.errors import UsageError
 from mainspring.events import Remembered
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -19,6 +20,10 @@ class NoteArguments(Arguments, frozen=True):
 
 async def _run(arguments: NoteArguments, place: Place) -> Output:
     await place.record(Remembered(text=arguments.text, call=place.call))
+    try:
+        await place.remember(arguments.text)
+    except (OSError, UsageError) as error:
+        raise ToolFailed(f"Noted for this session, but not for later ones: {error}") from error
     return Output(text="Noted.")
 
 

@@ -1,0 +1,117 @@
+"""What is remembered about a project beyond one session: a Markdown file of bounded size, one line for each
+thing and where it came from. People may edit it. It lies in mainspring's data folder, never in the workspace.
+
+A change is written whole or not at all, and two processes that change it do not lose each other's lines. When
+it is full, the oldest lines go.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from mainspring.errors import UsageError
+
+MAX_BYTES = 16 * 1024
+_MAX_LINE = 1000
+_LINE = re.compile(r"^- (?P<text>.*?)(?: \((?P<source>[^()]*)\))?$")
+_SLUG = re.compile(r"[^a-zA-Z0-9]+")
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """One thing that is remembered, and who said it when."""
+
+    text: str
+    source: str = ""
+
+
+class Memory:
+    def __init__(self, home: Path, project: Path) -> None:
+        """The memory of the project in a folder, kept under mainspring's home."""
+        slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"
+        digest = hashlib.sha256(str(project).encode()).hexdigest()[:10]
+        self.path = home / "memory" / f"{slug}-{digest}.md"
+        self.project = project
+
+    def load(self) -> list[Remark]:
+        return _parse(self._text())
+
+    def add(self, text: str, source: str) -> list[Remark]:
+        """Remembers a text, once; gives what had to go to make room for it."""
+        line = " ".join(text.split())
+        if not line:
+            raise UsageError("There is nothing to remember: the text is empty.")
+        if len(line) > _MAX_LINE:
+            raise UsageError(
+                f"That has {len(line):,} characters; a line of memory has at most {_MAX_LINE:,}.",
+                remedy="Say it shorter, or write it to a file and remember where that is.",
+            )
+        day = datetime.now(UTC).strftime("%Y-%m-%d")
+        with self._changing() as remarks:
+            if any(remark.text == line for remark in remarks):
+                return []
+            remarks.append(Remark(line, re.sub(r"[()\n]", " ", f"{source}, {day}")))
+            gone: list[Remark] = []
+            while len(self._rendered(remarks)) > MAX_BYTES:
+                gone.append(remarks.pop(0))
+            return gone
+
+    def forget(self, number: int) -> Remark:
+        """Forgets the line with a number, counted from 1."""
+        with self._changing() as remarks:
+            if not 1 <= number <= len(remarks):
+                raise UsageError(f"There is no line {number}.", remedy="`mainspring memory` numbers them.")
+            return remarks.pop(number - 1)
+
+    @contextmanager
+    def _changing(self) -> Generator[list[Remark]]:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            before = self._text()
+            remarks = _parse(before)
+            yield remarks
+            after = self._rendered(remarks)
+            if after != before.encode():
+                self._replace(after)
+        finally:
+            os.close(lock)
+
+    def _replace(self, data: bytes) -> None:
+        unfinished = self.path.with_suffix(".new")
+        with unfinished.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path)
+
+    def _text(self) -> str:
+        try:
+            return self.path.read_bytes()[: 4 * MAX_BYTES].decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def _rendered(self, remarks: list[Remark]) -> bytes:
+        lines = [f"- {remark.text}" + (f" ({remark.source})" if remark.source else "") for remark in remarks]
+        return "\n".join([f"# What to remember about {self.project}", "", *lines, ""]).encode()
+
+
+def _parse(text: str) -> list[Remark]:
+    """The lines of a file that a person may have edited: what is not a list item is one all the same."""
+    remarks: list[Remark] = []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = _LINE.match(line if line.startswith("- ") else f"- {line.strip()}")
+        if found and found["text"].strip():
+            remarks.append(Remark(found["text"].strip(), found["source"] or ""))
+    return remarks

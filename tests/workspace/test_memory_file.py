@@ -1,0 +1,86 @@
+"""The memory of a project: a file that people can read, edit and share with other processes."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from mainspring.errors import UsageError
+from mainspring.workspace.memory import MAX_BYTES, Memory
+
+
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "home", tmp_path / "repo")
+
+
+def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
+    kept = memory(tmp_path)
+    kept.add("the tests need\n  a database", "user")
+    kept.add("build with make", "agent, session abc")
+    kept.add("build with make", "agent, session other")
+    assert [remark.text for remark in kept.load()] == ["the tests need a database", "build with make"]
+    assert kept.load()[1].source.startswith("agent, session abc, 20")
+    text = kept.path.read_text()
+    assert text.startswith(
+        f"# What to remember about {tmp_path / 'repo'}\n\n- the tests need a database (user, 20"
+    )
+    assert not kept.path.is_relative_to(tmp_path / "repo")
+
+
+def test_two_projects_of_one_name_do_not_share_a_memory(tmp_path):
+    one, other = (Memory(tmp_path, tmp_path / folder / "repo") for folder in "ab")
+    one.add("only here", "user")
+    assert other.load() == []
+
+
+def test_lines_that_a_person_wrote_are_kept(tmp_path):
+    kept = memory(tmp_path)
+    kept.add("first", "user")
+    with kept.path.open("a") as file:
+        file.write("by hand (with brackets) and more\n- another\n\n## a heading\n")
+    kept.add("last", "user")
+    assert [remark.text for remark in kept.load()] == [
+        "first",
+        "by hand (with brackets) and more",
+        "another",
+        "last",
+    ]
+
+
+def test_when_it_is_full_the_oldest_lines_go_and_are_told(tmp_path):
+    kept = memory(tmp_path)
+    gone = [remark for number in range(60) for remark in kept.add(f"{number} " + "x" * 900, "user")]
+    assert gone[0].text.startswith("0 ")
+    assert kept.path.stat().st_size <= MAX_BYTES
+    assert kept.load()[-1].text.startswith("59 ")
+    with pytest.raises(UsageError, match="at most"):
+        kept.add("x" * 5000, "user")
+    with pytest.raises(UsageError, match="empty"):
+        kept.add(" \n", "user")
+
+
+def test_a_line_is_forgotten_by_its_number(tmp_path):
+    kept = memory(tmp_path)
+    for text in "abc":
+        kept.add(text, "user")
+    assert kept.forget(2).text == "b"
+    assert [remark.text for remark in kept.load()] == ["a", "c"]
+    with pytest.raises(UsageError, match="no line 3"):
+        kept.forget(3)
+
+
+def _add(folder: Path, who: int) -> None:
+    for number in range(20):
+        memory(folder).add(f"{who}-{number}", "test")
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_add, args=(tmp_path, who)) for who in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert {remark.text for remark in memory(tmp_path).load()} == {
+        f"{who}-{number}" for who in range(3) for number in range(20)
+    }
