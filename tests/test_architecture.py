@@ -29,6 +29,7 @@ ROOMS = [
     "turn",
     "parts",
     "calls",
+    "failover",
     "loop",
     "feed",
     "questions",
@@ -45,7 +46,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 480}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 500}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

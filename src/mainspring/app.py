@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from mainspring.config import Config, Template, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import CommandAsked, Effort, Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -59,6 +59,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     *,
     session: str = "",
     model: Model | str = "",
+    fallback: Sequence[Model | str] = (),
+    effort: Effort | None = None,
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
@@ -67,7 +69,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     allow_unpriced: bool = False,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
-    """A new session in a workspace, or with `session` an earlier one, going on where it was.
+    """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
+    fails, the session goes on with those in `fallback`, in their order.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -77,14 +80,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     journal = await store.open(store.find(session)) if session else None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
-        named = model or known.model or config.model
-        chosen = build_model(named, config) if isinstance(named, str) else named
-        check_price(chosen, limits, allow_unpriced=allow_unpriced)
+        connected = partial(_priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
+        chosen = connected(model or known.model or config.model)
+        named = fallback or (() if model else known.fallback) or config.fallback
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
+            fallbacks=_others(chosen, map(connected, named)),
+            connect=connected,
+            effort=effort or (None if known.model else config.settings.effort),
             toolbox=Toolbox(tools),
             policy=build_policy(by_mode, known.place, config),
             sandbox=partial(_confine, sandbox, confinement, config),
@@ -164,6 +170,7 @@ class _Known(msgspec.Struct, frozen=True):
 
     place: Path
     model: str = ""
+    fallback: tuple[str, ...] = ()
     mode: str = ""
 
 
@@ -172,9 +179,11 @@ async def _recall(journal: Journal) -> _Known:
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
+    chosen = model.event if model and isinstance(model.event, ModelChosen) else ModelChosen(model="")
     return _Known(
         place=_folder(Path(started.event.workspace)),
-        model=model.event.model if model and isinstance(model.event, ModelChosen) else "",
+        model=chosen.model,
+        fallback=chosen.fallbacks,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
     )
 
@@ -186,6 +195,17 @@ def _folder(path: Path) -> Path:
     return place
 
 
+def _priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced: bool) -> Model:
+    model = build_model(named, config) if isinstance(named, str) else named
+    check_price(model, limits, allow_unpriced=allow_unpriced)
+    return model
+
+
+def _others(chosen: Model, models: Iterable[Model]) -> tuple[Model, ...]:
+    """Each of these models once, without the chosen one."""
+    return tuple({model.name: model for model in models if model.name != chosen.name}.values())
+
+
 def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
     if not spec:
@@ -193,7 +213,7 @@ def build_model(spec: str, config: Config) -> Model:
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
     prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
-    return connect(spec, config.environment, prices=prices)
+    return connect(spec, config.environment, prices=prices, policy=config.settings.retry)
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:

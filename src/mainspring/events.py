@@ -34,6 +34,10 @@ Progress = Literal["open", "doing", "done"]
 """How far an item of a plan is."""
 
 
+Effort = Literal["low", "medium", "high", "max"]
+"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an event."""
 
@@ -159,8 +163,17 @@ class PromptSet(Event, frozen=True):
 
 
 class ModelChosen(Event, frozen=True):
+    """From the next step on. `fallbacks` are the models to go on with, in order, should this one fail."""
+
     model: str
     reason: str = ""
+    fallbacks: tuple[str, ...] = ()
+
+
+class EffortChosen(Event, frozen=True):
+    """How hard the model should think from the next step on; None is its provider's own choice."""
+
+    effort: Effort | None = None
 
 
 class ModeChosen(Event, frozen=True):
@@ -212,13 +225,16 @@ class SpendSettled(Event, frozen=True):
 
 
 class RequestFailed(Event, frozen=True):
-    """One attempt at a model failed. `retry_in_s` is None when no further attempt follows."""
+    """One attempt at a model failed. `retry_in_s` is None when no further attempt follows; then `model` says
+    which it was, and `resets_at_us` when its provider said that it would answer again."""
 
     step: int
     attempt: int
     error: str
     message: str
     retry_in_s: float | None = None
+    model: str = ""
+    resets_at_us: int | None = None
 
 
 class AssistantSaid(Event, frozen=True):
@@ -360,6 +376,8 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
+    """`resume_at_us` is when a turn that is `waiting` can go on."""
+
     turn: int
     ending: Ending
     detail: str = ""
@@ -367,6 +385,7 @@ class TurnEnded(Event, frozen=True):
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    resume_at_us: int | None = None
 
 
 class Unknown(Event, frozen=True):
@@ -411,6 +430,7 @@ STORED: tuple[type[Event], ...] = (
     SessionResumed,
     PromptSet,
     ModelChosen,
+    EffortChosen,
     ModeChosen,
     SandboxChosen,
     UserSaid,

@@ -9,6 +9,7 @@ provider, terminal, database or container.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from mainspring.calls import run_calls
 from mainspring.errors import ModelError
@@ -20,8 +21,9 @@ from mainspring.events import (
     SpendSettled,
     Usage,
 )
+from mainspring.failover import fail_over, failure
 from mainspring.ledger import Refusal
-from mainspring.models import Finished, Request, Retrying
+from mainspring.models import Finished, Model, Request, Retrying, StreamItem
 from mainspring.models.reply import Reply
 from mainspring.state import STEP
 from mainspring.turn import End, Turn, end_turn
@@ -61,13 +63,17 @@ async def _steps(turn: Turn) -> End:
         if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
             detail = f"The limit of {state.limits.max_steps} steps is reached."
             return End("limit", detail, "Resume with a higher --max-steps.")
-        if end := await _step(turn):
+        try:
+            end = await _step(turn)
+        except ModelError as error:
+            end = await fail_over(turn, error)
+        if end:
             return end
 
 
 async def _step(turn: Turn) -> End | None:
     """One request. Its reply is in the journal when this returns None."""
-    state, model = turn.state, turn.model
+    state, model = turn.state, await turn.take_model()
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt.system)
@@ -88,27 +94,27 @@ async def _step(turn: Turn) -> End | None:
         tools=state.prompt.tools,
         messages=messages,
         max_output_tokens=reserved.tokens - input_tokens if is_capped else None,
+        effort=state.effort,
     )
     reply = Reply()
     try:
         await turn.emit(reserved)
-        finished = await _receive(turn, request, reply, step)
+        finished = await _receive(turn, model.stream(request), reply, step)
     except asyncio.CancelledError:
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))
+        await turn.emit(_settled_partly(model, reserved, reply, input_tokens))
         raise
     except ModelError as error:
-        kind = type(error).__name__
-        failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
-        await turn.emit(_settled_partly(turn, reserved, reply, input_tokens), failed)
+        failed = failure(error, step=step, model=model.name)
+        await turn.emit(_settled_partly(model, reserved, reply, input_tokens), failed)
         raise
     turn.history.measured(finished.usage.input_tokens)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await turn.emit(_settled(turn, reserved, finished.usage), said)
+    await turn.emit(_settled(model, reserved, finished.usage), said)
     return None
 
 
-async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Finished:
-    async for item in turn.model.stream(request):
+async def _receive(turn: Turn, stream: AsyncIterator[StreamItem], reply: Reply, step: int) -> Finished:
+    async for item in stream:
         match item:
             case Finished():
                 return item
@@ -128,16 +134,16 @@ async def _receive(turn: Turn, request: Request, reply: Reply, step: int) -> Fin
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 
-def _settled(turn: Turn, reserved: SpendReserved, usage: Usage) -> SpendSettled:
-    usd = turn.model.price.cost_usd(usage) if turn.model.price else 0.0
+def _settled(model: Model, reserved: SpendReserved, usage: Usage) -> SpendSettled:
+    usd = model.price.cost_usd(usage) if model.price else 0.0
     return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
 
 
-def _settled_partly(turn: Turn, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
+def _settled_partly(model: Model, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
     """A reply that broke off was paid for as far as it came; one that never began was not."""
     output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
     used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
-    return _settled(turn, reserved, used)
+    return _settled(model, reserved, used)
 
 
 async def _answered(turn: Turn) -> End | None:

@@ -10,7 +10,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
+from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Effort, Limits
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -36,6 +36,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is built from."""
 
     model: Model
+    fallbacks: tuple[Model, ...] = ()
+    connect: Callable[[str], Model] | None = None
+    effort: Effort | None = None
     toolbox: Toolbox
     policy: Policy
     sandbox: Callable[[], Awaitable[Sandbox]]

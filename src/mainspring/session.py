@@ -21,7 +21,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
-from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
+from mainspring.context.history import History, beginning_of_last_turn, ended_calls, load_history
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -32,6 +32,8 @@ from mainspring.events import (
     Crashed,
     Decision,
     Delta,
+    Effort,
+    EffortChosen,
     Event,
     Media,
     ModeChosen,
@@ -50,6 +52,7 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
@@ -78,6 +81,7 @@ class Session:
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
+        self._lineup = Lineup(parts.model, parts.fallbacks, connect=parts.connect)
         self.history = History(parts.model.encode)
 
     @property
@@ -86,7 +90,7 @@ class Session:
 
     @property
     def model(self) -> Model:
-        return self._parts.model
+        return self._lineup.current
 
     @property
     def toolbox(self) -> Toolbox:
@@ -189,19 +193,11 @@ class Session:
     async def undo(self) -> UserSaid:
         """Takes back the last turn from the conversation, and gives what the user had said."""
         self._refuse_while_running("undo")
-        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
-        dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
-        live = [item for item in recorded if not is_undone(item.seq, dead)]
-        first: Recorded | None = None
-        for item in reversed(live):
-            if isinstance(item.event, UserSaid):
-                first = item
-            elif first is not None:
-                break
+        first = await beginning_of_last_turn(self._journal)
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
         await self.emit(Undone(to_seq=first.seq - 1))
-        self.history = await load_history(self._journal, self.model.encode)
+        await self._project()
         return first.event
 
     async def compact(self) -> Compacted:
@@ -211,8 +207,25 @@ class Session:
             raise UsageError("This session was built without a compactor.")
         compacted = await self._parts.compactor(self)
         await self.emit(compacted)
-        self.history = await load_history(self._journal, self.model.encode)
+        await self._project()
         return compacted
+
+    async def set_model(self, name: str, reason: str = "") -> None:
+        """Goes on with another model from the next step on. The one before joins the end of the line."""
+        model = self._lineup.find(name).name
+        line = dict.fromkeys((*self.state.fallbacks, self.state.model))
+        rest = tuple(other for other in line if other != model)
+        await self.emit(ModelChosen(model=model, reason=reason or "asked for", fallbacks=rest))
+
+    async def set_effort(self, effort: Effort | None) -> None:
+        """Says how hard to think from the next step on."""
+        await self.emit(EffortChosen(effort=effort))
+
+    async def take_model(self) -> Model:
+        if self.state.model != self.model.name:
+            self._lineup.current = self._lineup.find(self.state.model)
+            await self._project()
+        return self.model
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
@@ -287,27 +300,31 @@ class Session:
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
-            self.history = await load_history(self._journal, self.model.encode)
+            await self._project()
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
         self._opened = (before, self._feed.last_seq)
+
+    async def _project(self) -> None:
+        """Projects the history anew. What is recorded meanwhile is in it once: else it is done again."""
+        while True:
+            before = self._feed.last_seq
+            history = await load_history(self._journal, self.model.encode)
+            if history.last_seq <= before == self._feed.last_seq:
+                self.history = history
+                return
 
     async def _close(self) -> None:
         self._feed.close(self._failure)
         try:
             if self._sandbox is not None:
                 await self._sandbox.close()
-            await self.model.close()
+            await self._lineup.close()
         finally:
             await self._journal.close()
 
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
-        ended = [item.event for item in await read_all(self._journal, kinds=("CallEnded",))]
-        return {
-            event.call: event
-            for event in ended
-            if isinstance(event, CallEnded) and (not calls or event.call in calls)
-        }
+        return await ended_calls(self._journal, calls)
 
     def _opening(self) -> list[Event]:
         """What a process records when it takes the journal over."""
@@ -317,8 +334,11 @@ class Session:
             events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs))
         else:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
-        if parts.model.name != self.state.model:
-            events.append(ModelChosen(model=parts.model.name))
+        fallbacks = tuple(model.name for model in parts.fallbacks)
+        if (parts.model.name, fallbacks) != (self.state.model, self.state.fallbacks):
+            events.append(ModelChosen(model=parts.model.name, fallbacks=fallbacks))
+        if parts.effort not in (None, self.state.effort):
+            events.append(EffortChosen(effort=parts.effort))
         if (parts.mode, parts.level) != (self.state.mode, self.state.level):
             events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events

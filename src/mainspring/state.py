@@ -20,6 +20,8 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    Effort,
+    EffortChosen,
     Event,
     Limits,
     ModeChosen,
@@ -27,6 +29,7 @@ from mainspring.events import (
     NoteAdded,
     PromptSet,
     Recorded,
+    RequestFailed,
     SessionResumed,
     SessionStarted,
     SpendReserved,
@@ -64,6 +67,9 @@ class State:
         self.session = ""
         self.workspace = Path()
         self.model = ""
+        self.fallbacks: tuple[str, ...] = ()
+        self.failed_models: dict[str, RequestFailed] = {}
+        self.effort: Effort | None = None
         self.mode = ""
         self.level = ""
         self.prompt = PromptSet(system="")
@@ -118,7 +124,11 @@ class State:
             case PromptSet():
                 self.prompt = event
             case ModelChosen():
-                self.model = event.model
+                self.model, self.fallbacks = event.model, event.fallbacks
+            case EffortChosen():
+                self.effort = event.effort
+            case RequestFailed(retry_in_s=None):
+                self.failed_models[event.model or self.model] = event
             case ModeChosen():
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
@@ -146,6 +156,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.active_us = self.turn_cutoffs = 0
+                self.failed_models = {}
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
                 self.last_ending = event
@@ -160,6 +171,7 @@ class State:
     ) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.failed_models = {}
             is_cut = event.stop == "length"
             self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}
             return

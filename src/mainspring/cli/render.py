@@ -20,6 +20,7 @@ from mainspring.events import (
     CommandStarted,
     Compacted,
     Crashed,
+    EffortChosen,
     Ending,
     Event,
     ModeChosen,
@@ -143,7 +144,9 @@ def _about_settings(event: Event) -> str:
         case SessionResumed():
             return f"· resumed by process {event.pid} on {event.host}"
         case ModelChosen():
-            return f"· model {event.model}"
+            return f"· model {event.model}" + (f" ({event.reason})" if event.reason else "")
+        case EffortChosen():
+            return f"· effort {event.effort or 'as the provider chooses'}"
         case ModeChosen():
             return f"· mode {event.mode}" + (f" ({event.level})" if event.level else "")
         case SandboxChosen():

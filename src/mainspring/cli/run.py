@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -23,7 +23,16 @@ from mainspring.cli.ask import approver_for
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalGiven, AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
+from mainspring.events import (
+    ApprovalGiven,
+    AssistantSaid,
+    Effort,
+    Limits,
+    Recorded,
+    TextDelta,
+    TurnEnded,
+    UserSaid,
+)
 from mainspring.journal.shelf import Shelf
 from mainspring.sandbox import LADDER
 from mainspring.session import Session
@@ -33,7 +42,14 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `resume` share."""
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
-        click.option("--model", default="", help="Model, as provider@address#name; see the README."),
+        click.option(
+            "--model",
+            "models",
+            multiple=True,
+            help="Model, as provider@address#name; see the README. Given again: a fallback.",
+        ),
+        click.option("--fallback", multiple=True, help="Model to go on with when the one before it fails."),
+        click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
         click.option(
             "--mode",
             type=click.Choice([*MODES, *LEVELS]),
@@ -96,7 +112,9 @@ async def take_turn(
     folder: Path,
     *,
     is_json: bool,
-    model: str,
+    models: Sequence[str],
+    fallback: Sequence[str],
+    effort: Effort | None,
     mode: str | None,
     sandbox: str | None,
     max_steps: int | None,
@@ -111,7 +129,9 @@ async def take_turn(
     opened = app.open(
         folder,
         session=session,
-        model=model,
+        model=next(iter(models), ""),
+        fallback=(*models[1:], *fallback),
+        effort=effort,
         mode=mode or "",
         sandbox=sandbox or "",
         limits=limits,

@@ -7,7 +7,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -205,6 +205,30 @@ async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]
     while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
         found += page
     return found
+
+
+async def beginning_of_last_turn(journal: Reader) -> Recorded | None:
+    """The first thing that the user said in the last turn that still counts."""
+    recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
+    dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
+    live = [item for item in recorded if not is_undone(item.seq, dead)]
+    first: Recorded | None = None
+    for item in reversed(live):
+        if isinstance(item.event, UserSaid):
+            first = item
+        elif first is not None:
+            break
+    return first
+
+
+async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
+    """The results on record of these calls, or of all."""
+    ended = [item.event for item in await read_all(journal, kinds=("CallEnded",))]
+    return {
+        event.call: event
+        for event in ended
+        if isinstance(event, CallEnded) and (not calls or event.call in calls)
+    }
 
 
 def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
