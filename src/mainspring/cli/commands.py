@@ -22,6 +22,7 @@ _COMMANDS = {
     "tail": ("sessions", "Watch a session while another process runs it."),
     "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
     "steps": ("steps", "List or show the commands that were run without an agent."),
+    "models": ("providers", "List providers, which have a key, and what local servers serve."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
