@@ -25,7 +25,9 @@ ROOMS = [
     "context",
     "web",
     "tools",
+    "task",
     "state",
+    "routing",
     "turn",
     "parts",
     "calls",
@@ -37,6 +39,7 @@ ROOMS = [
     "engines",
     "goals",
     "config",
+    "choice",
     "steps",
     "app",
     "cli",
@@ -46,7 +49,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 500}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 510}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

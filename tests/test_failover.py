@@ -121,7 +121,7 @@ def test_a_model_and_an_effort_chosen_in_a_step_hold_from_the_next_step_on(tmp_p
     async def scene() -> None:
         pausing = line.model("a", PausingModel)
         assert isinstance(pausing, PausingModel)
-        async with stage.opened(model=pausing, connect=line.model) as session:
+        async with stage.opened(model=pausing, fallbacks=(line.model("c"),), connect=line.model) as session:
             taken = asyncio.ensure_future(take(session, "go"))
             await pausing.is_streaming.wait()
             await session.set_model("b")
@@ -143,7 +143,7 @@ def test_a_model_and_an_effort_chosen_in_a_step_hold_from_the_next_step_on(tmp_p
     ]
     assert stage.events(EffortChosen) == [EffortChosen(effort="max")]
     chosen = stage.events(ModelChosen)[-1]
-    assert (chosen.model, chosen.fallbacks) == ("b", ("a",))
+    assert (chosen.model, chosen.fallbacks) == ("b", ("c",))
 
 
 def test_a_model_chosen_between_turns_is_recorded_and_taken(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
+from mainspring.choice import choose
 from mainspring.config import Config, Template, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
@@ -24,6 +25,7 @@ from mainspring.models import Model
 from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.models.tiers import model_of
 from mainspring.parts import Approver, Parts
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
@@ -81,15 +83,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(_priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        chosen = connected(model or known.model or config.model)
-        named = fallback or (() if model else known.fallback) or config.fallback
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
-            model=chosen,
-            fallbacks=_others(chosen, map(connected, named)),
-            connect=connected,
+            **choose(model, fallback, known=known.model, config=config, connect=connected),
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=Toolbox(tools),
             policy=build_policy(by_mode, known.place, config),
@@ -169,8 +167,7 @@ class _Known(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses."""
 
     place: Path
-    model: str = ""
-    fallback: tuple[str, ...] = ()
+    model: ModelChosen | None = None
     mode: str = ""
 
 
@@ -179,11 +176,9 @@ async def _recall(journal: Journal) -> _Known:
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    chosen = model.event if model and isinstance(model.event, ModelChosen) else ModelChosen(model="")
     return _Known(
         place=_folder(Path(started.event.workspace)),
-        model=chosen.model,
-        fallback=chosen.fallbacks,
+        model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
     )
 
@@ -201,15 +196,11 @@ def _priced(named: Model | str, *, config: Config, limits: Limits, allow_unprice
     return model
 
 
-def _others(chosen: Model, models: Iterable[Model]) -> tuple[Model, ...]:
-    """Each of these models once, without the chosen one."""
-    return tuple({model.name: model for model in models if model.name != chosen.name}.values())
-
-
 def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
     prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")

@@ -17,6 +17,7 @@ from mainspring.errors import ConfigError
 from mainspring.events import Effort
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
+from mainspring.routing import Breaker
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     models: tuple[str, ...] = ()
     fallback: tuple[str, ...] = ()
     effort: Effort | None = None
+    tiers: dict[str, str | dict[str, str]] = {}
+    router: bool = False
+    escalation: Breaker = Breaker()
     retry: RetryPolicy = RetryPolicy()
     mode: str = ""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None

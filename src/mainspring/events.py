@@ -38,6 +38,10 @@ Effort = Literal["low", "medium", "high", "max"]
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 
+ChosenBy = Literal["user", "settings", "failover", "router", "escalation"]
+"""Why a model was chosen: somebody named it, the one before it failed, or a turn needed another tier."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an event."""
 
@@ -163,11 +167,20 @@ class PromptSet(Event, frozen=True):
 
 
 class ModelChosen(Event, frozen=True):
-    """From the next step on. `fallbacks` are the models to go on with, in order, should this one fail."""
+    """From the next step on. `fallbacks` are the models to go on with, in order, should this one fail; `tier`
+    is the one that it stands for."""
 
     model: str
     reason: str = ""
     fallbacks: tuple[str, ...] = ()
+    tier: str = ""
+    by: ChosenBy = "user"
+
+
+class RoutingWarned(Event, frozen=True):
+    """Something about the choice of models that a person should know; the model is not told."""
+
+    message: str
 
 
 class EffortChosen(Event, frozen=True):
@@ -430,6 +443,7 @@ STORED: tuple[type[Event], ...] = (
     SessionResumed,
     PromptSet,
     ModelChosen,
+    RoutingWarned,
     EffortChosen,
     ModeChosen,
     SandboxChosen,

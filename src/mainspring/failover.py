@@ -43,7 +43,10 @@ async def fail_over(turn: Turn, error: ModelError) -> End | None:
             if position:
                 rest = (*line[position + 1 :], *line[:position])
                 reason = f"{state.model} failed: {error.message}"
-                await turn.emit(ModelChosen(model=name, reason=reason, fallbacks=rest))
+                chosen = ModelChosen(
+                    model=name, reason=reason, fallbacks=rest, tier=state.task.tier, by="failover"
+                )
+                await turn.emit(chosen)
             return None
     return _end(state.failed_models, error)
 

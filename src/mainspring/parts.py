@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -10,8 +10,9 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Effort, Limits
+from mainspring.events import ApprovalAsked, ApprovalGiven, ChosenBy, Compacted, Effort, Limits, ModelChosen
 from mainspring.models import Model
+from mainspring.routing import Router
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
@@ -37,6 +38,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     model: Model
     fallbacks: tuple[Model, ...] = ()
+    tier: str = ""
+    tiers: Mapping[str, Model] = {}
+    chosen_by: ChosenBy = "user"
+    router: Router | None = None
     connect: Callable[[str], Model] | None = None
     effort: Effort | None = None
     toolbox: Toolbox
@@ -54,3 +59,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     compactor: Compactor | None = None
+
+    @property
+    def chosen(self) -> ModelChosen:
+        names = tuple(model.name for model in self.fallbacks)
+        return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)

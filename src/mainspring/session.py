@@ -21,7 +21,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
-from mainspring.context.history import History, beginning_of_last_turn, ended_calls, load_history
+from mainspring.context.history import History, beginning_of_last_turn, ended_calls, project
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -81,7 +81,7 @@ class Session:
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
-        self._lineup = Lineup(parts.model, parts.fallbacks, connect=parts.connect)
+        self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
         self.history = History(parts.model.encode)
 
     @property
@@ -210,12 +210,12 @@ class Session:
         await self._project()
         return compacted
 
-    async def set_model(self, name: str, reason: str = "") -> None:
-        """Goes on with another model from the next step on. The one before joins the end of the line."""
+    async def set_model(self, name: str, reason: str = "asked for") -> None:
+        """Goes on with another model, or tier, from the next step on."""
         model = self._lineup.find(name).name
-        line = dict.fromkeys((*self.state.fallbacks, self.state.model))
-        rest = tuple(other for other in line if other != model)
-        await self.emit(ModelChosen(model=model, reason=reason or "asked for", fallbacks=rest))
+        rest = tuple(other for other in self.state.fallbacks if other != model)
+        tier = name if name in self._parts.tiers else ""
+        await self.emit(ModelChosen(model=model, reason=reason, fallbacks=rest, tier=tier))
 
     async def set_effort(self, effort: Effort | None) -> None:
         """Says how hard to think from the next step on."""
@@ -306,13 +306,7 @@ class Session:
         self._opened = (before, self._feed.last_seq)
 
     async def _project(self) -> None:
-        """Projects the history anew. What is recorded meanwhile is in it once: else it is done again."""
-        while True:
-            before = self._feed.last_seq
-            history = await load_history(self._journal, self.model.encode)
-            if history.last_seq <= before == self._feed.last_seq:
-                self.history = history
-                return
+        self.history = await project(self._journal, self.model.encode, lambda: self._feed.last_seq)
 
     async def _close(self) -> None:
         self._feed.close(self._failure)
@@ -334,9 +328,9 @@ class Session:
             events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs))
         else:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
-        fallbacks = tuple(model.name for model in parts.fallbacks)
-        if (parts.model.name, fallbacks) != (self.state.model, self.state.fallbacks):
-            events.append(ModelChosen(model=parts.model.name, fallbacks=fallbacks))
+        chosen, state = parts.chosen, self.state
+        if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
+            events.append(chosen)
         if parts.effort not in (None, self.state.effort):
             events.append(EffortChosen(effort=parts.effort))
         if (parts.mode, parts.level) != (self.state.mode, self.state.level):
@@ -364,6 +358,7 @@ class Session:
         try:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
+                    await self._route()
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
                 self._is_proceeding = False
                 await self._parts.engine(self)
@@ -376,6 +371,11 @@ class Session:
             await self._record_failure(error)
             self._feed.close(error)
             raise
+
+    async def _route(self) -> None:
+        if self._parts.router is not None:
+            tokens = self.history.estimated_tokens(self.state.prompt.system)
+            await self.emit(*await self._parts.router.before_turn(self.state, self._journal, tokens))
 
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""

@@ -42,6 +42,7 @@ from mainspring.events import (
 )
 from mainspring.journal import Reader
 from mainspring.ledger import Ledger
+from mainspring.task import Task
 
 STEP = "step"
 """The source of a spend that is a step of a turn."""
@@ -87,6 +88,7 @@ class State:
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
+        self.task = Task()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -103,6 +105,7 @@ class State:
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
+        self.task = self.task.after(event)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)

@@ -143,3 +143,27 @@ def test_the_effort_is_asked_for_and_kept_for_the_session(machine: Machine) -> N
     machine.run("run", "--model", model, "--effort", "low", "go")
     machine.run("resume", machine.only_session()["id"], "again")
     assert [seen.json()["reasoning_effort"] for seen in machine.seen] == ["low", "low"]
+
+
+def test_a_tier_is_asked_for_by_its_name_and_one_without_a_model_says_where_to_set_it(
+    machine: Machine,
+) -> None:
+    model = serve(machine, {"text": "I am fast."})
+    config = machine.home / "config.toml"
+    config.write_text(f'[tiers]\nfast = "{model}"\n')
+    ran = machine.run("run", "--model", "fast", "go")
+    assert (ran.returncode, ran.stdout) == (0, "I am fast.\n"), ran.stderr
+    assert f"model fast: {model}" in ran.stderr
+    refused = machine.run("run", "--model", "reasoner", "go")
+    assert refused.returncode == 2
+    assert "[tiers] reasoner" in refused.stderr
+
+
+def test_the_router_picks_a_tier_by_what_was_said(machine: Machine) -> None:
+    fast, reasoner = serve(machine, {"text": "Fast."}), serve(machine, {"text": "Thought."})
+    config = machine.home / "config.toml"
+    config.write_text(f'router = true\n[tiers]\nfast = "{fast}"\nreasoner = "{reasoner}"\n')
+    assert machine.run("run", "fix the typo").stdout == "Fast.\n"
+    ran = machine.run("run", "think hard")
+    assert ran.stdout == "Thought.\n"
+    assert "it was said: think hard" in ran.stderr

@@ -199,6 +199,18 @@ async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> H
     return history
 
 
+async def project(
+    journal: Reader, encode: Callable[[Message], bytes], last_seq: Callable[[], int]
+) -> History:
+    """The history of a journal that goes on growing. What is recorded meanwhile stands in it once: it is
+    projected again until nothing was."""
+    while True:
+        before = last_seq()
+        history = await load_history(journal, encode)
+        if history.last_seq <= before == last_seq():
+            return history
+
+
 async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     found: list[Recorded] = []

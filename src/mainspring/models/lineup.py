@@ -20,7 +20,7 @@ class Lineup:
 
     def find(self, name: str) -> Model:
         """The model of this name, or of what this name stands for, made now if need be."""
-        known = {model.name: model for model in self._models}
+        known = {model.name: model for model in reversed(self._models)}
         if name in known:
             return known[name]
         if self._connect is None:
