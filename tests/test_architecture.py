@@ -29,9 +29,13 @@ ROOMS = [
     "state",
     "routing",
     "turn",
+    "failover",
+    "spending",
+    "asking",
+    "compactor",
+    "upkeep",
     "parts",
     "calls",
-    "failover",
     "loop",
     "feed",
     "questions",
@@ -49,8 +53,11 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 510}  # a list of words, not code
-LONG_FUNCTIONS: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {
+    "events.py": 570,  # a list of words, not code
+    "session.py": 440,  # every command of a face is one method
+}
+LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 75}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",

@@ -366,7 +366,7 @@ def test_a_stopped_turn_goes_on_when_it_is_resumed(tmp_path):
 
 LIMITS = {
     "steps": (limits(max_steps=2), "limit", "The limit of 2 steps is reached.", "--max-steps"),
-    "tokens": (limits(max_tokens=200), "budget", "The token limit is reached", "--max-tokens"),
+    "tokens": (limits(max_tokens=700), "budget", "The token limit is reached", "--max-tokens"),
     "cost": (limits(max_cost_usd=0.0004), "budget", "The budget is used up", "--max-cost-usd"),
 }
 
@@ -484,9 +484,12 @@ def test_a_model_that_declines_fails_the_turn(tmp_path, text, detail):
     assert ended.remedy
 
 
-def test_an_empty_reply_is_an_answer(tmp_path):
-    ended = Stage(tmp_path, says("")).take("go")
-    assert (ended.ending, ended.detail) == ("done", "")
+def test_empty_replies_are_asked_about_and_end_the_turn_when_that_does_not_help(tmp_path):
+    stage = Stage(tmp_path, says(""))
+    ended = stage.take("go")
+    assert (ended.ending, ended.detail) == ("failed", "The model gave 3 empty replies in a row.")
+    assert len(stage.requests) == 3
+    assert "Your reply was empty" in texts(stage.sent())[-1]
 
 
 ERRORS = [Overloaded("The provider is overloaded."), AuthFailed("The key is wrong.", remedy="Set another.")]
@@ -604,4 +607,4 @@ def test_wall_time_counts_across_resumes_without_the_time_the_process_was_down(t
         return await load_state(journal)
 
     state = asyncio.run(written())
-    assert state.active_us / 1e6 == pytest.approx(130, abs=0.1)
+    assert state.ledger.tally("turn").time_s == pytest.approx(130, abs=0.1)

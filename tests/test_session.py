@@ -610,7 +610,7 @@ def test_undo_and_compaction_wait_for_the_turn(tmp_path):
 
 
 def test_compaction_replaces_what_was_said_by_a_summary_and_survives_reopening(tmp_path):
-    async def compactor(turn) -> Compacted:
+    async def compactor(turn, journal, *, reason, until) -> Compacted:
         return Compacted(summary="The first turn went well.", keep_from_seq=stage.seq(UserSaid, 1))
 
     stage = Stage(tmp_path, says("One."), says("Two."), says("Never"), says("Never"))
@@ -633,7 +633,7 @@ def test_compaction_replaces_what_was_said_by_a_summary_and_survives_reopening(t
 
 
 def test_undo_before_a_compaction_takes_the_compaction_back(tmp_path):
-    async def compactor(turn) -> Compacted:
+    async def compactor(turn, journal, *, reason, until) -> Compacted:
         return Compacted(summary="Everything so far.", keep_from_seq=stage.journal()[-1].seq + 1)
 
     stage = Stage(tmp_path, says("One."), says("Two."))
@@ -656,7 +656,7 @@ def test_without_a_compactor_there_is_no_compaction(tmp_path):
         async with Stage(tmp_path, says("Done.")).opened() as session:
             await session.compact()
 
-    with pytest.raises(UsageError, match="without a compactor"):
+    with pytest.raises(UsageError, match="nothing in the history"):
         asyncio.run(refused())
 
 

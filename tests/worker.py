@@ -24,9 +24,10 @@ from mainspring.journal.store import Store
 from mainspring.loop import run_turn
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.parts import Parts
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Policy
-from mainspring.session import Parts, Session
+from mainspring.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -14,21 +15,30 @@ from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, 
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
 from mainspring.choice import choose
-from mainspring.config import Config, Template, load_config
+from mainspring.compactor import Compactor
+from mainspring.config import Config, Template, load_config, with_caps
+from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Effort, Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import CommandAsked, Effort, Limits, ModeChosen, ModelChosen, SessionStarted, ToolSpec
 from mainspring.journal import Journal
+from mainspring.journal.day import Today
 from mainspring.journal.store import Store
+from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.connect import connect
+from mainspring.models.local.model import MODULE as LOCAL_SERVER
+from mainspring.models.local.model import LocalModel
+from mainspring.models.local.weights import find_weights
 from mainspring.models.prices import PriceBook
+from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
 from mainspring.parts import Approver, Parts
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
+from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
@@ -51,6 +61,8 @@ from mainspring.tools.write import TOOL as WRITE
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
+_LOADED_WITHIN_S = 600.0
+_LEAST_ROOM_TOKENS = 1024
 RULES_FILE = "approvals.toml"
 SECRETS_FILE = "secrets.json"
 
@@ -78,18 +90,26 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = limits or Limits()
+    limits = with_caps(limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
+    chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(_priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
+        models = choose(model, fallback, known=known.model, config=config, connect=connected)
+        chosen = models["model"] = await _ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
+        toolbox = Toolbox(tools)
+        system = system_prompt(workspace=known.place, mode=chosen_mode)
+        check_context(chosen, system, toolbox.specs)
+        writer = config.settings.compaction_model
+        compactor = Compactor(build_model(writer, config) if writer else None)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
-            **choose(model, fallback, known=known.model, config=config, connect=connected),
+            **models,
             effort=effort or (None if known.model else config.settings.effort),
-            toolbox=Toolbox(tools),
+            toolbox=toolbox,
             policy=build_policy(by_mode, known.place, config),
             sandbox=partial(_confine, sandbox, confinement, config),
             files=Files(confinement),
@@ -97,20 +117,28 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
-            system=system_prompt(workspace=known.place, mode=chosen_mode),
+            system=system,
             limits=limits,
             grants=GrantFile(config.home),
             approver=approver,
+            day=Today(store),
+            compactor=compactor,
+            compact_at=config.settings.compact_at,
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
         vault = open_vault(store.directory(journal.session) / SECRETS_FILE, config.environment)
     except BaseException:
+        if chosen is not None:
+            await chosen.close()
         if journal:
             await journal.close()
         raise
-    async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
-        yield running
+    try:
+        async with Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+            yield running
+    finally:
+        await compactor.close()
 
 
 async def run_step(
@@ -144,6 +172,7 @@ async def run_step(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
         sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
         template=chosen,
+        grants=GrantFile(config.home),
         approver=approver,
         on_output=on_output,
     )
@@ -197,19 +226,63 @@ def _priced(named: Model | str, *, config: Config, limits: Limits, allow_unprice
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
+    `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
     spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
+    if spec == "local" or spec.startswith("local/"):
+        return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
-    prices = PriceBook(config.settings.prices, kept=config.home / "prices.json")
-    return connect(spec, config.environment, prices=prices, policy=config.settings.retry)
+    settings = config.settings
+    kept = config.home / "prices.json"
+    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
+    return connect(spec, config.environment, prices=prices, policy=settings.retry)
+
+
+async def _ready(model: Model) -> Model:
+    """A model of which it is known what it takes: one on this machine is loaded for that."""
+    if not isinstance(model, LocalModel):
+        return model
+    await model.start()
+    return Retried(model)
+
+
+def build_local(spec: str, config: Config) -> LocalModel:
+    """The model in a file on this machine; named by its whole path, so that a session finds it again."""
+    path = find_weights(spec, config.home)
+
+    async def start(line: bytes) -> Companion:
+        if find_spec("xllamacpp") is None:
+            raise UsageError(
+                "Local models need llama.cpp, which is not installed.",
+                remedy='Install it: pip install "mainspring[local]".',
+            )
+        return await start_companion(
+            LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
+        )
+
+    name = f"local/{path}" if spec.endswith(".gguf") else spec
+    return LocalModel(name, path, start, context_tokens=config.settings.local_context_tokens)
+
+
+def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
+    """A model that cannot take the prompt before anything was said is of no use."""
+    if model.context_tokens is None:
+        return
+    needed = estimated_tokens(len(system) + len(msgspec.json.encode(tools)))
+    if needed + _LEAST_ROOM_TOKENS > model.context_tokens:
+        raise UsageError(
+            f"{model.name} takes {model.context_tokens:,} tokens. The instructions and the tools need about"
+            f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
+            remedy="Use a model that takes more.",
+        )
 
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
     """A capped run needs a price: a cap that cannot be kept is not given."""
-    if model.price is None and limits.max_cost_usd is not None and not allow_unpriced:
+    if model.price is None and is_money_capped(limits) and not allow_unpriced:
         raise UsageError(
             f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
             remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'

@@ -22,7 +22,6 @@ from mainspring.errors import PathRefused
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
-    Blob,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -112,9 +111,10 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
 
 
 def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
-    """The call with its secrets put back; its `text` keeps what stands in for them."""
+    """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
+    gets none: there it could only be a leak."""
     prepared = turn.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text:
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
     unresolved = turn.vault.unresolved(prepared.text)
     if unresolved and not prepared.tool.is_repeatable:
@@ -136,7 +136,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         show=live.show,
         hide=turn.vault.redact,
         keep=turn.put_blob,
-        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
+        kept=turn.recall,
         record=turn.emit,
         ended=turn.ended_calls,
         seen=turn.toolbox.seen,

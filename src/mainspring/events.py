@@ -108,13 +108,40 @@ class Usage(Value, frozen=True):
         return self.input_tokens + self.output_tokens
 
 
+class Speed(Value, frozen=True):
+    """Tokens per second, as a local server measured them."""
+
+    input_per_s: float
+    output_per_s: float
+
+
+CapScope = Literal["turn", "session", "goal", "day"]
+"""What a cap holds for. A day is one of UTC, and holds for all sessions of one data folder together."""
+
+
+class Cap(Value, frozen=True, forbid_unknown_fields=True):
+    """What one scope may use; None is no limit. `time_s` is time at work, not time asleep."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    steps: int | None = None
+    calls: int | None = None
+    time_s: float | None = None
+
+
 class Limits(Value, frozen=True):
-    """What a turn may use; None is no limit."""
+    """What may be used; None is no limit. The plain fields are the usual caps: steps, calls and time of one
+    turn, tokens and money of the whole session. The scopes hold every other."""
 
     max_steps: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     timeout_s: float | None = None
+    max_calls: int | None = None
+    turn: Cap = Cap()
+    session: Cap = Cap()
+    goal: Cap = Cap()
+    day: Cap = Cap()
 
 
 class Offer(Value, frozen=True):
@@ -221,7 +248,8 @@ class TurnStarted(Event, frozen=True):
 
 class SpendReserved(Event, frozen=True):
     """Money and tokens set aside before they are spent; without a settlement they count as spent.
-    With the source `step` it is also the beginning of a step."""
+    With the source `step` it is also the beginning of a step. `child` names the session that spends it, when
+    that is not this one: it shares the caps here, and has the same entry in its own journal."""
 
     spend: str
     source: str
@@ -229,12 +257,27 @@ class SpendReserved(Event, frozen=True):
     tokens: int = 0
     usd: float = 0.0
     priced: bool = True
+    child: str = ""
 
 
 class SpendSettled(Event, frozen=True):
+    """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches."""
+
     spend: str
     usage: Usage = Usage()
     usd: float = 0.0
+    total_usd: float = 0.0
+    speed: Speed | None = None
+
+
+class BudgetWarned(Event, frozen=True):
+    """A share of a cap on money or tokens is spent."""
+
+    scope: CapScope
+    unit: Literal["usd", "tokens"]
+    percent: int
+    spent: float
+    cap: float
 
 
 class RequestFailed(Event, frozen=True):
@@ -316,6 +359,15 @@ class CallEnded(Event, frozen=True):
         return self.outcome != "ok"
 
 
+class GuardTripped(Event, frozen=True):
+    """A guard saw that the model is stuck. The model is told `message`; when it `is_final`, the turn
+    ends for this reason instead."""
+
+    guard: str
+    message: str
+    is_final: bool = False
+
+
 class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
@@ -369,11 +421,17 @@ class CommandEnded(Event, frozen=True):
 
 
 class Compacted(Event, frozen=True):
-    """From here on the history is `summary` followed by what was recorded from `keep_from_seq` on."""
+    """From here on the history is `summary` (unless it is empty) followed by what was recorded from
+    `keep_from_seq` on; of events in `stubbed` only their size and handle are told. Nothing is lost: the
+    journal keeps everything. `model` wrote the summary; without one it was put together from the journal."""
 
     summary: str
     keep_from_seq: int
     model: str = ""
+    stubbed: tuple[int, ...] = ()
+    reason: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
 
 
 class Undone(Event, frozen=True):
@@ -452,12 +510,14 @@ STORED: tuple[type[Event], ...] = (
     TurnStarted,
     SpendReserved,
     SpendSettled,
+    BudgetWarned,
     RequestFailed,
     AssistantSaid,
     ApprovalAsked,
     ApprovalGiven,
     CallStarted,
     CallEnded,
+    GuardTripped,
     PlanSet,
     Remembered,
     WorkFinished,

@@ -9,42 +9,33 @@ provider, terminal, database or container.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
+from mainspring.asking import ask
 from mainspring.calls import run_calls
-from mainspring.errors import ModelError
-from mainspring.events import (
-    AssistantSaid,
-    NoteAdded,
-    RequestFailed,
-    SpendReserved,
-    SpendSettled,
-    Usage,
-)
-from mainspring.failover import fail_over, failure
-from mainspring.ledger import Refusal
-from mainspring.models import Finished, Model, Request, Retrying, StreamItem
-from mainspring.models.reply import Reply
-from mainspring.state import STEP
+from mainspring.errors import ContextOverflow, ModelError
+from mainspring.events import AssistantSaid, NoteAdded
+from mainspring.failover import fail_over
+from mainspring.ledger import STEP, Refusal
+from mainspring.models import Request
+from mainspring.spending import reserve, settle
 from mainspring.turn import End, Turn, end_turn
+from mainspring.upkeep import guard, make_room
 
 _MAX_CUTOFFS = 3
-_CHARACTERS_PER_TOKEN = 4
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
 
 
 async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
-    limit_s = turn.state.limits.timeout_s
-    left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
-    allowed = asyncio.timeout(left_s)
+    left = turn.state.ledger.time_left(turn.state.limits)
+    allowed = asyncio.timeout(left.time_s if left else None)
     try:
         async with allowed:
             end = await _steps(turn)
     except TimeoutError:
-        if not allowed.expired():
+        if left is None or not allowed.expired():
             raise
-        end = End("limit", f"The time limit of {limit_s} s is reached.", "Resume with a higher --timeout.")
+        end = _refused(left.refusal)
     except asyncio.CancelledError:
         await end_turn(turn, End("interrupted", "Stopped by request."))
         raise
@@ -56,94 +47,55 @@ async def run_turn(turn: Turn) -> None:
 async def _steps(turn: Turn) -> End:
     state = turn.state
     while True:
-        if state.open_calls and (end := await run_calls(turn)):
+        if state.open_calls:
+            new = sum(not call.is_started for call in state.open_calls)
+            if refusal := state.ledger.refuse_calls(new, state.limits):
+                return _refused(refusal)
+            if end := await run_calls(turn):
+                return end
+        if end := await guard(turn):
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
-        if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
-            detail = f"The limit of {state.limits.max_steps} steps is reached."
-            return End("limit", detail, "Resume with a higher --max-steps.")
-        try:
-            end = await _step(turn)
-        except ModelError as error:
-            end = await fail_over(turn, error)
-        if end:
+        await turn.take_model()
+        if end := await make_room(turn) or await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
-    """One request. Its reply is in the journal when this returns None."""
-    state, model = turn.state, await turn.take_model()
+    """One request. When this returns None, the journal has its reply, or says that it was too large, or names
+    another model."""
+    state = turn.state
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
-    input_tokens = turn.history.estimated_tokens(state.prompt.system)
+    input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
-    reserved = state.ledger.reserve(
-        f"{STEP}:{step}",
-        source=STEP,
-        model=model.name,
-        price=model.price,
-        input_tokens=input_tokens,
-        limits=state.limits,
-    )
-    if isinstance(reserved, Refusal):
-        return End("budget", reserved.message, reserved.remedy)
-    is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
+    reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
+    if isinstance(reservation, Refusal):
+        return _refused(reservation)
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
         messages=messages,
-        max_output_tokens=reserved.tokens - input_tokens if is_capped else None,
+        max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
     )
-    reply = Reply()
     try:
-        await turn.emit(reserved)
-        finished = await _receive(turn, model.stream(request), reply, step)
-    except asyncio.CancelledError:
-        await turn.emit(_settled_partly(model, reserved, reply, input_tokens))
-        raise
+        reply, finished = await ask(
+            turn, turn.model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
+        )
+    except ContextOverflow:
+        return None
     except ModelError as error:
-        failed = failure(error, step=step, model=model.name)
-        await turn.emit(_settled_partly(model, reserved, reply, input_tokens), failed)
-        raise
-    turn.history.measured(finished.usage.input_tokens)
+        return await fail_over(turn, error)
+    turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await turn.emit(_settled(model, reserved, finished.usage), said)
+    await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
 
 
-async def _receive(turn: Turn, stream: AsyncIterator[StreamItem], reply: Reply, step: int) -> Finished:
-    async for item in stream:
-        match item:
-            case Finished():
-                return item
-            case Retrying():
-                reply.clear()
-                failed = RequestFailed(
-                    step=step,
-                    attempt=item.attempt,
-                    error=item.error,
-                    message=item.message,
-                    retry_in_s=item.retry_in_s,
-                )
-                await turn.emit(failed)
-            case _:
-                reply.add(item)
-                turn.show(item)
-    raise ModelError("The model's stream ended without saying that it was finished.")
-
-
-def _settled(model: Model, reserved: SpendReserved, usage: Usage) -> SpendSettled:
-    usd = model.price.cost_usd(usage) if model.price else 0.0
-    return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
-
-
-def _settled_partly(model: Model, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
-    """A reply that broke off was paid for as far as it came; one that never began was not."""
-    output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
-    return _settled(model, reserved, used)
+def _refused(refusal: Refusal) -> End:
+    return End(refusal.ending, refusal.message, refusal.remedy)
 
 
 async def _answered(turn: Turn) -> End | None:

@@ -11,12 +11,14 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault
 from mainspring.events import ApprovalAsked, ApprovalGiven, ChosenBy, Compacted, Effort, Limits, ModelChosen
+from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.routing import Router
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Engine, Turn
+from mainspring.turn import Day, Engine, Turn
+from mainspring.upkeep import COMPACT_AT
 
 
 class Approver(Protocol):
@@ -30,7 +32,9 @@ class Approver(Protocol):
 class Compactor(Protocol):
     """Who makes a long history short."""
 
-    async def __call__(self, turn: Turn) -> Compacted: ...
+    async def __call__(self, turn: Turn, journal: Journal, *, reason: str, until: int) -> Compacted | None:
+        """What to record about the history up to an event, or None when nothing can be left out."""
+        ...
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +63,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     compactor: Compactor | None = None
+    parent: Turn | None = None
+    day: Day | None = None
+    compact_at: float = COMPACT_AT
 
     @property
     def chosen(self) -> ModelChosen:

@@ -21,7 +21,8 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
-from mainspring.context.history import History, beginning_of_last_turn, ended_calls, project
+from mainspring.context.guards import Guards, load_guards
+from mainspring.context.history import History, Projection, beginning_of_last_turn, ended_calls, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -59,7 +60,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, abandoned, end_turn
+from mainspring.turn import Day, End, Turn, abandoned, end_turn
 
 
 class Session:
@@ -81,12 +82,18 @@ class Session:
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
+        self.guards = Guards()
+        self.compact_at = parts.compact_at
         self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
-        self.history = History(parts.model.encode)
+        self._projection = Projection(parts.model.encode)
 
     @property
     def id(self) -> str:
         return self._journal.session
+
+    @property
+    def history(self) -> History:
+        return self._projection.history
 
     @property
     def model(self) -> Model:
@@ -103,6 +110,14 @@ class Session:
     @property
     def files(self) -> Files:
         return self._parts.files
+
+    @property
+    def parent(self) -> Turn | None:
+        return self._parts.parent
+
+    @property
+    def day(self) -> Day | None:
+        return self._parts.day
 
     @property
     def is_running(self) -> bool:
@@ -196,19 +211,36 @@ class Session:
         first = await beginning_of_last_turn(self._journal)
         if first is None or not isinstance(first.event, UserSaid):
             raise UsageError("There is nothing to undo.")
-        await self.emit(Undone(to_seq=first.seq - 1))
-        await self._project()
+        await self._replace_history(Undone(to_seq=first.seq - 1))
         return first.event
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
         self._refuse_while_running("compact")
+        if compacted := await self.shorten("asked"):
+            return compacted
+        raise UsageError("There is nothing in the history that could be left out.")
+
+    async def expand(self) -> None:
+        """Takes the last compaction back: the history is whole again."""
+        self._refuse_while_running("expand")
+        await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+
+    async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
-            raise UsageError("This session was built without a compactor.")
-        compacted = await self._parts.compactor(self)
-        await self.emit(compacted)
-        await self._project()
+            return None
+        until = self._feed.last_seq
+        compacted = await self._parts.compactor(self, self._journal, reason=reason, until=until)
+        if compacted:
+            await self._replace_history(compacted)
         return compacted
+
+    async def _replace_history(self, event: Compacted | Undone) -> None:
+        await self.emit(event)
+        await self._projection.load(self._journal, until=self._feed.last_seq)
+
+    async def recall(self, name: str) -> bytes:
+        return await recall(self._journal, name)
 
     async def set_model(self, name: str, reason: str = "asked for") -> None:
         """Goes on with another model, or tier, from the next step on."""
@@ -224,7 +256,8 @@ class Session:
     async def take_model(self) -> Model:
         if self.state.model != self.model.name:
             self._lineup.current = self._lineup.find(self.state.model)
-            await self._project()
+            self._projection = Projection(self.model.encode)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         return self.model
 
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
@@ -300,13 +333,11 @@ class Session:
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
-            await self._project()
+            self.guards = await load_guards(self._journal)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
         self._opened = (before, self._feed.last_seq)
-
-    async def _project(self) -> None:
-        self.history = await project(self._journal, self.model.encode, lambda: self._feed.last_seq)
 
     async def _close(self) -> None:
         self._feed.close(self._failure)
@@ -340,7 +371,8 @@ class Session:
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
             self.state.apply(item)
-            self.history.apply(item)
+            self.guards.apply(item)
+            self._projection.apply(item)
             self._feed.publish(item)
 
     @property
@@ -374,7 +406,7 @@ class Session:
 
     async def _route(self) -> None:
         if self._parts.router is not None:
-            tokens = self.history.estimated_tokens(self.state.prompt.system)
+            tokens = self.history.estimated_tokens(self.state.prompt_size)
             await self.emit(*await self._parts.router.before_turn(self.state, self._journal, tokens))
 
     async def _record_failure(self, error: Exception) -> None:
@@ -395,5 +427,5 @@ class Session:
         return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
-        if self.is_running:
+        if self.is_running and self._is_turn_wanted:
             raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")

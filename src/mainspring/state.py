@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals.answers import Requests
+from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     STORED,
@@ -20,6 +21,7 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    Compacted,
     Effort,
     EffortChosen,
     Event,
@@ -41,13 +43,12 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import Ledger
+from mainspring.ledger import STEP, Ledger
 from mainspring.task import Task
 
-STEP = "step"
-"""The source of a spend that is a step of a turn."""
+OVERFLOW = ContextOverflow.__name__
 
-_HEAVY = {"AssistantSaid", "CallStarted", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
+_HEAVY = {"AssistantSaid", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
 _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
 
 
@@ -83,8 +84,11 @@ class State:
         self.turn_steps = 0
         self.turn_usage = Usage()
         self.turn_cost_usd = 0.0
-        self.active_us = 0
         self.turn_cutoffs = 0
+        self.prompt_size = 0
+        self.compacted_tokens = 0
+        self.is_overflowing = False
+        self.is_shrunk = False
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
@@ -106,6 +110,7 @@ class State:
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
         self.task = self.task.after(event)
+        self.ledger.apply(event)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -113,11 +118,14 @@ class State:
                 self._apply_call(event)
             case UserSaid() | TurnStarted() | TurnEnded() | Undone():
                 self._apply_turn(event)
+            case RequestFailed() | Compacted():
+                self._apply_room(event)
             case _:
                 self._apply_setting(event)
 
     def pass_time(self, time_us: int) -> None:
-        self.active_us += time_us - (self._last_us or time_us)
+        if self.is_turn_open:
+            self.ledger.pass_time(time_us - (self._last_us or time_us))
         self._last_us = time_us
 
     def _apply_setting(self, event: Event) -> None:
@@ -126,12 +134,11 @@ class State:
                 self.session, self.workspace = event.session, Path(event.workspace)
             case PromptSet():
                 self.prompt = event
+                self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
             case ModelChosen():
                 self.model, self.fallbacks = event.model, event.fallbacks
             case EffortChosen():
                 self.effort = event.effort
-            case RequestFailed(retry_in_s=None):
-                self.failed_models[event.model or self.model] = event
             case ModeChosen():
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
@@ -141,12 +148,22 @@ class State:
             case _:
                 pass
 
+    def _apply_room(self, event: RequestFailed | Compacted) -> None:
+        """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
+        if isinstance(event, Compacted):
+            self.compacted_tokens = event.tokens_after
+            self.is_shrunk = self.is_shrunk or self.is_overflowing
+            self.is_overflowing = False
+        elif event.step and event.error == OVERFLOW:
+            self.is_overflowing = True
+        elif event.step and event.retry_in_s is None:
+            self.failed_models[event.model or self.model] = event
+
     def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
-        self.ledger.apply(event)
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
-        elif event.source == STEP:
+        elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
 
@@ -158,8 +175,9 @@ class State:
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
-                self.active_us = self.turn_cutoffs = 0
+                self.turn_cutoffs = 0
                 self.failed_models = {}
+                self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
                 self.last_ending = event
@@ -167,6 +185,7 @@ class State:
                     self._calls = {}
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = False
+                self.compacted_tokens = 0
                 self._calls = {}
 
     def _apply_call(
@@ -175,6 +194,7 @@ class State:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
             self.failed_models = {}
+            self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
             self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}
             return

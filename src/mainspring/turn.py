@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
+from mainspring.context.guards import Guards
 from mainspring.context.history import History
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -17,11 +19,13 @@ from mainspring.events import (
     ApprovalGiven,
     Blob,
     CallEnded,
+    Compacted,
     Delta,
     Ending,
     Event,
     TurnEnded,
 )
+from mainspring.journal.fold import Spent
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -35,14 +39,30 @@ _UNKNOWN = (
 )
 
 
+class Day(Protocol):
+    """What all sessions of one data folder spend in a day."""
+
+    def held(self) -> AbstractAsyncContextManager[Spent]:
+        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
+        ...
+
+
 class Turn(Protocol):
-    """`emit` returns once the events are durable and folded into `state` and `history`."""
+    """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def history(self) -> History: ...
+
+    @property
+    def guards(self) -> Guards: ...
+
+    @property
+    def compact_at(self) -> float:
+        """The share of the model's window at which history is made short."""
+        ...
 
     @property
     def model(self) -> Model: ...
@@ -61,6 +81,14 @@ class Turn(Protocol):
     def files(self) -> Files: ...
 
     @property
+    def parent(self) -> Turn | None:
+        """Whose turn this one works for, and whose caps it shares."""
+        ...
+
+    @property
+    def day(self) -> Day | None: ...
+
+    @property
     def vault(self) -> Vault:
         """Secrets, and what stands in for them; everything that is recorded has passed it."""
         ...
@@ -75,6 +103,14 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def shorten(self, reason: str) -> Compacted | None:
+        """Makes the history short, on record; None when nothing can be left out."""
+        ...
+
+    async def recall(self, name: str) -> bytes:
+        """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
         ...
 
     async def grant(self, *grants: Grant) -> None:

@@ -17,28 +17,35 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
+    Cap,
     CommandAsked,
     CommandEnded,
     CommandStarted,
     Compacted,
     Crashed,
+    EffortChosen,
     Evidence,
+    GuardTripped,
     Limits,
     Media,
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    Offer,
     PlanItem,
     PlanSet,
     PromptSet,
     Remembered,
     RequestFailed,
+    RoutingWarned,
     SandboxChosen,
     SessionResumed,
     SessionStarted,
+    Speed,
     SpendReserved,
     SpendSettled,
     Text,
@@ -57,7 +64,17 @@ from mainspring.journal.store import Store
 from mainspring.journal.transfer import export
 
 USAGE = Usage(input_tokens=9, cached_tokens=4, cache_write_tokens=3, output_tokens=2, reasoning_tokens=1)
-LIMITS = Limits(max_steps=50, max_tokens=100_000, max_cost_usd=2.5, timeout_s=3600.0)
+LIMITS = Limits(
+    max_steps=50,
+    max_tokens=100_000,
+    max_cost_usd=2.5,
+    timeout_s=3600.0,
+    max_calls=70,
+    turn=Cap(usd=0.5),
+    session=Cap(steps=500, time_s=7200.0),
+    goal=Cap(tokens=1_000_000),
+    day=Cap(usd=10.0),
+)
 TOOL = ToolSpec(
     name="read",
     description="Reads a file.",
@@ -73,14 +90,25 @@ async def write(store: Store, session: str) -> None:
         SessionStarted(session=session, workspace="/repo", version="0.1.0", parent="older", parent_seq=7),
         SessionResumed(version="0.1.0", host="box", pid=4242),
         PromptSet(system="You are careful. Ünïcode: ✓", tools=(TOOL,)),
-        ModelChosen(model="scripted", reason="asked for"),
-        ModeChosen(mode="careful"),
+        ModelChosen(model="scripted", reason="asked for", fallbacks=("other",), tier="fast", by="settings"),
+        RoutingWarned(message="This is turn 5 in a row with reasoner."),
+        EffortChosen(effort="high"),
+        ModeChosen(mode="auto", level="L3"),
         SandboxChosen(rung="bwrap"),
         UserSaid(text="fix it\nplease", media=(picture,)),
         NoteAdded(text="mind the tests", source="hook"),
         TurnStarted(turn=1, limits=LIMITS),
-        SpendReserved(spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False),
-        SpendSettled(spend="s1", usage=USAGE, usd=0.0625),
+        SpendReserved(
+            spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False, child="younger"
+        ),
+        SpendSettled(
+            spend="s1",
+            usage=USAGE,
+            usd=0.0625,
+            total_usd=1.25,
+            speed=Speed(input_per_s=104.5, output_per_s=52.0),
+        ),
+        BudgetWarned(scope="session", unit="usd", percent=50, spent=1.25, cap=2.5),
         RequestFailed(step=1, attempt=2, error="Overloaded", message="503", retry_in_s=1.5),
     )
     await journal.append(
@@ -98,7 +126,16 @@ async def write(store: Store, session: str) -> None:
     )
     await journal.append(
         ApprovalAsked(
-            call="c1", tool="read", arguments='{"path":"a.py"}', arguments_sha256="ab" * 32, reason="a rule"
+            call="c1",
+            tool="read",
+            arguments='{"path":"a.py"}',
+            arguments_sha256="ab" * 32,
+            reason="a rule",
+            offers=(
+                Offer(command="pytest -q $", accepts=("push-force",)),
+                Offer(path="/repo/a.py"),
+                Offer(host="example.com"),
+            ),
         ),
         ApprovalGiven(
             call="c1",
@@ -107,6 +144,9 @@ async def write(store: Store, session: str) -> None:
             by="ada",
             feedback="only this one",
             edited_arguments='{"path":"b.py"}',
+            scope="project",
+            pattern="pytest *",
+            expires_us=1_800_000_000_000_000,
         ),
         CallStarted(call="c1", tool="read"),
         CallEnded(
@@ -117,6 +157,17 @@ async def write(store: Store, session: str) -> None:
             exit_code=3,
             full=output,
             duration_s=0.25,
+            suspicious=("ignore all previous instructions",),
+        ),
+        GuardTripped(guard="loop", message="the same call of read again", is_final=True),
+        Compacted(
+            summary="so far so good",
+            keep_from_seq=6,
+            model="scripted",
+            stubbed=(16,),
+            reason="window",
+            tokens_before=9000,
+            tokens_after=700,
         ),
         PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
         Remembered(text="the tests need a database", call="c1"),
@@ -139,7 +190,6 @@ async def write(store: Store, session: str) -> None:
             output_bytes=68000,
             duration_s=60.25,
         ),
-        Compacted(summary="so far so good", keep_from_seq=6, model="scripted"),
         Undone(to_seq=17),
         Crashed(traceback="Traceback (most recent call last): …"),
         Unknown(kind="FromTheFuture", body=msgspec.Raw(b'{"new":[1,2.50,null]}')),

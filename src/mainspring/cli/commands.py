@@ -20,12 +20,13 @@ _COMMANDS = {
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),
+    "cost": ("cost", "Show what was spent: by model, source, session or day."),
     "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
     "steps": ("steps", "List or show the commands that were run without an agent."),
-    "models": ("providers", "List providers, which have a key, and what local servers serve."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
+    "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }
 

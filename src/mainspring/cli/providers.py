@@ -1,5 +1,5 @@
-"""`models`: the providers, which of them have a key, and what the servers on this machine serve. A key itself
-is never shown.
+"""The providers that `models` lists: which of them have a key, and what the servers on this machine serve. A
+key itself is never shown.
 """
 
 from __future__ import annotations
@@ -33,13 +33,6 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     has_key: bool
     is_local: bool
     serves: tuple[Served, ...] | None = None
-
-
-@click.command("models")
-@click.option("--json", "is_json", is_flag=True, help="Print one provider per line as JSON.")
-def models_command(*, is_json: bool) -> None:
-    """List the providers, which have a key, and the models of the servers on this machine."""
-    list_providers(is_json=is_json)
 
 
 def list_providers(*, is_json: bool) -> None:

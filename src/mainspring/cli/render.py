@@ -12,6 +12,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -23,6 +24,7 @@ from mainspring.events import (
     EffortChosen,
     Ending,
     Event,
+    GuardTripped,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -99,7 +101,9 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.decision}{reach} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
-        case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
+        case SpendSettled():
+            return _speed(event)
+        case CallStarted() | SpendReserved() | TurnStarted():
             return ""
         case _:
             return _about_session(event)
@@ -110,8 +114,12 @@ def _about_session(event: Event) -> str:
         case RequestFailed():
             again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
             return f"! {event.error}: {event.message}{again}"
+        case GuardTripped():
+            return f"! {event.guard}: {event.message}"
         case Crashed():
             return f"! {event.traceback}"
+        case BudgetWarned():
+            return _warned(event)
         case NoteAdded():
             return f"· note from {event.source}: {event.text}"
         case PlanSet():
@@ -149,7 +157,7 @@ def _about_settings(event: Event) -> str:
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
-            return f"· history compacted; kept from event {event.keep_from_seq} on"
+            return _compacted(event)
         case Undone():
             return f"· undone: everything after event {event.to_seq}"
         case Unknown():
@@ -169,6 +177,34 @@ def _about_model(event: Event) -> str:
             return f"· effort {event.effort or 'as the provider chooses'}"
         case _:
             return ""
+
+
+def _speed(event: SpendSettled) -> str:
+    if event.speed is None:
+        return ""
+    usage, speed = event.usage, event.speed
+    read = f"{usage.input_tokens:,} tokens read at {speed.input_per_s:.0f}/s"
+    return f"  ({read}, {usage.output_tokens:,} written at {speed.output_per_s:.0f}/s)"
+
+
+def _warned(event: BudgetWarned) -> str:
+    if event.unit == "usd":
+        amount = f"{money(event.spent)} of {money(event.cap)}"
+    else:
+        amount = f"{event.spent:,.0f} of {event.cap:,.0f} tokens"
+    return f"! {event.percent} % of the {event.scope}'s budget is spent: {amount}"
+
+
+def _compacted(event: Compacted) -> str:
+    if not event.summary and not event.stubbed:
+        return "· history is whole again"
+    by = f" by {event.model}" if event.model else ""
+    stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
+    why = f" ({event.reason})" if event.reason else ""
+    return (
+        f"· history compacted{by}{why}: {event.tokens_before:,} → {event.tokens_after:,} tokens;"
+        f" kept from event {event.keep_from_seq} on{stubs}"
+    )
 
 
 def ended_line(event: TurnEnded) -> str:

@@ -11,12 +11,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import msgspec
 
+from mainspring.context.stubs import seq_of, stub, text_of
+from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
     Blob,
     CallAsked,
     CallEnded,
     Compacted,
+    GuardTripped,
     Media,
     NoteAdded,
     Recorded,
@@ -34,15 +37,22 @@ from mainspring.models import (
     UserMessage,
 )
 
-KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded"})
+KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "GuardTripped"})
 REBUILDING = (Compacted, Undone)
 """Events after which a history is projected anew."""
 
 _BYTES_PER_TOKEN = 3.6
+_LEAST, _MOST = 1.5, 8.0
+_BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
     "This call had started when the session was interrupted. Its outcome is unknown:"
     " look at what it did before you repeat it."
 )
+
+
+def estimated_tokens(size: int) -> int:
+    """What so many bytes of a request weigh, before any provider has counted them."""
+    return int(size / _BYTES_PER_TOKEN) + 16
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -60,8 +70,9 @@ class _Said(msgspec.Struct, frozen=True):
 class History:
     """The messages so far. `is_answered` says that the model has had the last word."""
 
-    def __init__(self, encode: Callable[[Message], bytes]) -> None:
+    def __init__(self, encode: Callable[[Message], bytes], stubbed: Collection[int] = ()) -> None:
         self._encode = encode
+        self._stubbed = stubbed
         self._messages: list[bytes] = []
         self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
@@ -71,11 +82,14 @@ class History:
         self._bytes = 0
         self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
+        self.bytes_per_token = _BYTES_PER_TOKEN
         self.last_seq = 0
         self.is_answered = True
 
     def apply(self, recorded: Recorded) -> None:
         self.last_seq = recorded.seq
+        if recorded.seq in self._stubbed:
+            recorded = stub(recorded)
         match recorded.event:
             case UserSaid() | NoteAdded() as said:
                 self._add_said(_Said(seq=recorded.seq, said=said))
@@ -83,6 +97,9 @@ class History:
                 self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
+            case GuardTripped(is_final=False, message=message):
+                note = NoteAdded(text=message, source="mainspring")
+                self._add_said(_Said(seq=recorded.seq, said=note))
             case _:
                 pass
 
@@ -93,24 +110,32 @@ class History:
         """The encoded messages; those with attachments fetch them now, once."""
         while self._waiting:
             index, message = next(iter(self._waiting.items()))
-            encoded = self._encode(await _attach(message, get))
-            self._messages[index] = encoded
-            self._bytes += len(encoded)
+            self._messages[index] = self._encode(await _attach(message, get))
+            # Providers count images and documents by what they show, not by their bytes.
+            count = sum(map(len, message.media))
+            self._bytes += len(self._encode(message.message)) + count * _BYTES_PER_ATTACHMENT
             del self._waiting[index]
         self._sent_bytes = self._bytes
         return self._messages.copy()
 
-    def estimated_tokens(self, *head: str) -> int:
-        """What the next request weighs: the provider's own count of the last one, plus what is new since."""
+    def estimated_tokens(self, prompt_size: int) -> int:
+        """What the next request weighs: the provider's own count of the last one, plus what is new since.
+        `prompt_size` is how many characters the system prompt and the tools have."""
         if self._measured is None:
-            return int((self._bytes + sum(map(len, head))) / _BYTES_PER_TOKEN) + 16
+            return int((self._bytes + prompt_size) / self.bytes_per_token) + 16
         tokens, measured_bytes = self._measured
-        return tokens + int(max(self._bytes - measured_bytes, 0) / _BYTES_PER_TOKEN) + 16
+        return tokens + int(max(self._bytes - measured_bytes, 0) / self.bytes_per_token) + 16
 
-    def measured(self, input_tokens: int) -> None:
-        """Notes what the provider counted for the messages that were last given out."""
+    def measured(self, input_tokens: int, prompt_size: int) -> None:
+        """Notes what the provider counted for the messages that were last given out, and learns from it how
+        it counts."""
         if input_tokens > 0:
             self._measured = (input_tokens, self._sent_bytes)
+            self.bytes_per_token = min(max((self._sent_bytes + prompt_size) / input_tokens, _LEAST), _MOST)
+
+    def learn_from(self, earlier: History) -> None:
+        """Takes over how the provider counts from a history of the same session."""
+        self.bytes_per_token = earlier.bytes_per_token
 
     def _add_said(self, item: _Said) -> None:
         if self._asked:
@@ -180,18 +205,20 @@ class History:
         self._bytes += len(encoded)
 
 
-async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> History:
-    """The history of a journal, reading only what it still needs."""
-    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
+async def load_history(
+    journal: Reader, encode: Callable[[Message], bytes], *, until: int | None = None
+) -> History:
+    """The history of a journal (up to an event), reading only what it still needs."""
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
+    compacted = await live_compaction(journal, dead, until=until)
     history = History(encode)
-    start = 0
-    for recorded in reversed(await read_all(journal, kinds=("Compacted",))):
-        if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
-            history.begin_with(recorded.event.summary)
-            start = recorded.event.keep_from_seq - 1
-            break
-    after = start
-    while page := await journal.read(after=after, kinds=KINDS, limit=5000):
+    after = 0
+    if compacted:
+        history = History(encode, frozenset(compacted.stubbed))
+        if compacted.summary:
+            history.begin_with(compacted.summary)
+        after = compacted.keep_from_seq - 1
+    while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):
         for recorded in page:
             if not (dead and is_undone(recorded.seq, dead)):
                 history.apply(recorded)
@@ -199,24 +226,56 @@ async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> H
     return history
 
 
-async def project(
-    journal: Reader, encode: Callable[[Message], bytes], last_seq: Callable[[], int]
-) -> History:
-    """The history of a journal that goes on growing. What is recorded meanwhile stands in it once: it is
-    projected again until nothing was."""
-    while True:
-        before = last_seq()
-        history = await load_history(journal, encode)
-        if history.last_seq <= before == last_seq():
-            return history
+async def live_compaction(
+    journal: Reader, dead: Sequence[tuple[int, int]], *, until: int | None = None
+) -> Compacted | None:
+    """The newest compaction that still counts."""
+    for recorded in reversed(await read_all(journal, kinds=("Compacted",), until=until)):
+        if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
+            return recorded.event
+    return None
 
 
-async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
-    """Every event of these kinds; for kinds of which a journal has few."""
-    found: list[Recorded] = []
-    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
-        found += page
-    return found
+class Projection:
+    """The history of a journal that goes on growing while it is projected anew."""
+
+    def __init__(self, encode: Callable[[Message], bytes]) -> None:
+        self._encode = encode
+        self._newer: list[Recorded] | None = None
+        self.history = History(encode)
+
+    def apply(self, recorded: Recorded) -> None:
+        self.history.apply(recorded)
+        if self._newer is not None:
+            self._newer.append(recorded)
+
+    async def load(self, journal: Reader, *, until: int) -> None:
+        """Projects the journal anew: what is on disk up to `until`, and what is applied meanwhile."""
+        newer = self._newer = list[Recorded]()
+        try:
+            history = await load_history(journal, self._encode, until=until)
+            for recorded in newer:
+                history.apply(recorded)
+        finally:
+            self._newer = None
+        history.learn_from(self.history)
+        self.history = history
+
+
+async def recall(journal: Reader, name: str) -> bytes:
+    """What is kept under a name: the text of the event that a handle names, or the blob with this hash.
+    Raises `UsageError` or `JournalDamaged` when there is none."""
+    seq = seq_of(name)
+    if seq is None:
+        return await journal.get(Blob(sha256=name, size=0))
+    found = await journal.read(after=seq - 1, until=seq)
+    event = found[0].event if found else None
+    if isinstance(event, CallEnded) and event.full:
+        return await journal.get(event.full)
+    text = text_of(event) if event else ""
+    if not text:
+        raise UsageError(f"Event {seq} has no text.")
+    return text.encode()
 
 
 async def beginning_of_last_turn(journal: Reader) -> Recorded | None:
@@ -241,6 +300,16 @@ async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, Call
         for event in ended
         if isinstance(event, CallEnded) and (not calls or event.call in calls)
     }
+
+
+async def read_all(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:
+    """Every event of these kinds; for kinds of which a journal has few."""
+    found: list[Recorded] = []
+    while page := await journal.read(
+        after=found[-1].seq if found else 0, until=until, kinds=kinds, limit=5000
+    ):
+        found += page
+    return found
 
 
 def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:

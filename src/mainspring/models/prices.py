@@ -37,21 +37,26 @@ class PriceBook:
         self,
         own: Mapping[str, Price] | None = None,
         *,
+        windows: Mapping[str, int] | None = None,
         kept: Path | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        """`own` prices are named by what a user writes, or by a model's name; `kept` is where to remember."""
+        """`own` prices and `windows` (in tokens) are named by what a user writes or by a model's name.
+        `kept` is where to remember."""
         self._own = own or {}
+        self._windows = windows or {}
         self._file = kept
         self._now = now or (lambda: datetime.now(UTC))
 
     def find(self, spec: ModelSpec, name: str = "") -> Known:
         provider = spec.provider
-        own = self._own.get(name) or self._own.get(f"{provider.id}/{spec.model}") or self._own.get(spec.model)
+        names = (name, f"{provider.id}/{spec.model}", spec.model)
+        own = next((self._own[each] for each in names if each in self._own), None)
+        window = next((self._windows[each] for each in names if each in self._windows), None)
         if provider.is_local:
-            return Known(price=own or FREE)
+            return Known(own or FREE, window)
         listed = self._listed(provider.price_id, spec.model) if provider.price_id else Known()
-        return Known(price=own or listed.price, context_tokens=listed.context_tokens)
+        return Known(own or listed.price, window or listed.context_tokens)
 
     def _listed(self, provider: str, model: str) -> Known:
         provider, model = _hosted(provider, model)

@@ -59,9 +59,10 @@ class Seen:
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call runs, and what it may use there.
 
-    `kept` gives a blob back by its hash. `ended` gives the results on record of the calls named, or of all.
-    `answer` is what a person said to a tool that asks one. `room` is how many characters of its text the
-    model will be sent. `hide` takes the secrets out of a text that is about to be cut.
+    `kept` gives a blob back by its hash, or an event's text by its handle. `ended` gives the results on
+    record of the calls named, or of all. `answer` is what a person said to a tool that asks one. `room` is
+    how many characters of its text the model will be sent. `hide` takes the secrets out of a text that is
+    about to be cut.
     """
 
     call: str

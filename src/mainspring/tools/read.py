@@ -11,7 +11,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.errors import JournalDamaged
+from mainspring.context.stubs import EVENT
+from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Media
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
@@ -20,6 +21,7 @@ from mainspring.tools.notebook import notebook_text
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode, lines_of
 
+_HANDLES = (HANDLE, EVENT)
 _MAX_LINE = 2000
 _MAX_PAGE = 48_000
 _MAX_IMAGE_BYTES = 5 * 1024 * 1024
@@ -33,14 +35,14 @@ _IMAGES = (
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File, relative to the workspace or absolute, or a blob: handle")]
+    path: Annotated[str, Meta(description="File, relative to the workspace or absolute, or a handle")]
     offset: Annotated[int, Meta(ge=1, description="First line, counted from 1")] = 1
     limit: Annotated[int, Meta(ge=1, le=5000, description="How many lines at most")] = 1000
 
 
 async def _run(arguments: ReadArguments, place: Place) -> Output:
     path = arguments.path
-    data = await (_kept(place, path) if path.startswith(HANDLE) else _file(place, path))
+    data = await (_kept(place, path) if path.startswith(_HANDLES) else _file(place, path))
     if media_type := image_type(data):
         return await _image(place, path, data, media_type)
     if data.startswith(b"%PDF-"):
@@ -63,7 +65,7 @@ async def _file(place: Place, path: str) -> bytes:
 async def _kept(place: Place, path: str) -> bytes:
     try:
         return await place.kept(path.removeprefix(HANDLE))
-    except JournalDamaged as error:
+    except (JournalDamaged, UsageError) as error:
         raise ToolFailed(f"Nothing is kept under {path}: {error.message}") from error
 
 
@@ -125,6 +127,6 @@ TOOL = Tool(
     description=described(Path(__file__)),
     arguments=ReadArguments,
     effect="read",
-    paths=lambda arguments: () if arguments.path.startswith(HANDLE) else (arguments.path,),
+    paths=lambda arguments: () if arguments.path.startswith(_HANDLES) else (arguments.path,),
     run=_run,
 )

@@ -1,0 +1,167 @@
+"""Makes a long history short: reads the journal, asks a model what was decided, and gives one `Compacted`.
+
+What must not be forgotten comes from the journal, word for word. When the model fails, is too dear, or twice
+leaves out what it must not, nobody is asked any more: the oldest outputs go, then the oldest steps.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.asking import ask
+from mainspring.context.compaction import (
+    INSTRUCTIONS,
+    Cut,
+    Outline,
+    compose,
+    cut,
+    flaws,
+    narrative_of,
+    size_after,
+    thin_out,
+    transcript,
+)
+from mainspring.context.facts import Facts
+from mainspring.context.history import is_undone, live_compaction, read_all, undone_ranges
+from mainspring.errors import ModelError
+from mainspring.events import Compacted, Recorded, Text
+from mainspring.journal import Reader
+from mainspring.ledger import Refusal
+from mainspring.models import Model, Request, UserMessage
+from mainspring.spending import reserve, settle
+from mainspring.turn import Turn
+
+SOURCE = "compaction"
+"""The source of money that was spent to make history short."""
+
+_TRIES = 2
+_KEPT = 0.2
+_TARGET = 0.5
+_SUMMARY = 0.15
+_MATERIAL = 0.5
+_LEAST_WINDOW = 2_000
+_WORTH_IT = 0.95
+_DEFAULT_MATERIAL_TOKENS = 60_000
+_AGAIN = "\n\nYour last summary was not good enough: {flaws}. Write it again, with that in it."
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What a journal says, as far as it counts."""
+
+    facts: Facts
+    outline: Outline
+    events: list[Recorded]
+    earlier: Compacted
+
+
+class Compactor:
+    """`model` writes summaries; without one the session's own does."""
+
+    def __init__(self, model: Model | None = None) -> None:
+        self._model = model
+
+    async def __call__(self, turn: Turn, journal: Reader, *, reason: str, until: int) -> Compacted | None:
+        """What to record, or None when there is nothing to leave out."""
+        found = await _read(journal, until)
+        before = turn.history.estimated_tokens(turn.state.prompt_size)
+        window = _window(turn, before)
+        per_token = turn.history.bytes_per_token
+        room = max(window - turn.state.prompt_size / per_token, _LEAST_WINDOW)
+        keep = int(room * _KEPT * per_token)
+        chosen = cut(found.outline, keep=keep)
+        narrative = ""
+        if chosen.keep_from_seq > found.outline.start:
+            narrative = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
+        if not narrative:
+            chosen = thin_out(found.outline, target=int(room * _TARGET * per_token), keep=keep)
+        if chosen.keep_from_seq > found.outline.start:
+            limit = max(int(room * _SUMMARY * per_token), 2_000)
+            told = narrative or narrative_of(found.earlier.summary)
+            summary = compose(found.facts, told, keep_from_seq=chosen.keep_from_seq, limit=limit)
+        else:
+            summary = found.earlier.summary
+            chosen = msgspec.structs.replace(
+                chosen, stubbed=tuple(sorted({*found.earlier.stubbed, *chosen.stubbed}))
+            )
+        size = len(summary) + size_after(found.outline, chosen)
+        if size > _WORTH_IT * (len(found.earlier.summary) + found.outline.size):
+            return None
+        return Compacted(
+            summary=summary,
+            keep_from_seq=chosen.keep_from_seq,
+            model=(self._model or turn.model).name if narrative else "",
+            stubbed=chosen.stubbed,
+            reason=reason,
+            tokens_before=before,
+            tokens_after=int((turn.state.prompt_size + size) / per_token),
+        )
+
+    async def close(self) -> None:
+        if self._model is not None:
+            await self._model.close()
+
+    async def _narrate(self, turn: Turn, found: _Found, chosen: Cut, *, spend: str) -> str:
+        """What a model tells of the part that is left out; empty when it does not tell it well."""
+        model = self._model or turn.model
+        old = [item for item in found.events if item.seq < chosen.keep_from_seq]
+        tokens = int(model.context_tokens * _MATERIAL) if model.context_tokens else _DEFAULT_MATERIAL_TOKENS
+        limit = int(tokens * turn.history.bytes_per_token)
+        material = transcript(old, found.earlier.summary, limit=limit)
+        still_open = "".join(f"\nStill open: {name}: {what}" for name, what in found.facts.open.items())
+        text = f"{material}{still_open}\n\n[end of the session; now write the summary]"
+        complaint = ""
+        for number in range(1, _TRIES + 1):
+            told = await _ask(turn, model, text + complaint, spend=f"{spend}:{number}")
+            if told is None:
+                return ""
+            lacking = flaws(told, found.facts)
+            if not lacking:
+                return told
+            complaint = _AGAIN.format(flaws="; ".join(lacking))
+        return ""
+
+
+async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None:
+    """The model's answer, empty when it was cut off; None when it cannot be had or paid."""
+    message = model.encode(UserMessage(text=text))
+    input_tokens = int((len(message) + len(INSTRUCTIONS)) / turn.history.bytes_per_token)
+    reservation = await reserve(turn, source=SOURCE, input_tokens=input_tokens, spend=spend, model=model)
+    if isinstance(reservation, Refusal):
+        return None
+    request = Request(
+        system=INSTRUCTIONS,
+        tools=(),
+        messages=[message],
+        max_output_tokens=reservation.reserved.tokens - input_tokens,
+    )
+    try:
+        reply, finished = await ask(turn, model, request, reservation, input_tokens=input_tokens)
+    except ModelError:
+        return None  # on record, and history can be made short without a model
+    await settle(turn, reservation, finished.usage)
+    told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))
+    return told if finished.stop == "end" else ""
+
+
+async def _read(journal: Reader, until: int) -> _Found:
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
+    earlier = await live_compaction(journal, dead, until=until) or Compacted(summary="", keep_from_seq=1)
+    facts, outline = Facts(), Outline(earlier.keep_from_seq, earlier.stubbed)
+    events: list[Recorded] = []
+    after = 0
+    while page := await journal.read(after=after, until=until):
+        for recorded in page:
+            if dead and is_undone(recorded.seq, dead):
+                continue
+            facts.apply(recorded)
+            outline.apply(recorded)
+            if recorded.seq >= earlier.keep_from_seq:
+                events.append(recorded)
+        after = page[-1].seq
+    return _Found(facts, outline, events, earlier)
+
+
+def _window(turn: Turn, tokens: int) -> int:
+    """How much the model takes. What it refused was too much for it, whatever it is said to take."""
+    known = turn.model.context_tokens or tokens
+    return min(known, tokens) if turn.state.is_overflowing else known

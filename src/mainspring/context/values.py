@@ -1,0 +1,34 @@
+"""Plain values out of what was recorded: arguments that can be compared, events of any kind as fields."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from mainspring.events import Event, Unknown
+
+
+def fields(event: Event) -> dict[str, Any]:
+    """An event as plain values, also when this version does not know its kind."""
+    if isinstance(event, Unknown):
+        value = msgspec.json.decode(event.body)
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return msgspec.to_builtins(event)
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+_DECODER = msgspec.json.Decoder(float_hook=_number)
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def canonical(arguments: str) -> str:
+    """Arguments as a JSON value: spaces, the order of keys and `1.0` for `1` make no difference."""
+    try:
+        return _ENCODER.encode(_DECODER.decode(arguments or "{}")).decode()
+    except (msgspec.DecodeError, RecursionError, OverflowError):
+        return arguments

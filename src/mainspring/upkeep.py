@@ -1,0 +1,61 @@
+"""What keeps a turn healthy between two steps: guards that see when a model is stuck, and room in its window.
+
+Both decide from folds of the journal alone, so a resumed turn decides the same.
+"""
+
+from __future__ import annotations
+
+from mainspring.events import Ending, GuardTripped
+from mainspring.turn import End, Turn
+
+COMPACT_AT = 0.8
+_GROWN = 0.1
+
+_ENDINGS: dict[str, Ending] = {"stall": "blocked"}
+_REMEDY = "Look at what it did with `mainspring show`, then resume with a hint or another --model."
+
+
+async def guard(turn: Turn) -> End | None:
+    """Records what a guard has to say, once; the end of the turn when the model did not listen."""
+    tripped = turn.guards.check()
+    if tripped is None:
+        return None
+    if tripped is not turn.guards.final:
+        await turn.emit(tripped)
+    return _end(tripped) if tripped.is_final else None
+
+
+async def make_room(turn: Turn) -> End | None:
+    """Makes the history short when the next request would not fit, or the last one did not; the end of the
+    turn when that is not possible."""
+    state, window = turn.state, turn.model.context_tokens
+    tokens = turn.history.estimated_tokens(state.prompt_size)
+    if state.is_overflowing:
+        if state.is_shrunk or await turn.shorten("overflow") is None:
+            return _too_large(turn, tokens, window)
+    elif window and _is_due(turn, tokens, window):
+        await turn.shorten("window")
+    else:
+        return None
+    left = turn.history.estimated_tokens(state.prompt_size)
+    return _too_large(turn, left, window) if window and left > window else None
+
+
+def _is_due(turn: Turn, tokens: int, window: int) -> bool:
+    """Not again before something has come since: what cannot get shorter is not asked about at every step."""
+    grown = turn.state.compacted_tokens + _GROWN * window if turn.state.compacted_tokens else 0
+    return tokens > window or tokens >= max(turn.compact_at * window, grown)
+
+
+def _end(tripped: GuardTripped) -> End:
+    return End(_ENDINGS.get(tripped.guard, "failed"), tripped.message, _REMEDY)
+
+
+def _too_large(turn: Turn, tokens: int, window: int | None) -> End:
+    takes = f"and {turn.model.name} takes {window:,}" if window else f"and {turn.model.name} refuses that"
+    prompt = int(turn.state.prompt_size / turn.history.bytes_per_token)
+    detail = (
+        f"The history cannot be made short enough: the next request needs about {tokens:,} tokens ({prompt:,}"
+        f" of them for the prompt and its tools), {takes}."
+    )
+    return End("failed", detail, "Use a model with a larger window, or undo what was said last.")
