@@ -30,6 +30,7 @@ ROOMS = [
     "calls",
     "loop",
     "feed",
+    "rewind",
     "session",
     "engines",
     "goals",
@@ -42,7 +43,7 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 460}  # a list of words, not code
+LONG_FILES: dict[str, int] = {"events.py": 600}  # a list of words, not code
 LONG_FUNCTIONS: dict[str, int] = {}
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",

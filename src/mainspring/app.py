@@ -27,6 +27,7 @@ from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.ladder import choose
+from mainspring.sandbox.policy import is_hidden_name
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
 from mainspring.tools import Tool
@@ -42,6 +43,7 @@ from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
+from mainspring.workspace.snapshots import Snapshots
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
@@ -76,17 +78,25 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         confinement = confinement_of(known.place, chosen_mode, config)
+        files = Files(confinement)
         parts = Parts(
             model=chosen,
             toolbox=Toolbox(tools),
             policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
             sandbox=partial(_confine, sandbox, confinement, config),
-            files=Files(confinement),
+            files=files,
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
             system=system_prompt(workspace=known.place, mode=chosen_mode),
             limits=limits,
+            time_machine=Snapshots(
+                known.place,
+                config.home / "contents",
+                environment=config.environment,
+                left_out=(config.home,),
+                is_secret=lambda name: is_hidden_name(name, files.policy),
+            ),
             approver=approver,
         )
         journal = journal or await store.create()

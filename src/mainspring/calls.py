@@ -22,6 +22,7 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    FilesChanged,
     OutputDelta,
 )
 from mainspring.state import OpenCall
@@ -98,7 +99,7 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
     if not call.is_started:
         await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
     began = time.monotonic()
-    output = await turn.toolbox.run(permitted, _place(turn, call.asked.call, room=room))
+    output, changed = await _run_watched(turn, permitted, _place(turn, call.asked.call, room=room))
     ended = CallEnded(
         call=call.asked.call,
         outcome="error" if output.is_error else "ok",
@@ -108,8 +109,23 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
         full=output.full,
         duration_s=round(time.monotonic() - began, 6),
     )
-    await turn.emit(ended)
+    await turn.emit(*changed, ended)
     return None
+
+
+async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Output, list[FilesChanged]]:
+    """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
+    if prepared.tool.is_repeatable:
+        return await turn.toolbox.run(prepared, place), []
+    await turn.time_machine.begin(place.call)
+    try:
+        output = await turn.toolbox.run(prepared, place)
+    except asyncio.CancelledError:
+        if changed := await turn.time_machine.end([place.call], turn.put_blob):
+            await turn.emit(changed)
+        raise
+    changed = await turn.time_machine.end([place.call], turn.put_blob)
+    return output, [changed] if changed else []
 
 
 async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:

@@ -23,6 +23,11 @@ Stop = Literal["end", "calls", "length", "refused"]
 Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 """What became of an approval that was asked for; everything but `allow` means the call does not run."""
 
+Scope = Literal["conversation", "files", "both"]
+"""What going back takes back."""
+
+ChangeKind = Literal["created", "modified", "deleted", "renamed", "mode"]
+
 
 Progress = Literal["open", "doing", "done"]
 """How far an item of a plan is."""
@@ -113,6 +118,27 @@ class Evidence(Value, frozen=True):
 
     claim: str
     calls: tuple[str, ...]
+
+
+class FileState(Value, frozen=True):
+    """A file as it was. `blob` is its content, or where a link points; `reason` says why it is not kept."""
+
+    kind: Literal["file", "link", "folder", "other"] = "file"
+    mode: int = 0
+    size: int = 0
+    blob: Blob | None = None
+    reason: str = ""
+
+
+class FileChange(Value, frozen=True):
+    """What became of one path of the workspace; nothing was there where a state is None. A renamed file was
+    at `renamed_from` in the state `before`."""
+
+    path: str
+    kind: ChangeKind
+    before: FileState | None = None
+    after: FileState | None = None
+    renamed_from: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -307,6 +333,18 @@ class CommandEnded(Event, frozen=True):
     duration_s: float = 0.0
 
 
+class FilesChanged(Event, frozen=True):
+    """What changed in the workspace while these calls ran; without calls, what going back changed.
+
+    `not_covered` names what changed and cannot be put back. `is_certain` is False after an interruption:
+    someone else may have made some of these changes."""
+
+    calls: tuple[str, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    is_certain: bool = True
+
+
 class Compacted(Event, frozen=True):
     """From here on the history is `summary` followed by what was recorded from `keep_from_seq` on."""
 
@@ -315,10 +353,19 @@ class Compacted(Event, frozen=True):
     model: str = ""
 
 
-class Undone(Event, frozen=True):
-    """Everything recorded after `to_seq` no longer counts as said. It stays in the journal."""
+class RewindStarted(Event, frozen=True):
+    """Files are about to be put back as they were at `to_seq`; `Undone` follows, now or on resuming."""
 
     to_seq: int
+    scope: Scope = "files"
+
+
+class Undone(Event, frozen=True):
+    """Everything recorded after `to_seq` no longer counts, as said, as done to files, or both. It stays in
+    the journal; `FilesChanged` before it tells what that did to files."""
+
+    to_seq: int
+    scope: Scope = "conversation"
 
 
 class Crashed(Event, frozen=True):
@@ -398,7 +445,9 @@ STORED: tuple[type[Event], ...] = (
     CommandAsked,
     CommandStarted,
     CommandEnded,
+    FilesChanged,
     Compacted,
+    RewindStarted,
     Undone,
     Crashed,
     TurnEnded,

@@ -14,6 +14,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Engine, Turn
+from mainspring.workspace import TimeMachine, Unrecorded
 
 
 class Approver(Protocol):
@@ -43,5 +44,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     system: str
     limits: Limits = Limits()
+    time_machine: TimeMachine = Unrecorded()
     approver: Approver | None = None
     compactor: Compactor | None = None

@@ -13,12 +13,13 @@ import socket
 import traceback
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
-from mainspring.context.history import History, is_undone, load_history, read_all, undone_ranges
+from mainspring.context.history import History, load_history, read_all
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -37,22 +38,24 @@ from mainspring.events import (
     PromptSet,
     Recorded,
     SandboxChosen,
+    Scope,
     SessionResumed,
     SessionStarted,
     TurnEnded,
     TurnStarted,
-    Undone,
     UserSaid,
 )
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import End, abandoned, end_turn
+from mainspring.workspace import TimeMachine
 
 
 class Session:
@@ -94,6 +97,10 @@ class Session:
         return self._parts.files
 
     @property
+    def time_machine(self) -> TimeMachine:
+        return self._parts.time_machine
+
+    @property
     def is_running(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
@@ -112,6 +119,7 @@ class Session:
         try:
             if self._failure is None:
                 await self.stop()
+            await self.time_machine.close()
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
@@ -181,23 +189,19 @@ class Session:
         if self._worker is not None:
             self._worker.cancel()
 
-    async def undo(self) -> UserSaid:
-        """Takes back the last turn from the conversation, and gives what the user had said."""
-        self._refuse_while_running("undo")
-        recorded = await read_all(self._journal, kinds=("UserSaid", "TurnEnded", "Undone"))
-        dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
-        live = [item for item in recorded if not is_undone(item.seq, dead)]
-        first: Recorded | None = None
-        for item in reversed(live):
-            if isinstance(item.event, UserSaid):
-                first = item
-            elif first is not None:
-                break
-        if first is None or not isinstance(first.event, UserSaid):
-            raise UsageError("There is nothing to undo.")
-        await self.emit(Undone(to_seq=first.seq - 1))
-        self.history = await load_history(self._journal, self.model.encode)
+    async def undo(self, scope: Scope = "conversation") -> UserSaid:
+        """Takes back the last turn that counts, and gives what the user had said."""
+        first = await last_turn(self._journal, scope)
+        await self.rewind(first.seq - 1, scope)
+        assert isinstance(first.event, UserSaid)  # noqa: S101 - that is what a turn begins with
         return first.event
+
+    async def rewind(self, to_seq: int, scope: Scope = "conversation") -> WentBack:
+        """Goes back to how the conversation, the files or both were after an event."""
+        self._refuse_while_running("going back")
+        went = await go_back(self._journal, self.state.workspace, to_seq, scope)
+        self.history = await load_history(self._journal, self.model.encode)
+        return went
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
@@ -270,17 +274,20 @@ class Session:
         return await self._journal.get(blob)
 
     async def _begin(self) -> None:
+        await complete(self._journal, Path(self._parts.workspace))
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.history = await load_history(self._journal, self.model.encode)
         self._journal.subscribe(self._on_appended)
         await self.emit(*self._opening())
+        await self._record_lost()
         self._opened = (before, self._feed.last_seq)
 
     async def _close(self) -> None:
         self._feed.close(self._failure)
         try:
+            await self.time_machine.close()
             if self._sandbox is not None:
                 await self._sandbox.close()
             await self.model.close()
@@ -309,6 +316,16 @@ class Session:
             events.append(ModeChosen(mode=parts.mode))
         return events
 
+    async def _record_lost(self) -> None:
+        """What calls did to files before the process that ran them died."""
+        calls = [
+            call.asked.call
+            for call in self.state.open_calls
+            if call.is_lost and not ((tool := self.toolbox.tool(call.asked.name)) and tool.is_repeatable)
+        ]
+        if calls and (changed := await self.time_machine.end(calls, self.put_blob, is_certain=False)):
+            await self.emit(changed)
+
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
             self.state.apply(item)
@@ -324,6 +341,8 @@ class Session:
 
     def _ensure_worker(self) -> None:
         if not self.is_running:
+            if self._worker is None:
+                self._group.create_task(self.time_machine.prepare())
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:

@@ -42,7 +42,7 @@ from mainspring.ledger import Ledger
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
-_HEAVY = {"AssistantSaid", "CallStarted", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
+_HEAVY = {"AssistantSaid", "CallStarted", "CallEnded", "FilesChanged", "ApprovalAsked", "ApprovalGiven"}
 _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
 
 
@@ -144,6 +144,8 @@ class State:
                 self.last_ending = event
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
+            case Undone(scope="files"):
+                pass
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = False
                 self._calls = {}

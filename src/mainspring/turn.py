@@ -24,6 +24,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.workspace import TimeMachine
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
 _UNKNOWN = (
@@ -52,6 +53,9 @@ class Turn(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def time_machine(self) -> TimeMachine: ...
 
     async def emit(self, *events: Event) -> None: ...
 

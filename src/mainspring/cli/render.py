@@ -22,6 +22,8 @@ from mainspring.events import (
     Crashed,
     Ending,
     Event,
+    FileChange,
+    FilesChanged,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -30,6 +32,7 @@ from mainspring.events import (
     Recorded,
     Remembered,
     RequestFailed,
+    RewindStarted,
     SandboxChosen,
     SessionResumed,
     SessionStarted,
@@ -60,6 +63,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
+_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
 
 
 def clean(text: str) -> str:
@@ -102,6 +106,8 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.decision} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
+        case FilesChanged():
+            return _changed(event, whole=whole)
         case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
             return ""
         case _:
@@ -155,8 +161,11 @@ def _about_settings(event: Event) -> str:
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Compacted():
             return f"· history compacted; kept from event {event.keep_from_seq} on"
+        case RewindStarted():
+            return f"· putting files back as they were after event {event.to_seq}"
         case Undone():
-            return f"· undone: everything after event {event.to_seq}"
+            what = {"conversation": "everything said", "files": "every change of files", "both": "everything"}
+            return f"· undone: {what[event.scope]} after event {event.to_seq}"
         case Unknown():
             return f"· {event.kind} (of a newer version)"
         case _:
@@ -195,6 +204,26 @@ def _part(part: Text | Thinking | CallAsked) -> str:
             return ""
         case CallAsked():
             return call_line(part)
+
+
+def change_line(change: FileChange) -> str:
+    """One line: what became of the path."""
+    mark = _MARKS[change.kind]
+    if change.kind == "renamed":
+        return f"{mark} {change.renamed_from} → {change.path}"
+    if change.kind == "mode" and change.before and change.after:
+        return f"{mark} {change.path} (mode {change.before.mode:04o} → {change.after.mode:04o})"
+    state = change.after or change.before
+    suffix = "/" if state and state.kind == "folder" else ""
+    reason = next((f" ({item.reason})" for item in (change.before, change.after) if item and item.reason), "")
+    return f"{mark} {change.path}{suffix}{reason}"
+
+
+def _changed(event: FilesChanged, *, whole: bool) -> str:
+    lines = [f"  {change_line(change)}" for change in event.changes]
+    if not whole and len(lines) > _MAX_LINES:
+        lines = [*lines[: _MAX_LINES - 1], f"  … {len(lines) - _MAX_LINES + 1} more files …"]
+    return "\n".join([*lines, *(f"  ! not covered: {note}" for note in event.not_covered)])
 
 
 def _ended(event: CallEnded, *, whole: bool) -> str:

@@ -8,6 +8,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -199,20 +200,28 @@ async def load_history(journal: Reader, encode: Callable[[Message], bytes]) -> H
     return history
 
 
-async def read_all(journal: Reader, *, kinds: tuple[str, ...]) -> list[Recorded]:
+async def read_all(journal: Reader, *, kinds: tuple[str, ...], after: int = 0) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     found: list[Recorded] = []
-    while page := await journal.read(after=found[-1].seq if found else 0, kinds=kinds, limit=5000):
+    while page := await journal.read(after=found[-1].seq if found else after, kinds=kinds, limit=5000):
         found += page
     return found
 
 
-def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
-    """The stretches (after, until] that no longer count. An undo that was itself undone does not count."""
+def undone_ranges(
+    undone: Iterable[Recorded], scope: Literal["conversation", "files"] = "conversation"
+) -> list[tuple[int, int]]:
+    """The stretches (after, until] that no longer count, as said or as done to files. An undo that was itself
+    undone does not count."""
     ranges: list[tuple[int, int]] = []
     for recorded in sorted(undone, key=lambda item: -item.seq):
-        if isinstance(recorded.event, Undone) and not is_undone(recorded.seq, ranges):
-            ranges.append((recorded.event.to_seq, recorded.seq))
+        event = recorded.event
+        if (
+            isinstance(event, Undone)
+            and event.scope in (scope, "both")
+            and not is_undone(recorded.seq, ranges)
+        ):
+            ranges.append((event.to_seq, recorded.seq))
     return ranges
 
 
