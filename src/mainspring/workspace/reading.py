@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 
-from mainspring.workspace.tree import Entry, entry_of
+from mainspring.workspace.tree import Entry, entry_of, is_fresh
 
 _ATTEMPTS = 3
 
@@ -30,12 +30,14 @@ def read_file(path: str, entry: Entry, *, max_bytes: int) -> tuple[bytes | None,
             if before.st_size > max_bytes:
                 return None, entry_of(before), too_large(max_bytes)
             data = _read(fd, before.st_size)
+            # A long write moves the time only when it begins, so a fresh file is read twice.
+            is_steady = not is_fresh(before.st_ctime_ns) or _read(fd, before.st_size) == data
             after = os.fstat(fd)
         except OSError as error:
             return None, entry, f"it cannot be read: {error.strerror}"
         finally:
             os.close(fd)
-        if _moment(before) == _moment(after) and len(data) == after.st_size:
+        if is_steady and _moment(before) == _moment(after) and len(data) == after.st_size:
             return data, entry_of(after), ""
     return None, entry, "it changed while it was read"
 
@@ -53,6 +55,7 @@ def object_id(data: bytes, *, like: str) -> str:
 
 
 def _read(fd: int, size: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
     parts: list[bytes] = []
     left = size + 1
     while left > 0 and (part := os.read(fd, left)):
