@@ -63,7 +63,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
-_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
+_CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
 
 
 def clean(text: str) -> str:
@@ -208,7 +208,7 @@ def _part(part: Text | Thinking | CallAsked) -> str:
 
 def change_line(change: FileChange) -> str:
     """One line: what became of the path."""
-    mark = _MARKS[change.kind]
+    mark = _CHANGE_MARKS[change.kind]
     if change.kind == "renamed":
         return f"{mark} {change.renamed_from} → {change.path}"
     if change.kind == "mode" and change.before and change.after:
