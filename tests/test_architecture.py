@@ -31,6 +31,7 @@ ROOMS = [
     "loop",
     "feed",
     "rewind",
+    "replay",
     "session",
     "engines",
     "goals",

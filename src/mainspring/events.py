@@ -202,7 +202,7 @@ class TurnStarted(Event, frozen=True):
 
 class SpendReserved(Event, frozen=True):
     """Money and tokens set aside before they are spent; without a settlement they count as spent.
-    With the source `step` it is also the beginning of a step."""
+    With the source `step` it is also the beginning of a step, and carries the hash of what is sent."""
 
     spend: str
     source: str
@@ -210,6 +210,7 @@ class SpendReserved(Event, frozen=True):
     tokens: int = 0
     usd: float = 0.0
     priced: bool = True
+    request_sha256: str = ""
 
 
 class SpendSettled(Event, frozen=True):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from mainspring.calls import run_calls
 from mainspring.errors import ModelError
 from mainspring.events import (
@@ -82,7 +84,8 @@ async def _step(turn: Turn) -> End | None:
     )
     if isinstance(reserved, Refusal):
         return End("budget", reserved.message, reserved.remedy)
-    await turn.emit(reserved)
+    sha256 = turn.history.fingerprint.of(state.prompt, messages)
+    await turn.emit(msgspec.structs.replace(reserved, request_sha256=sha256))
     is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
     request = Request(
         system=state.prompt.system,

@@ -80,6 +80,7 @@ class State:
         self.last_reply = AssistantSaid(step=0)
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
+        self._inherited_seq = 0
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
@@ -96,7 +97,7 @@ class State:
         self._last_us = recorded.time_us
         match event:
             case SpendReserved() | SpendSettled():
-                self._apply_spend(event)
+                self._apply_spend(event, is_ours=recorded.seq > self._inherited_seq)
             case AssistantSaid() | ApprovalAsked() | ApprovalGiven() | CallStarted() | CallEnded():
                 self._apply_call(event)
             case UserSaid() | TurnStarted() | TurnEnded() | Undone():
@@ -108,6 +109,7 @@ class State:
         match event:
             case SessionStarted():
                 self.session, self.workspace = event.session, Path(event.workspace)
+                self._inherited_seq = event.parent_seq
             case PromptSet():
                 self.prompt = event
             case ModelChosen():
@@ -121,8 +123,9 @@ class State:
             case _:
                 pass
 
-    def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
-        self.ledger.apply(event)
+    def _apply_spend(self, event: SpendReserved | SpendSettled, *, is_ours: bool) -> None:
+        if is_ours:  # a fork does not pay for its parent
+            self.ledger.apply(event)
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd

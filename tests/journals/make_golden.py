@@ -83,7 +83,15 @@ async def write(store: Store, session: str) -> None:
         UserSaid(text="fix it\nplease", media=(picture,)),
         NoteAdded(text="mind the tests", source="hook"),
         TurnStarted(turn=1, limits=LIMITS),
-        SpendReserved(spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False),
+        SpendReserved(
+            spend="s1",
+            source="model",
+            model="scripted",
+            tokens=500,
+            usd=0.125,
+            priced=False,
+            request_sha256="cd" * 32,
+        ),
         SpendSettled(spend="s1", usage=USAGE, usd=0.0625),
         RequestFailed(step=1, attempt=2, error="Overloaded", message="503", retry_in_s=1.5),
     )

@@ -63,7 +63,7 @@ def run_command(goal: str, folder: Path, **options: Any) -> None:
     """Work towards GOAL in the workspace, without a person at the keyboard."""
     if not goal.strip():
         raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    sys.exit(asyncio.run(_take_turn(goal, "", folder, **options)))
+    sys.exit(asyncio.run(take_turn(goal, "", folder, **options)))
 
 
 @click.command("resume")
@@ -73,7 +73,7 @@ def run_command(goal: str, folder: Path, **options: Any) -> None:
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
     session = session or _newest_here()
-    sys.exit(asyncio.run(_take_turn(text, session, Path(), **options)))
+    sys.exit(asyncio.run(take_turn(text, session, **options)))
 
 
 def _newest_here() -> str:
@@ -84,10 +84,10 @@ def _newest_here() -> str:
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 
 
-async def _take_turn(
+async def take_turn(
     text: str,
     session: str,
-    folder: Path,
+    folder: Path | None = None,
     *,
     is_json: bool,
     model: str,
@@ -101,7 +101,7 @@ async def _take_turn(
 ) -> int:
     limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
     opened = app.open(
-        folder,
+        folder or Path(),
         session=session,
         model=model,
         mode=mode or "",

@@ -34,6 +34,7 @@ from mainspring.models import (
     ResultsMessage,
     UserMessage,
 )
+from mainspring.models.fingerprint import Fingerprint
 
 KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded"})
 REBUILDING = (Compacted, Undone)
@@ -74,6 +75,7 @@ class History:
         self._measured: tuple[int, int] | None = None
         self.last_seq = 0
         self.is_answered = True
+        self.fingerprint = Fingerprint()
 
     def apply(self, recorded: Recorded) -> None:
         self.last_seq = recorded.seq

@@ -49,6 +49,7 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_open: bool = False
     settled_usd: float = 0.0
     reserved_usd: dict[str, float] = {}
+    inherited_seq: int = 0
     model: str = ""
 
     @property
@@ -82,8 +83,8 @@ def advance(fold: Fold, file: JournalFile) -> Fold:
 def _take(fold: Fold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
-        case SessionStarted(workspace=workspace):
-            fold.workspace = workspace
+        case SessionStarted(workspace=workspace, parent_seq=parent_seq):
+            fold.workspace, fold.inherited_seq = workspace, parent_seq
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):
@@ -91,6 +92,8 @@ def _take(fold: Fold, recorded: Recorded) -> int:
             if detail:
                 fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
             return recorded.seq
+        case SpendReserved() | SpendSettled() if recorded.seq <= fold.inherited_seq:
+            pass  # a fork does not pay for its parent
         case SpendReserved(spend=spend, usd=usd):
             fold.reserved_usd[spend] = usd
         case SpendSettled(spend=spend, usd=usd):
