@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from mainspring.config import Config, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import Event, Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -61,6 +61,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was.
@@ -97,6 +98,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
                 left_out=(config.home,),
                 is_secret=lambda name: is_hidden_name(name, files.policy),
             ),
+            beginning=beginning,
             approver=approver,
         )
         journal = journal or await store.create()

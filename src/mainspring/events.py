@@ -346,6 +346,18 @@ class FilesChanged(Event, frozen=True):
     is_certain: bool = True
 
 
+class BranchMoved(Event, frozen=True):
+    """What became of the git branch that this session works on; it began at `base` and lands there.
+    `left_out` names files that the session changed and that no commit of ours has, and why."""
+
+    action: Literal["started", "committed", "merged", "squashed", "discarded"]
+    branch: str
+    base: str
+    commit: str
+    files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
 class Compacted(Event, frozen=True):
     """From here on the history is `summary` followed by what was recorded from `keep_from_seq` on."""
 
@@ -447,6 +459,7 @@ STORED: tuple[type[Event], ...] = (
     CommandStarted,
     CommandEnded,
     FilesChanged,
+    BranchMoved,
     Compacted,
     RewindStarted,
     Undone,

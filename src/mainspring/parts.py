@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
 from mainspring.approvals import Policy
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits
+from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Limits
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -32,7 +32,8 @@ class Compactor(Protocol):
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
+    """What a session is built from. `beginning` is done once, when the session is new, and recorded with its
+    start."""
 
     model: Model
     toolbox: Toolbox
@@ -45,5 +46,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     limits: Limits = Limits()
     time_machine: TimeMachine = Unrecorded()
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
     approver: Approver | None = None
     compactor: Compactor | None = None

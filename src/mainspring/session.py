@@ -280,7 +280,9 @@ class Session:
             self.state = await load_state(self._journal)
             self.history = await load_history(self._journal, self.model.encode)
         self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
+        is_new = not self.state.session
+        more = await self._parts.beginning() if is_new and self._parts.beginning else ()
+        await self.emit(*self._opening(), *more)
         await self._record_lost()
         self._opened = (before, self._feed.last_seq)
 

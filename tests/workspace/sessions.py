@@ -94,7 +94,12 @@ class World:
     def command(self, *arguments: str, code: int = 0) -> str:
         """Runs a command in this process and gives what it printed; `code` is the exit code it must have."""
         runner = CliRunner()
-        environment = {"MAINSPRING_HOME": str(self.home), "MAINSPRING_MODEL": self.model}
+        environment = {
+            "MAINSPRING_HOME": str(self.home),
+            "MAINSPRING_MODEL": self.model,
+            "HOME": str(self.home.parent),
+            "XDG_CONFIG_HOME": str(self.home.parent),
+        }
         done = runner.invoke(commands, arguments, env=environment)
         error = done.exception
         found = error.exit_code if isinstance(error, MainspringError) else done.exit_code

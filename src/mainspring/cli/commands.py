@@ -21,6 +21,7 @@ _COMMANDS = {
     "diff": ("timeline", "Show what each step did to files."),
     "undo": ("timeline", "Take back the last turn: conversation, files or both."),
     "rewind": ("timeline", "Go back to how a session was after an event."),
+    "land": ("branch", "Merge, squash or discard the git branch of a session."),
     "fork": ("forks", "Make a new session that shares another's history."),
     "replay": ("forks", "Run a session again, offline, and report the first difference."),
     "compare": ("forks", "Show where two sessions part, and what each did."),

@@ -12,6 +12,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BranchMoved,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -159,15 +160,24 @@ def _about_settings(event: Event) -> str:
             return f"· mode {event.mode}"
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
+        case Unknown():
+            return f"· {event.kind} (of a newer version)"
+        case _:
+            return _about_going_back(event)
+
+
+def _about_going_back(event: Event) -> str:
+    match event:
         case Compacted():
             return f"· history compacted; kept from event {event.keep_from_seq} on"
+        case BranchMoved():
+            left = "".join(f"\n  ! not committed: {name}" for name in event.left_out)
+            return f"· branch {event.branch} {event.action}, at {event.commit[:12]}{left}"
         case RewindStarted():
             return f"· putting files back as they were after event {event.to_seq}"
         case Undone():
             what = {"conversation": "everything said", "files": "every change of files", "both": "everything"}
             return f"· undone: {what[event.scope]} after event {event.to_seq}"
-        case Unknown():
-            return f"· {event.kind} (of a newer version)"
         case _:
             return ""
 

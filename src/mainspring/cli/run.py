@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import click
 from mainspring import app
 from mainspring.approvals import MODES
 from mainspring.cli.ask import approver_for
+from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line, clean
 from mainspring.config import load_config
 from mainspring.errors import UsageError
@@ -59,11 +61,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("goal")
 @turn_options
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
-def run_command(goal: str, folder: Path, **options: Any) -> None:
+@click.option("--branch", "is_branched", is_flag=True, help="Work on a git branch of its own.")
+def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
     """Work towards GOAL in the workspace, without a person at the keyboard."""
     if not goal.strip():
         raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    sys.exit(asyncio.run(take_turn(goal, "", folder, **options)))
+    sys.exit(asyncio.run(take_turn(goal, "", folder, is_branched=is_branched, **options)))
 
 
 @click.command("resume")
@@ -89,6 +92,7 @@ async def take_turn(
     session: str,
     folder: Path | None = None,
     *,
+    is_branched: bool = False,
     is_json: bool,
     model: str,
     mode: str | None,
@@ -109,12 +113,15 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
+        beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
         gc.freeze()
         gc.enable()
         _stop_on_signals(running)
-        return await (_print_json if is_json else _print_text)(running, text)
+        code = await (_print_json if is_json else _print_text)(running, text)
+        await commit_branch(running)
+        return code
 
 
 def _stop_on_signals(session: Session) -> None:

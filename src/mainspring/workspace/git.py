@@ -1,20 +1,20 @@
-"""Our own calls of git: no hooks, no monitor, no settings of the machine, no prompts, no network.
+"""Our own calls of git: no hooks, no filters, no monitor, no settings of the machine, no prompts, no network.
 
 The settings of the repository stay in force, because they say what its content means; what in them could
-start a program is switched off or not used (see `branches.py` for filters). Nothing here writes.
+start a program is switched off: filters too, so a file that needs one is only compared, never converted.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from mainspring.errors import UsageError
 
 _SAFE = (
     "--no-optional-locks",
-    "--literal-pathspecs",
     "--no-pager",
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
@@ -36,6 +36,7 @@ class Git:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
+        self.environment = environment
         self._environment = {
             **{name: value for name, value in environment.items() if not name.startswith("GIT_")},
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -45,30 +46,48 @@ class Git:
             "LC_ALL": "C",
         }
 
+    @cached_property
+    def _unfiltered(self) -> tuple[str, ...]:
+        """Settings that make every filter of the repository do nothing."""
+        found = self._call("config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.").stdout
+        names = {name.decode("utf-8", "replace").rpartition(".")[0] for name in found.split(b"\0") if name}
+        kinds = ("clean=", "smudge=", "process=", "required=false")
+        return tuple(part for name in sorted(names) for kind in kinds for part in ("-c", f"{name}.{kind}"))
+
     def run(
-        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, check: bool = True
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        fine: tuple[int, ...] = (0,),
     ) -> bytes:
-        """What git printed; `GitFailed` when it failed and `check` is set, else nothing."""
+        """What git printed; `GitFailed` when its exit code is not `fine`, or nothing without `check`."""
         try:
-            done = subprocess.run(
-                ["git", *_SAFE, *arguments],
-                cwd=self.folder,
-                env={**self._environment, **(env or {})},
-                input=stdin,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+            done = self._call(*self._unfiltered, *arguments, stdin=stdin, env=env)
         except (OSError, subprocess.TimeoutExpired) as error:
             if not check:
                 return b""
             raise GitFailed(f"git could not be run: {error}.") from error
-        if done.returncode == 0:
+        if done.returncode in fine:
             return done.stdout
         if check:
             said = done.stderr.decode("utf-8", "replace").strip()
             raise GitFailed(f"git {arguments[0]} failed: {said or f'exit code {done.returncode}'}")
         return b""
+
+    def _call(
+        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["git", *_SAFE, *arguments],
+            cwd=self.folder,
+            env={**self._environment, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
 
     def text(self, *arguments: str, check: bool = True) -> str:
         return self.run(*arguments, check=check).decode("utf-8", "replace").strip()

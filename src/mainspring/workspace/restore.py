@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -37,21 +37,29 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(changed: Iterable[FilesChanged]) -> Plan:
     """How to get from after these changes to before them; they are given oldest first."""
+    foreign: list[str] = []
+    steps = [step for step in net(changed, foreign.append) if not is_same(step.now, step.then)]
+    whole = [step for step in steps if _is_kept(step.now) and _is_kept(step.then)]
+    lost = [f"{step.path} ({_why(step)})" for step in steps if step not in whole]
+    wanted = {step.path for step in whole}
+    return Plan(
+        tuple(_ordered(whole)), tuple(path for path in dict.fromkeys(foreign) if path in wanted), tuple(lost)
+    )
+
+
+def net(changed: Iterable[FilesChanged], on_foreign: Callable[[str], None] = lambda _: None) -> list[Step]:
+    """Each path with its state after all these changes and before the first; `on_foreign` hears of a path
+    that someone else changed in between."""
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
-    foreign: dict[str, None] = {}
     for event in changed:
         for change in event.changes:
             for path, before, after in _transitions(change):
                 if path in last and not is_same(last[path], before):
-                    foreign[path] = None
+                    on_foreign(path)
                 first.setdefault(path, before)
                 last[path] = after
-    steps = [Step(path, now, first[path]) for path, now in last.items() if not is_same(now, first[path])]
-    whole = [step for step in steps if _is_kept(step.now) and _is_kept(step.then)]
-    lost = [f"{step.path} ({_why(step)})" for step in steps if step not in whole]
-    wanted = {step.path for step in whole}
-    return Plan(tuple(_ordered(whole)), tuple(path for path in foreign if path in wanted), tuple(lost))
+    return [Step(path, now, first[path]) for path, now in last.items()]
 
 
 def is_same(one: FileState | None, other: FileState | None) -> bool:
