@@ -8,21 +8,28 @@ import pytest
 from mainspring.errors import AuthFailed, NetworkFailed, Overloaded
 from mainspring.events import (
     AssistantSaid,
+    CallAsked,
     CallEnded,
     CallStarted,
     Crashed,
+    Limits,
     NoteAdded,
     RequestFailed,
+    SessionResumed,
+    SessionStarted,
     SpendReserved,
     SpendSettled,
     TurnEnded,
     TurnStarted,
     Usage,
+    UserSaid,
 )
 from mainspring.models import Finished, Retrying
+from mainspring.state import State, load_state
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
 from mainspring.turn import End, end_turn
+from memory import MemoryJournal
 from stage import PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
 
 MALFORMED = {
@@ -34,7 +41,7 @@ MALFORMED = {
     "nothing, where a field is required": ("", "missing required field `what`"),
     "not JSON": ("{what: x", "not valid JSON"),
     "cut off": ('{"what": "x', "not valid JSON"),
-    "a wrong type": ('{"what": 3}', "Expected `str`, got `int` - at `$.what`"),
+    "a wrong type": ('{"what": 3}', "what: expected `str`, got `int`"),
     "an unknown field": ('{"what": "x", "why": "y"}', "unknown field `why`"),
     "a missing field": ("{}", "missing required field `what`"),
     "nested deeper than a parser goes": ("[" * 100_000, "not valid JSON"),
@@ -567,3 +574,34 @@ def test_a_call_that_had_started_before_a_crash_is_unknown_also_when_the_turn_is
 
 async def _stop_at_once(turn) -> None:
     await end_turn(turn, End("interrupted", "Stopped."))
+
+
+def test_wall_time_counts_across_resumes_without_the_time_the_process_was_down(tmp_path):
+    """Seconds of work: 10 before the reply, 100 in its call, 10 more in each of two later processes."""
+    journal = MemoryJournal()
+    asked = AssistantSaid(step=1, parts=(CallAsked(call="c", name="do", arguments='{"what": "x"}'),))
+    resumed = SessionResumed(version="", host="", pid=1)
+    told = [
+        (0, SessionStarted(session="memory", workspace="/", version="")),
+        (0, UserSaid(text="go")),
+        (0, TurnStarted(turn=1, limits=Limits(timeout_s=200))),
+        (10, SpendReserved(spend="step:1", source="step", model="m")),
+        (0, asked),
+        (0, CallStarted(call="c", tool="do")),
+        (100, CallEnded(call="c", outcome="ok")),
+        (5000, resumed),
+        (10, SpendReserved(spend="step:2", source="step", model="m")),
+        (0, AssistantSaid(step=2, parts=asked.parts)),
+        (7000, resumed),
+        (10, CallStarted(call="c", tool="do")),
+        (9000, resumed),
+    ]
+
+    async def written() -> State:
+        for seconds, event in told:
+            journal.now_us += seconds * 1_000_000
+            await journal.append(event)
+        return await load_state(journal)
+
+    state = asyncio.run(written())
+    assert state.active_us / 1e6 == pytest.approx(130, abs=0.1)

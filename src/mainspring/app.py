@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast, get_args
 
 import msgspec
 
-from mainspring.approvals import ByMode, Mode
-from mainspring.config import Config, load_config
+from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
+from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.config import Config, Template, load_config
 from mainspring.context.prompt import system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import Event, Limits, ModeChosen, ModelChosen, SessionStarted
+from mainspring.events import CommandAsked, Event, Limits, ModeChosen, ModelChosen, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -23,16 +25,18 @@ from mainspring.models.connect import connect
 from mainspring.models.prices import PriceBook
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
+from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
-from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
+from mainspring.steps import Runner, steps_home
+from mainspring.steps import run_step as take_step
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
 from mainspring.tools.grep import TOOL as GREP
@@ -45,8 +49,10 @@ from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.write import TOOL as WRITE
 from mainspring.workspace.snapshots import Snapshots
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
+RULES_FILE = "approvals.toml"
+SECRETS_FILE = "secrets.json"
 
 
 @asynccontextmanager
@@ -77,37 +83,103 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         named = model or known.model or config.model
         chosen = build_model(named, config) if isinstance(named, str) else named
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
-        chosen_mode = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        by_mode = build_mode(chosen_mode, level, limits)
         confinement = confinement_of(known.place, chosen_mode, config)
-        files = Files(confinement)
         parts = Parts(
             model=chosen,
             toolbox=Toolbox(tools),
-            policy=ByMode(chosen_mode, max_cost_usd=limits.max_cost_usd),
+            policy=build_policy(by_mode, known.place, config),
             sandbox=partial(_confine, sandbox, confinement, config),
-            files=files,
+            files=Files(confinement),
             engine=builtin.take_turn,
             workspace=str(known.place),
             mode=chosen_mode,
+            level=level,
             system=system_prompt(workspace=known.place, mode=chosen_mode),
             limits=limits,
-            time_machine=Snapshots(
-                known.place,
-                config.home / "contents",
-                environment=config.environment,
-                left_out=(config.home,),
-                is_secret=lambda name: is_hidden_name(name, files.policy),
-            ),
             beginning=beginning,
+            grants=GrantFile(config.home),
             approver=approver,
+            approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
+        parts = _with_secrets(parts, vault_of(store, journal.session, config), config)
     except BaseException:
         if journal:
             await journal.close()
         raise
     async with Session(journal, parts) as running:
         yield running
+
+
+async def run_step(
+    argv: Sequence[str],
+    *,
+    folder: Path | str = ".",
+    template: str = "",
+    timeout_s: float | None = None,
+    cpu_s: int | None = None,
+    memory_bytes: int | None = None,
+    mode: str = "",
+    sandbox: Sandbox | str = "",
+    approver: Approver | None = None,
+    on_output: OnOutput | None = None,
+    config: Config | None = None,
+) -> str:
+    """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
+    config = config or load_config()
+    place = _folder(Path(folder))
+    chosen = _template(template, config)
+    chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
+    asked = CommandAsked(
+        argv=tuple(argv),
+        cwd=str(place),
+        template=template,
+        timeout_s=timeout_s or chosen.timeout_s,
+        cpu_s=cpu_s or chosen.cpu_s,
+        memory_bytes=memory_bytes or chosen.memory_mb * MIB,
+    )
+    runner = Runner(
+        policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
+        sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
+        template=chosen,
+        approver=approver,
+        on_output=on_output,
+    )
+    journal = await Store(steps_home(config.home)).create()
+    try:
+        await take_step(journal, asked, runner)
+    finally:
+        await journal.close()
+    return journal.session
+
+
+def _template(name: str, config: Config) -> Template:
+    known = config.settings.steps
+    if name and name not in known:
+        names = ", ".join(sorted(known)) or "none yet"
+        raise UsageError(f"There is no template {name!r}.", remedy=f"config.toml has: {names}.")
+    return known.get(name, Template())
+
+
+def vault_of(store: Store, session: str, config: Config) -> Vault:
+    """The secrets of a session, and what stands in for them."""
+    return open_vault(store.directory(session) / SECRETS_FILE, config.environment)
+
+
+def _with_secrets(parts: Parts, vault: Vault, config: Config) -> Parts:
+    """The parts with what must know the secrets of the session."""
+    policy = parts.files.policy
+    time_machine = Snapshots(
+        policy.workspace,
+        config.home / "contents",
+        environment=config.environment,
+        left_out=(config.home,),
+        is_secret=lambda name: is_hidden_name(name, policy),
+        holds_secrets=vault.holds_secrets,
+    )
+    return msgspec.structs.replace(parts, vault=vault, time_machine=time_machine)
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -126,7 +198,7 @@ async def _recall(journal: Journal) -> _Known:
     return _Known(
         place=_folder(Path(started.event.workspace)),
         model=model.event.model if model and isinstance(model.event, ModelChosen) else "",
-        mode=mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
+        mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
     )
 
 
@@ -158,17 +230,73 @@ def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
 
 
 async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
-    return await choose(policy, config.environment, name=sandbox) if isinstance(sandbox, str) else sandbox
+    if not isinstance(sandbox, str):
+        return sandbox
+    from mainspring.sandbox.ladder import choose  # noqa: PLC0415 - needed by the first command, not by a start
+
+    return await choose(policy, config.environment, name=sandbox)
+
+
+class _Late:
+    """A policy that is loaded when the first call is judged."""
+
+    def __init__(self, load: Callable[[], Policy]) -> None:
+        self._load = load
+        self._loaded: Policy | None = None
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        self._loaded = self._loaded or self._load()
+        return self._loaded.judge(proposed)
+
+
+def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
+    cap_usd = limits.max_cost_usd
+    return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
+
+
+def build_policy(mode: ByMode, workspace: Path, config: Config) -> Policy:
+    """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
+    here; without any rules, the shell parser is loaded only when a call is judged."""
+    late = _Late(lambda: _layered(mode, workspace, config))
+    return _layered(mode, workspace, config) if any(map(Path.exists, rule_files(workspace, config))) else late
+
+
+def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
+    """Where the rules of the user and of the project are written."""
+    return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
+
+
+def _layered(mode: ByMode, workspace: Path, config: Config) -> Policy:
+    from mainspring.approvals import policy, rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+
+    home = config.variable("HOME") or "/"
+    file = GrantFile(config.home)
+    user, project = rule_files(workspace, config)
+    return policy.Layered(
+        mode,
+        home=home,
+        user=rules.load(user, source="user", home=home),
+        project=rules.load(project, source="project", home=home),
+        grants=lambda proposed: file.live(
+            session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
+        ),
+    )
 
 
 def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"
-    return confined(workspace, home=home, data=config.home, mode=access)
+    policy = confined(workspace, home=home, data=config.home, mode=access)
+    private = (config.home.resolve() / "sessions", config.home.resolve() / "grants.json")
+    return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
 
 
-def parse_mode(mode: str) -> Mode:
-    if mode not in get_args(Mode):
-        raise UsageError(f"There is no mode {mode!r}.", remedy=f"The modes are {', '.join(get_args(Mode))}.")
-    return cast("Mode", mode)
+def parse_mode(name: str) -> tuple[Mode, str]:
+    """The mode of a name, and the level of autonomy when the name is one."""
+    if name in LEVELS:
+        return LEVELS[name], name
+    if name not in MODES:
+        names = ", ".join((*MODES, *LEVELS))
+        raise UsageError(f"There is no mode {name!r}.", remedy=f"The modes are {names}.")
+    return name, ""

@@ -1,19 +1,23 @@
 """The path of a call, the same live and resumed: prepare, permit, start, run, end.
 
 A call that is malformed, refused or fails is answered to the model and the turn goes on; its siblings keep
-their results. Approval is awaited here, inside the path.
+their results. Approval is awaited here, inside the path. Secrets are put back before a call is judged, so
+what is judged is what runs; they are hidden again wherever something is shown or recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals import Proposed
+from mainspring.approvals import Proposed, Verdict
+from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
+from mainspring.approvals.injection import suspicions
+from mainspring.approvals.redaction import redacted, redacted_arguments
 from mainspring.errors import PathRefused
 from mainspring.events import (
     ApprovalAsked,
@@ -25,16 +29,22 @@ from mainspring.events import (
     FilesChanged,
     OutputDelta,
 )
+from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
 from mainspring.turn import End, Turn, abandoned, closed
 
+_MAX_LIVE_CHARS = 256 * 1024
 _TRUNCATED = (
     "Not run: your message was cut off at the output limit, so this call may be incomplete."
     " Send it again, alone and with less in it."
 )
 _DOUBLE = "Not run: another call of the same message carried the same id. Send it again on its own."
+_UNRESOLVED = (
+    "Not run: {name} stands for a secret that is not known here, so writing it would lose the secret."
+    " Read again where it came from, and copy the placeholder exactly."
+)
 
 
 _MAX_STEP_TEXT = 160_000
@@ -79,8 +89,17 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
+async def record_lost(turn: Turn) -> None:
+    """Records what calls did to files before the process that ran them died."""
+    lost = (call.asked for call in turn.state.open_calls if call.is_lost)
+    tools = [(asked.call, turn.toolbox.tool(asked.name)) for asked in lost]
+    calls = [call for call, tool in tools if not (tool and tool.is_repeatable)]
+    if calls and (changed := await turn.time_machine.end(calls, turn.put_blob, is_certain=False)):
+        await turn.emit(changed)
+
+
 async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
-    prepared = turn.toolbox.prepare(call.asked)
+    prepared = _prepare(turn, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
         await turn.emit(closed(call))
         return None
@@ -98,19 +117,78 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
     told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
         await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
+    await turn.emit(*await _run(turn, permitted, told=told, room=room))
+    return None
+
+
+def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
+    """The call with its secrets put back; its `text` keeps what stands in for them."""
+    prepared = turn.toolbox.prepare(asked, edited)
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text:
+        return prepared
+    unresolved = turn.vault.unresolved(prepared.text)
+    if unresolved and not prepared.tool.is_repeatable:
+        return Output(text=_UNRESOLVED.format(name=unresolved[0]), is_error=True)
+    expanded = turn.vault.expand_all(msgspec.json.decode(prepared.text))
+    whole = turn.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
+    return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
+
+
+async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> list[FilesChanged | CallEnded]:
+    live = _Live(turn, prepared.call)
+    open_call = turn.state.open_call(prepared.call)
+    answer = open_call.answer if open_call else None
+    place = Place(
+        call=prepared.call,
+        workspace=turn.state.workspace,
+        sandbox=turn.sandbox,
+        files=turn.files,
+        show=live.show,
+        hide=turn.vault.redact,
+        keep=turn.put_blob,
+        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
+        record=turn.emit,
+        ended=turn.ended_calls,
+        seen=turn.toolbox.seen,
+        answer=answer.feedback if answer else "",
+        room=room,
+    )
     began = time.monotonic()
-    output, changed = await _run_watched(turn, permitted, _place(turn, call.asked.call, room=room))
+    output, changed = await _run_watched(turn, prepared, place)
+    live.end()
     ended = CallEnded(
-        call=call.asked.call,
+        call=prepared.call,
         outcome="error" if output.is_error else "ok",
         output=told + output.text,
         media=output.media,
         exit_code=output.exit_code,
         full=output.full,
         duration_s=round(time.monotonic() - began, 6),
+        suspicious=suspicions(output.text),
     )
-    await turn.emit(*changed, ended)
-    return None
+    return [*changed, ended]
+
+
+class _Live:
+    """Output of a running call as it comes: without secrets, and not more than anybody would read."""
+
+    def __init__(self, turn: Turn, call: str) -> None:
+        self._turn = turn
+        self._call = call
+        self._stream = turn.vault.stream()
+        self._left = _MAX_LIVE_CHARS
+
+    def show(self, text: str) -> None:
+        if self._left > 0:
+            self._left -= len(text)
+            self._show(self._stream.feed(text))
+
+    def end(self) -> None:
+        self._show(self._stream.end())
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._turn.show(OutputDelta(call=self._call, text=text))
 
 
 async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Output, list[FilesChanged]]:
@@ -131,39 +209,66 @@ async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Ou
 async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
     asked = call.asked
-    verdict = turn.policy.judge(await _proposed(turn, prepared))
+    proposed = await _propose(turn, prepared)
+    verdict = turn.policy.judge(proposed)
     if verdict.answer == "deny":
         return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
     to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
     if verdict.answer == "allow" and not to_person:
         return prepared
-    question = call.question or ApprovalAsked(
-        call=asked.call,
-        tool=asked.name,
-        arguments=prepared.text,
-        arguments_sha256=hashlib.sha256(prepared.text.encode()).hexdigest(),
-        reason=to_person or verdict.reason,
-    )
+    question = call.question or _question(turn, prepared, verdict, to_person=to_person)
     answer = call.answer or await turn.ask(question)
     if answer is None and to_person:
         return End("blocked", f"The agent asks: {to_person}", "Resume the session with the answer.")
     if answer is None:
         detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
-        return End("blocked", detail, "Resume the session in a terminal to answer, or choose another --mode.")
+        remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."
+        return End("blocked", detail, remedy)
     if answer.decision == "stop":
         raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
     if answer.decision != "allow":
         return _refused(call, answer)
-    if answer.edited_arguments is None:
-        return prepared
-    edited = turn.toolbox.prepare(asked, answer.edited_arguments)
+    if answer.edited_arguments is not None:
+        return await _edited(turn, asked, answer.edited_arguments)
+    if answer.scope != "once":
+        await turn.grant(*_grants(question, answer, proposed))
+    return prepared
+
+
+async def _edited(turn: Turn, asked: CallAsked, arguments: str) -> Prepared | CallEnded:
+    """The call with the arguments that a person gave it; what they may not do is still refused."""
+    edited = _prepare(turn, asked, arguments)
     if isinstance(edited, Output):
         return CallEnded(call=asked.call, outcome="error", output=f"Edited by a person: {edited.text}")
-    if turn.policy.judge(await _proposed(turn, edited)).answer == "deny":
+    if turn.policy.judge(await _propose(turn, edited)).answer == "deny":
         return CallEnded(
             call=asked.call, outcome="refused", output="Refused: a rule forbids the edited call."
         )
     return edited
+
+
+def _grants(question: ApprovalAsked, answer: ApprovalGiven, proposed: Proposed) -> tuple[Grant, ...]:
+    return grants_of(
+        question,
+        answer,
+        session=proposed.session,
+        workspace=proposed.workspace,
+        exactly_sha256=arguments_sha256(proposed.arguments),
+        now_us=time.time_ns() // 1000,
+    )
+
+
+def _question(turn: Turn, prepared: Prepared, verdict: Verdict, *, to_person: str) -> ApprovalAsked:
+    text = redacted_arguments(prepared.text, turn.vault)
+    question = ApprovalAsked(
+        call=prepared.call,
+        tool=prepared.tool.name,
+        arguments=text,
+        arguments_sha256=arguments_sha256(text),
+        reason=to_person or verdict.reason,
+        offers=verdict.offers,
+    )
+    return redacted(question, turn.vault)
 
 
 def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
@@ -175,45 +280,39 @@ def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
     return CallEnded(call=call.asked.call, outcome="refused", output=text)
 
 
-async def _proposed(turn: Turn, prepared: Prepared) -> Proposed:
-    """The call in the words that a policy judges. Tools that only touch files are held by `Files`."""
-    tool, arguments, state = prepared.tool, prepared.arguments, turn.state
-    is_file_tool = tool.effect in ("none", "read", "write")
-    is_ours = tool.effect == "network"  # this process reaches out itself, outside every sandbox
-    return Proposed(
-        tool=tool.name,
-        effect=tool.effect,
-        arguments=msgspec.to_builtins(arguments),
-        paths=tuple(_real(turn, path) for path in tool.paths(arguments)),
-        command=tool.command(arguments),
-        hosts=tool.hosts(arguments),
-        workspace=str(state.workspace),
-        session=state.session,
+async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
+    """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
+    is_file_tool = prepared.tool.effect in ("none", "read", "write")
+    is_ours = prepared.tool.effect == "network"  # this process reaches out itself, outside every sandbox
+    return proposed_of(
+        prepared,
+        files=turn.files,
+        workspace=turn.state.workspace,
+        session=turn.state.session,
         is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
     )
 
 
-def _real(turn: Turn, path: str) -> str:
+def proposed_of(
+    prepared: Prepared, *, files: Files, workspace: Path, session: str, is_contained: bool
+) -> Proposed:
+    """The call in the words that a policy judges."""
+    tool, arguments = prepared.tool, prepared.arguments
+    return Proposed(
+        tool=tool.name,
+        effect=tool.effect,
+        arguments=msgspec.to_builtins(arguments),
+        paths=tuple(_real(files, path) for path in tool.paths(arguments)),
+        command=tool.command(arguments),
+        hosts=tool.hosts(arguments),
+        workspace=str(workspace),
+        session=session,
+        is_contained=is_contained,
+    )
+
+
+def _real(files: Files, path: str) -> str:
     try:
-        return str(turn.files.resolve(path))
+        return str(files.resolve(path))
     except PathRefused:
         return path  # the tool refuses it too, in words for the model
-
-
-def _place(turn: Turn, call: str, *, room: int) -> Place:
-    open_call = turn.state.open_call(call)
-    answer = open_call.answer if open_call else None
-    return Place(
-        call=call,
-        workspace=turn.state.workspace,
-        sandbox=turn.sandbox,
-        files=turn.files,
-        show=lambda text: turn.show(OutputDelta(call=call, text=text)),
-        keep=turn.put_blob,
-        kept=lambda sha256: turn.get_blob(Blob(sha256=sha256, size=0)),
-        record=turn.emit,
-        ended=turn.ended_calls,
-        seen=turn.toolbox.seen,
-        answer=answer.feedback if answer else "",
-        room=room,
-    )

@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import platformdirs
@@ -16,16 +17,32 @@ from mainspring.errors import ConfigError
 from mainspring.models import Price
 
 
+class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a step of that name gets (`[steps.NAME]` in `config.toml`). With `commands`, only what one of
+    these patterns allows may run: words like `pytest *` or `git status $`."""
+
+    commands: tuple[str, ...] = ()
+    timeout_s: float = 600.0
+    cpu_s: int = 0
+    memory_mb: int = 0
+    mode: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
     model: str = ""
     mode: str = ""
+    approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     prices: dict[str, Price] = {}
+    steps: dict[str, Template] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules."""
+
     home: Path
+    folder: Path
     settings: Settings
     environment: Mapping[str, str]
 
@@ -43,11 +60,12 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
         home = Path(chosen).expanduser().absolute()
-        file = home / "config.toml"
+        folder = home
     else:
         home = platformdirs.user_data_path("mainspring", appauthor=False)
-        file = platformdirs.user_config_path("mainspring", appauthor=False) / "config.toml"
-    return Config(home=home, settings=_load_settings(file), environment=values)
+        folder = platformdirs.user_config_path("mainspring", appauthor=False)
+    settings = _load_settings(folder / "config.toml")
+    return Config(home=home, folder=folder, settings=settings, environment=values)
 
 
 def _load_settings(file: Path) -> Settings:

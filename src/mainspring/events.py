@@ -20,10 +20,16 @@ Outcome = Literal["ok", "error", "refused", "cancelled", "abandoned", "unknown"]
 Stop = Literal["end", "calls", "length", "refused"]
 """Why the model stopped: it was finished, it wants calls run, it ran out of room, it declined."""
 
+KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
+"""Endings after which a person's answer continues the same calls."""
+
 Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 """What became of an approval that was asked for; everything but `allow` means the call does not run."""
 
-Scope = Literal["conversation", "files", "both"]
+Scope = Literal["once", "session", "project", "forever"]
+"""How far a person's yes reaches; more than `once` is also kept as a grant."""
+
+Extent = Literal["conversation", "files", "both"]
 """What going back takes back."""
 
 ChangeKind = Literal["created", "modified", "deleted", "renamed", "mode"]
@@ -108,6 +114,16 @@ class Limits(Value, frozen=True):
     timeout_s: float | None = None
 
 
+class Offer(Value, frozen=True):
+    """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them)
+    every call of the tool. `accepts` names the built-in dangers that it takes on."""
+
+    command: str = ""
+    path: str = ""
+    host: str = ""
+    accepts: tuple[str, ...] = ()
+
+
 class PlanItem(Value, frozen=True):
     text: str
     progress: Progress = "open"
@@ -121,13 +137,19 @@ class Evidence(Value, frozen=True):
 
 
 class FileState(Value, frozen=True):
-    """A file as it was. `blob` is its content, or where a link points; `reason` says why it is not kept."""
+    """A file as it was. `blob` is its content, or where a link points; `reason` says why it is not kept.
+    `sha256` is set when the blob stands for the content without its secrets, and is that of the content."""
 
     kind: Literal["file", "link", "folder", "other"] = "file"
     mode: int = 0
     size: int = 0
     blob: Blob | None = None
+    sha256: str = ""
     reason: str = ""
+
+    @property
+    def content_sha256(self) -> str:
+        return self.sha256 or (self.blob.sha256 if self.blob else "")
 
 
 class FileChange(Value, frozen=True):
@@ -174,7 +196,10 @@ class ModelChosen(Event, frozen=True):
 
 
 class ModeChosen(Event, frozen=True):
+    """`level` is set when a level of autonomy (L0 to L5) was named instead of the mode that it means."""
+
     mode: str
+    level: str = ""
 
 
 class SandboxChosen(Event, frozen=True):
@@ -247,22 +272,29 @@ class AssistantSaid(Event, frozen=True):
 
 
 class ApprovalAsked(Event, frozen=True):
-    """A person must decide. The answer is bound to exactly these arguments by their hash."""
+    """A person must decide. The answer is bound to exactly these arguments by their hash.
+    Without `offers` a yes for more than once covers this very call and no other."""
 
     call: str
     tool: str
     arguments: str
     arguments_sha256: str
     reason: str = ""
+    offers: tuple[Offer, ...] = ()
 
 
 class ApprovalGiven(Event, frozen=True):
+    """`pattern` is what a person allowed in place of what was offered."""
+
     call: str
     arguments_sha256: str
     decision: Decision
     by: str = "user"
     feedback: str = ""
     edited_arguments: str | None = None
+    scope: Scope = "once"
+    pattern: str = ""
+    expires_us: int | None = None
 
 
 class CallStarted(Event, frozen=True):
@@ -271,7 +303,8 @@ class CallStarted(Event, frozen=True):
 
 
 class CallEnded(Event, frozen=True):
-    """What came of a call. `output` is what the model is told; `full` keeps what did not fit."""
+    """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious`
+    quotes what reads like orders to the model."""
 
     call: str
     outcome: Outcome
@@ -280,6 +313,7 @@ class CallEnded(Event, frozen=True):
     exit_code: int | None = None
     full: Blob | None = None
     duration_s: float = 0.0
+    suspicious: tuple[str, ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -290,12 +324,15 @@ class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
     items: tuple[PlanItem, ...] = ()
+    call: str = ""
 
 
 class Remembered(Event, frozen=True):
-    """Something that the agent wants to know later, whatever becomes of the history."""
+    """Something that the agent wants to know later, whatever becomes of the history. After a crash the same
+    call may record it again."""
 
     text: str
+    call: str = ""
 
 
 class WorkFinished(Event, frozen=True):
@@ -303,6 +340,7 @@ class WorkFinished(Event, frozen=True):
 
     summary: str
     evidence: tuple[Evidence, ...] = ()
+    call: str = ""
 
 
 class CommandAsked(Event, frozen=True):
@@ -370,7 +408,7 @@ class RewindStarted(Event, frozen=True):
     """Files are about to be put back as they were at `to_seq`; `Undone` follows, now or on resuming."""
 
     to_seq: int
-    scope: Scope = "files"
+    scope: Extent = "files"
 
 
 class Undone(Event, frozen=True):
@@ -378,7 +416,7 @@ class Undone(Event, frozen=True):
     the journal; `FilesChanged` before it tells what that did to files."""
 
     to_seq: int
-    scope: Scope = "conversation"
+    scope: Extent = "conversation"
 
 
 class Crashed(Event, frozen=True):

@@ -39,7 +39,8 @@ class Feed:
         self._offer(Recorded(0, 0, delta))
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Lets subscribers finish what is recorded, then ends them, with the failure if there was one."""
+        """Lets subscribers finish what is recorded, then ends them, with the failure if there was one. Who is
+        so far behind that it needs the journal gets an error once that is closed, never a silent gap."""
         self._is_closed = True
         self._failure = self._failure or failure
         for subscriber in self._subscribers:

@@ -85,7 +85,7 @@ async def _step(turn: Turn) -> End | None:
     if isinstance(reserved, Refusal):
         return End("budget", reserved.message, reserved.remedy)
     sha256 = turn.history.fingerprint.of(state.prompt, messages)
-    await turn.emit(msgspec.structs.replace(reserved, request_sha256=sha256))
+    reserved = msgspec.structs.replace(reserved, request_sha256=sha256)
     is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
     request = Request(
         system=state.prompt.system,
@@ -95,6 +95,7 @@ async def _step(turn: Turn) -> End | None:
     )
     reply = Reply()
     try:
+        await turn.emit(reserved)
         finished = await _receive(turn, request, reply, step)
     except asyncio.CancelledError:
         await turn.emit(_settled_partly(turn, reserved, reply, input_tokens))

@@ -8,6 +8,8 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.secrets import Vault
 from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Limits
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
@@ -18,7 +20,7 @@ from mainspring.workspace import TimeMachine, Unrecorded
 
 
 class Approver(Protocol):
-    """Who answers when a call needs a person."""
+    """Who answers when a call needs a person. Questions of one step come side by side."""
 
     async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
         """An answer, or None when there is nobody to ask."""
@@ -44,8 +46,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     mode: str
     system: str
+    level: str = ""
     limits: Limits = Limits()
     time_machine: TimeMachine = Unrecorded()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
+    vault: Vault | None = None
+    grants: GrantFile | None = None
     approver: Approver | None = None
+    approval_timeout_s: float | None = None
     compactor: Compactor | None = None

@@ -8,6 +8,8 @@ A process that dies in between leaves an intent, and `complete` does the rest.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -18,16 +20,19 @@ from mainspring.events import (
     AssistantSaid,
     CallEnded,
     Event,
+    Extent,
     FileChange,
     FilesChanged,
-    Recorded,
+    FileState,
     RewindStarted,
-    Scope,
     Undone,
     UserSaid,
 )
 from mainspring.journal import Journal, Reader
 from mainspring.workspace.restore import Plan, Step, apply, as_change, conflicts, plan, state_of
+
+Expand = Callable[[bytes], bytes]
+"""Puts secrets back into content that was recorded without them."""
 
 _SHOWN = 10
 _TAKEN_BACK = "Not run: the conversation was taken back to before this call had a result."
@@ -42,16 +47,16 @@ class WentBack(msgspec.Struct, frozen=True):
     left: tuple[str, ...] = ()
 
 
-async def last_turn(journal: Reader, scope: Scope) -> Recorded:
-    """Where the last turn that still counts began: the first thing said in it."""
+async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
+    """Where the last turn that still counts began, and the first thing said in it."""
     recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
     dead = undone_ranges(recorded, "files" if scope == "files" else "conversation")
-    first: Recorded | None = None
+    first: tuple[int, UserSaid] | None = None
     for item in reversed(recorded):
         if is_undone(item.seq, dead):
             continue
         if isinstance(item.event, UserSaid):
-            first = item
+            first = item.seq, item.event
         elif first is not None:
             break
     if first is None:
@@ -59,7 +64,9 @@ async def last_turn(journal: Reader, scope: Scope) -> Recorded:
     return first
 
 
-async def go_back(journal: Journal, root: Path, to_seq: int, scope: Scope) -> WentBack:
+async def go_back(
+    journal: Journal, root: Path, to_seq: int, scope: Extent, *, expand: Expand = bytes
+) -> WentBack:
     """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
     when a file would be overwritten that someone else changed."""
     before_seq = await journal.last_seq()
@@ -67,12 +74,13 @@ async def go_back(journal: Journal, root: Path, to_seq: int, scope: Scope) -> We
         raise UsageError(f"There is no event {to_seq}: this session has {before_seq}.")
     going = Plan() if scope == "conversation" else await _plan(journal, to_seq)
     await asyncio.to_thread(_check, root, going)
+    started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
-        await journal.append(RewindStarted(to_seq=to_seq, scope=scope))
-    return await _finish(journal, root, going, RewindStarted(to_seq=to_seq, scope=scope), before_seq)
+        await journal.append(started)
+    return await _finish(journal, root, going, started, before_seq, expand)
 
 
-async def complete(journal: Journal, root: Path) -> WentBack | None:
+async def complete(journal: Journal, root: Path, *, expand: Expand = bytes) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
     started, undone = await journal.last("RewindStarted"), await journal.last("Undone")
     if started is None or not isinstance(started.event, RewindStarted):
@@ -86,7 +94,7 @@ async def complete(journal: Journal, root: Path) -> WentBack | None:
         steps=tuple(step for step in going.steps if step.path not in changed),
         lost=(*going.lost, *(f"{path} (someone else changed it meanwhile)" for path in changed)),
     )
-    return await _finish(journal, root, going, started.event, started.seq - 1)
+    return await _finish(journal, root, going, started.event, started.seq - 1, expand)
 
 
 async def _plan(journal: Reader, to_seq: int) -> Plan:
@@ -106,14 +114,12 @@ def _check(root: Path, going: Plan) -> None:
 
 
 async def _finish(
-    journal: Journal, root: Path, going: Plan, started: RewindStarted, before_seq: int
+    journal: Journal, root: Path, going: Plan, started: RewindStarted, before_seq: int, expand: Expand
 ) -> WentBack:
     done: list[Step] = []
     left = list(going.lost)
     for step in going.steps:
-        blob = step.then.blob if step.then else None
-        data = await journal.get(blob) if blob else b""
-        problem = await asyncio.to_thread(_take, root, step, data)
+        problem = await asyncio.to_thread(_take, root, step, await _content(journal, step.then, expand))
         if problem:
             left.append(f"{step.path} ({problem})")
         else:
@@ -129,8 +135,21 @@ async def _finish(
     return WentBack(to_seq=started.to_seq, before_seq=before_seq, changes=changes, left=tuple(left))
 
 
-def _take(root: Path, step: Step, data: bytes) -> str:
+async def _content(journal: Reader, state: FileState | None, expand: Expand) -> bytes | None:
+    """What a file held in a state; None when its secrets are no longer known."""
+    if state is None or state.blob is None:
+        return b""
+    data = await journal.get(state.blob)
+    if not state.sha256:
+        return data
+    whole = expand(data)
+    return whole if hashlib.sha256(whole).hexdigest() == state.sha256 else None
+
+
+def _take(root: Path, step: Step, data: bytes | None) -> str:
     """Takes one step; gives why it was not possible."""
+    if data is None:
+        return "the secrets in it are no longer known"
     try:
         is_done = state_of(root, step) == "then" or apply(root, step, data)
     except OSError as error:

@@ -19,6 +19,10 @@ from typing import Self
 
 from mainspring import __version__
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
+from mainspring.calls import record_lost
 from mainspring.context.history import History, load_history, read_all
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
@@ -31,6 +35,7 @@ from mainspring.events import (
     Decision,
     Delta,
     Event,
+    Extent,
     Media,
     ModeChosen,
     ModelChosen,
@@ -38,7 +43,6 @@ from mainspring.events import (
     PromptSet,
     Recorded,
     SandboxChosen,
-    Scope,
     SessionResumed,
     SessionStarted,
     TurnEnded,
@@ -49,6 +53,7 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.questions import Questions
 from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -59,7 +64,7 @@ from mainspring.workspace import TimeMachine
 
 
 class Session:
-    """Use `async with`; inside it a turn may run. Without an approver, `approve` answers."""
+    """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
     def __init__(self, journal: Journal, parts: Parts) -> None:
         self._journal = journal
@@ -68,11 +73,14 @@ class Session:
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
-        self._pending: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._questions = Questions(
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+        )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._is_proceeding = False
+        self.vault = parts.vault or Vault()
         self.state = State()
         self.history = History(parts.model.encode)
 
@@ -133,8 +141,9 @@ class Session:
         Approvals that are still open are abandoned."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        await self._abandon_questions()
-        await self.emit(UserSaid(text=text, media=tuple(media)))
+        self._questions.abandon()
+        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -159,16 +168,7 @@ class Session:
         feedback: str = "",
         edited_arguments: str | None = None,
     ) -> None:
-        """Answers an open question. The hash binds the answer to the arguments that the person saw."""
-        waiting = self._pending.get(call)
-        open_call = self.state.open_call(call)
-        question = open_call.question if open_call else None
-        if waiting is None or waiting.done() or question is None:
-            raise UsageError(
-                f"The call {call} is not waiting for an answer.", remedy="It may be over by now."
-            )
-        if question.arguments_sha256 != arguments_sha256:
-            raise UsageError(f"The answer is for other arguments than those of the call {call}.")
+        """Answers an open question once. The hash binds the answer to the arguments that the person saw."""
         given = ApprovalGiven(
             call=call,
             arguments_sha256=arguments_sha256,
@@ -176,7 +176,12 @@ class Session:
             feedback=feedback,
             edited_arguments=edited_arguments,
         )
-        waiting.set_result(given)
+        await self.answer(given)
+
+    async def answer(self, given: ApprovalGiven) -> None:
+        """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        if not self._questions.answer(given):
+            await self.emit(given)
 
     async def stop(self) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
@@ -187,19 +192,20 @@ class Session:
     def stop_soon(self) -> None:
         """Asks the running turn to stop, from a signal handler or a callback."""
         if self._worker is not None:
-            self._worker.cancel()
+            # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
-    async def undo(self, scope: Scope = "conversation") -> UserSaid:
+    async def undo(self, scope: Extent = "conversation") -> UserSaid:
         """Takes back the last turn that counts, and gives what the user had said."""
-        first = await last_turn(self._journal, scope)
-        await self.rewind(first.seq - 1, scope)
-        assert isinstance(first.event, UserSaid)  # noqa: S101 - that is what a turn begins with
-        return first.event
+        seq, said = await last_turn(self._journal, scope)
+        await self.rewind(seq - 1, scope)
+        return said
 
-    async def rewind(self, to_seq: int, scope: Scope = "conversation") -> WentBack:
+    async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
         self._refuse_while_running("going back")
-        went = await go_back(self._journal, self.state.workspace, to_seq, scope)
+        root, expand = self.state.workspace, self.vault.expand_bytes
+        went = await go_back(self._journal, root, to_seq, scope, expand=expand)
         self.history = await load_history(self._journal, self.model.encode)
         return went
 
@@ -240,25 +246,31 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        await self._journal.append(*events)
+        """Records what happened, without secrets; what stands in for them is kept before."""
+        recorded = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*recorded)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
-        future = asyncio.get_running_loop().create_future()
-        self._pending[question.call] = future
-        try:
+        if open_call is not None and open_call.answer is not None:
+            return open_call.answer
+        with self._questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self.emit(question)
-            approver = self._parts.approver
-            given = await (approver(question) if approver else future)
-        finally:
-            del self._pending[question.call]
+            given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
         return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if self._parts.grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._parts.grants.add, grant)
 
     async def sandbox(self) -> Sandbox:
         async with self._choosing:
@@ -268,13 +280,16 @@ class Session:
             return self._sandbox
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        if media_type.startswith("text/"):
+            data = await asyncio.to_thread(self.vault.redact_bytes, data)
+            self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
 
     async def _begin(self) -> None:
-        await complete(self._journal, Path(self._parts.workspace))
+        await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
@@ -283,7 +298,7 @@ class Session:
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()
         await self.emit(*self._opening(), *more)
-        await self._record_lost()
+        await record_lost(self)
         self._opened = (before, self._feed.last_seq)
 
     async def _close(self) -> None:
@@ -314,19 +329,9 @@ class Session:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
         if parts.model.name != self.state.model:
             events.append(ModelChosen(model=parts.model.name))
-        if parts.mode != self.state.mode:
-            events.append(ModeChosen(mode=parts.mode))
+        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
+            events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
-
-    async def _record_lost(self) -> None:
-        """What calls did to files before the process that ran them died."""
-        calls = [
-            call.asked.call
-            for call in self.state.open_calls
-            if call.is_lost and not ((tool := self.toolbox.tool(call.asked.name)) and tool.is_repeatable)
-        ]
-        if calls and (changed := await self.time_machine.end(calls, self.put_blob, is_certain=False)):
-            await self.emit(changed)
 
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
@@ -355,6 +360,8 @@ class Session:
                 self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:
+            if self.state.is_turn_open:
+                await end_turn(self, End("interrupted", "Stopped by request."))
             raise
         except Exception as error:
             self._failure = error
@@ -376,15 +383,8 @@ class Session:
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 
-    async def _abandon_questions(self) -> None:
-        """What a person says replaces the answers that they did not give."""
-        for call, waiting in list(self._pending.items()):
-            open_call = self.state.open_call(call)
-            if open_call and open_call.question and not waiting.done():
-                sha256 = open_call.question.arguments_sha256
-                waiting.set_result(ApprovalGiven(call=call, arguments_sha256=sha256, decision="abandon"))
-        if not self.is_running and self.state.open_calls:
-            await self.emit(*map(abandoned, self.state.open_calls))
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self.state.requests.refusal(given)
 
     def _refuse_while_running(self, what: str) -> None:
         if self.is_running:

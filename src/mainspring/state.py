@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.answers import Requests
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -18,7 +20,6 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
-    Ending,
     Event,
     Limits,
     ModeChosen,
@@ -64,6 +65,7 @@ class State:
         self.workspace = Path()
         self.model = ""
         self.mode = ""
+        self.level = ""
         self.prompt = PromptSet(system="")
         self.ledger = Ledger()
         self.step = 0
@@ -78,6 +80,7 @@ class State:
         self.turn_cutoffs = 0
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
+        self.requests = Requests()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -91,10 +94,10 @@ class State:
 
     def apply(self, recorded: Recorded) -> None:
         event = recorded.event
-        # Time counts while a process is at work, not while the machine is off.
-        if self._last_us and not isinstance(event, SessionResumed):
-            self.active_us += recorded.time_us - self._last_us
-        self._last_us = recorded.time_us
+        if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
+            self._last_us = recorded.time_us
+        self.pass_time(recorded.time_us)
+        self.requests = self.requests.after(event)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event, is_ours=recorded.seq > self._inherited_seq)
@@ -104,6 +107,10 @@ class State:
                 self._apply_turn(event)
             case _:
                 self._apply_setting(event)
+
+    def pass_time(self, time_us: int) -> None:
+        self.active_us += time_us - (self._last_us or time_us)
+        self._last_us = time_us
 
     def _apply_setting(self, event: Event) -> None:
         match event:
@@ -115,7 +122,7 @@ class State:
             case ModelChosen():
                 self.model = event.model
             case ModeChosen():
-                self.mode = event.mode
+                self.mode, self.level = event.mode, event.level
             case SessionResumed():
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
@@ -176,10 +183,6 @@ class State:
                 del self._calls[event.call]
 
 
-KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
-"""Endings after which a person's answer continues the same calls."""
-
-
 async def load_state(journal: Reader) -> State:
     """Folds a journal, leaving the bodies of old replies and results unread."""
     state = State()
@@ -188,6 +191,9 @@ async def load_state(journal: Reader) -> State:
     after = 0
     while page := await journal.read(after=after, until=boundary, kinds=_LIGHT, limit=5000):
         for recorded in page:
+            if isinstance(recorded.event, SessionResumed):
+                for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
+                    state.pass_time(last.time_us)  # the process before was at work until here
             state.apply(recorded)
         after = page[-1].seq
     after = boundary

@@ -8,8 +8,11 @@ from typing import Protocol
 import msgspec
 
 from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import History
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -22,7 +25,7 @@ from mainspring.events import (
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import KEEPS_CALLS_OPEN, OpenCall, State
+from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
 from mainspring.workspace import TimeMachine
 
@@ -57,6 +60,11 @@ class Turn(Protocol):
     @property
     def time_machine(self) -> TimeMachine: ...
 
+    @property
+    def vault(self) -> Vault:
+        """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -67,6 +75,10 @@ class Turn(Protocol):
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob: ...

@@ -157,6 +157,7 @@ ASKED = [
     "echo ${x@P}",
     "echo a\n\\\nls",
     # dangers that a broad allow does not cover
+    "r``m -rf ../x",
     "rm -rf ../x",
     "rm -rf .",
     "rm -rf $X",

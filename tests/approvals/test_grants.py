@@ -5,18 +5,28 @@ from __future__ import annotations
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mainspring.approvals import Answer, ByMode, Proposed, Verdict
-from mainspring.approvals.answers import Requests, requests_of
+from mainspring.approvals.answers import requests_of
 from mainspring.approvals.budget import Allowance, judge_batch
-from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
+from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256, grants_of, offered
 from mainspring.approvals.policy import Layered
 from mainspring.approvals.rules import parse
 from mainspring.approvals.simulate import PastCall, counts, simulate
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, TurnEnded, UserSaid
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallEnded,
+    CallStarted,
+    Event,
+    Offer,
+    TurnEnded,
+    UserSaid,
+)
 
 
 def judge(proposed: Proposed, *grants: Grant, user: str = "", mode: ByMode | None = None) -> Verdict:
@@ -159,21 +169,80 @@ def test_a_call_asked_again_can_be_answered_again() -> None:
     assert requests_of([ASKED, ALLOW, ASKED]).refusal(ALLOW) == ""
 
 
-def test_edited_arguments_must_be_an_object() -> None:
-    for edited, counts_ in (('{"x": 2}', True), ("[]", False), ("{", False)):
-        answer = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow", edited_arguments=edited)
-        assert (requests_of([ASKED]).refusal(answer) == "") == counts_
+def test_a_blocked_turn_keeps_its_requests_open() -> None:
+    assert requests_of([ASKED, TurnEnded(turn=1, ending="blocked")]).refusal(ALLOW) == ""
 
 
-def test_several_requests_are_answered_together() -> None:
-    other = ApprovalAsked(call="d", tool="t", arguments=ARGUMENTS, arguments_sha256=HASH)
-    requests = requests_of([ASKED, other])
-    answers = requests.answer_all("abandon", by="session", feedback="a new message came")
-    assert [answer.call for answer in answers] == ["c", "d"]
-    for answer in answers:
-        assert requests.refusal(answer) == ""
-        requests = requests.after(answer)
-    assert requests == Requests({}, dict.fromkeys(("c", "d"), "it was answered already"))
+@pytest.mark.parametrize(
+    ("offers", "answer", "said"),
+    [
+        ((Offer(command="ls $"),), {"scope": "project", "pattern": "ls *"}, ""),
+        ((Offer(command="ls $"),), {"scope": "project", "pattern": "ls 'x"}, "quotes"),
+        ((Offer(path="/w/a"),), {"scope": "session", "pattern": "/w/it's"}, ""),
+        ((Offer(),), {"scope": "session", "pattern": "x"}, "only as it is"),
+        ((), {"scope": "session", "pattern": "x"}, "only as it is"),
+        ((), {"scope": "session"}, ""),
+        ((), {"scope": "session", "edited_arguments": "{}"}, "only once"),
+        ((), {"edited_arguments": "{}"}, ""),
+    ],
+)
+def test_a_yes_can_reach_only_as_far_as_it_was_offered(
+    offers: tuple[Offer, ...], answer: dict[str, Any], said: str
+) -> None:
+    asked = ApprovalAsked(call="c", tool="t", arguments=ARGUMENTS, arguments_sha256=HASH, offers=offers)
+    given = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow", **answer)
+    refusal = requests_of([asked]).refusal(given)
+    assert said in refusal
+    assert bool(said) == bool(refusal)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q",
+        "ls",
+        "git push --force origin x",
+        "make a && make 'b c'",
+        "echo '*'",
+        "curl https://example.com -o x",
+        "sudo rm -rf build",
+    ],
+)
+def test_what_is_offered_lifts_the_question_and_nothing_else(command: str) -> None:
+    verdict = judge(shell(command))
+    assert verdict.answer == "ask"
+    assert verdict.offers
+    asked = ApprovalAsked(call="c", tool="shell", arguments="{}", arguments_sha256="", offers=verdict.offers)
+    given = ApprovalGiven(call="c", arguments_sha256="", decision="allow", scope="forever")
+    grants = grants_of(asked, given, session="s", workspace="/w", exactly_sha256="x", now_us=1)
+    assert judge(shell(command), *grants).answer == "allow"
+    assert judge(shell(f"{command} more"), *grants).answer == "ask"
+    assert grants == grants_of(asked, given, session="s", workspace="/w", exactly_sha256="x", now_us=1)
+
+
+@pytest.mark.parametrize("command", ["rm $x", "ls *.py", "echo $(curl x)", "if"])
+def test_what_no_pattern_can_say_is_allowed_only_as_it_is(command: str) -> None:
+    proposed = shell(command)
+    verdict = judge(proposed)
+    assert (verdict.answer, verdict.offers) == ("ask", ())
+    asked = ApprovalAsked(call="c", tool="shell", arguments="{}", arguments_sha256="")
+    given = ApprovalGiven(call="c", arguments_sha256="", decision="allow", scope="session")
+    exactly = arguments_sha256(proposed.arguments)
+    (kept,) = grants_of(asked, given, session="s", workspace="/w", exactly_sha256=exactly, now_us=1)
+    assert judge(proposed, kept).answer == "allow"
+    assert judge(shell(f"{command} "), kept).answer == "ask"
+
+
+def test_a_rule_that_asks_is_not_lifted_by_a_pattern() -> None:
+    rule = '[[rule]]\nanswer="ask"\ncommand="make"'
+    assert judge(shell("make x"), user=rule).offers == ()
+    assert judge(shell("make x"), grant(command="make"), user=rule).answer == "ask"
+
+
+def test_a_pattern_of_the_persons_own_takes_on_the_dangers_that_were_shown() -> None:
+    verdict = judge(shell("git push --force origin x"))
+    asked = ApprovalAsked(call="c", tool="shell", arguments="{}", arguments_sha256="", offers=verdict.offers)
+    assert offered(asked, "git push") == (Offer(command="git push", accepts=("push-force",)),)
 
 
 def job(cost_usd: float | None, *, is_recurring: bool = False) -> Proposed:

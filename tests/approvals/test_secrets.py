@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import stat
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mainspring.approvals.screen import plain
-from mainspring.approvals.secrets import PLACEHOLDER, Vault, is_secret_name
+from mainspring.approvals.secrets import PLACEHOLDER, Vault, is_secret_name, open_vault, secret_variables
 
 KEY = "sk-proj-" + "a1B2" * 8
 TOKEN = "gh" + "p_" + "Ab1" * 12
@@ -150,6 +152,45 @@ def test_a_restored_vault_understands_its_old_placeholders_and_a_new_one_says_it
 def test_names_that_hold_secrets_are_recognised() -> None:
     assert all(map(is_secret_name, ("OPENAI_API_KEY", "GH_TOKEN", "db_password", "AWS_SECRET_ACCESS_KEY")))
     assert not any(map(is_secret_name, ("PATH", "AUTHOR", "HOME", "EDITOR", "TOKEN_FILE")))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_hidden"),
+    [
+        ("hunter2!", True),
+        ("CorrectHorse", True),
+        ("abcdefghijklmnop", True),
+        ("a1b2c3d4", True),
+        ("password", False),
+        ("oauth-bearer", False),
+        ("100000", False),
+        ("1000000000", False),
+        ("true", False),
+        ("/run/user/1000/agent.sock", False),
+        ("https://auth.example.com/login", False),
+        ("https://me:pa55word@example.com", True),
+        ("", False),
+    ],
+)
+def test_a_value_is_hidden_only_when_it_looks_like_a_secret(value: str, is_hidden: bool) -> None:
+    assert bool(secret_variables({"MY_TOKEN": value})) == is_hidden
+    assert not secret_variables({"EDITOR": value})
+
+
+def test_a_vault_keeps_privately_what_it_replaced_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    environment = {"MY_TOKEN": "xyzzy-plugh-42", "OTHER_TOKEN": "never-seen-1234567890"}
+    vault = open_vault(path, environment)
+    vault.save()
+    assert not path.exists()
+    hidden = vault.redact("it is xyzzy-plugh-42")
+    assert not vault.is_saved
+    vault.save()
+    assert vault.is_saved
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"never-seen" not in path.read_bytes()
+    assert open_vault(path, {}).expand(hidden) == "it is xyzzy-plugh-42"
+    assert open_vault(path, environment).redact("xyzzy-plugh-42") in hidden
 
 
 def test_terminal_escapes_become_visible() -> None:

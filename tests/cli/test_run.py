@@ -25,6 +25,20 @@ def test_a_run_does_the_work_and_ends_with_0(machine: Machine) -> None:
     assert row["workspace"] == str(machine.workspace)
 
 
+def test_a_run_asks_the_model_before_it_loads_a_shell_parser_or_a_sandbox(machine: Machine) -> None:
+    model = machine.serve({"text": "done"})
+    ran = machine.run("run", "--model", model, "go", PYTHONPROFILEIMPORTTIME="1")
+    assert ran.returncode == 0
+    assert "mainspring.session" in ran.stderr
+    for late in (
+        "tree_sitter",
+        "mainspring.approvals.policy",
+        "mainspring.sandbox.ladder",
+        "mainspring.sandbox.bwrap",
+    ):
+        assert late not in ran.stderr
+
+
 def test_the_model_is_told_exit_code_stdout_and_stderr_of_a_failing_command(machine: Machine) -> None:
     call = {"name": "shell", "arguments": {"command": "echo out; echo err >&2; exit 7"}}
     model = machine.serve({"calls": [call]}, {"text": "It failed."})

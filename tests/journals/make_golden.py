@@ -131,9 +131,9 @@ async def write(store: Store, session: str) -> None:
             full=output,
             duration_s=0.25,
         ),
-        PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it"))),
-        Remembered(text="the tests need a database"),
-        WorkFinished(summary="fixed", evidence=(Evidence(claim="the tests pass", calls=("c1",)),)),
+        PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
+        Remembered(text="the tests need a database", call="c1"),
+        WorkFinished(summary="fixed", evidence=(Evidence(claim="the tests pass", calls=("c1",)),), call="c1"),
         CommandAsked(
             argv=("pytest", "-q"),
             cwd="/repo",
@@ -158,7 +158,7 @@ async def write(store: Store, session: str) -> None:
                 FileChange(
                     path="a.py",
                     kind="modified",
-                    before=FileState(mode=0o644, size=34_000, blob=output),
+                    before=FileState(mode=0o644, size=34_100, blob=output, sha256="12" * 32),
                     after=FileState(mode=0o755, size=2_000_000_000, reason="it is larger than 10 MB"),
                 ),
                 FileChange(

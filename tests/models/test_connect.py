@@ -97,7 +97,8 @@ def test_prices_come_with_the_model() -> None:
     own = PriceBook({"openai-compatible@https://h.example/v1#m": Price(input=2.0)})
     assert connect("openai-compatible@https://h.example/v1#m", {}).price is None
     assert connect("openai-compatible@https://h.example/v1#m", {}, prices=own).price == Price(input=2.0)
-    assert connect("openai-compatible@http://127.0.0.1:8080/v1#m", {}).price == FREE
+    assert connect("openai-compatible@http://127.0.0.1:8080/v1#m", {}).price is None
+    assert connect("llamacpp/m", {}).price == FREE
     assert connect("anthropic/claude-sonnet-4-6", KEYS).context_tokens == 1_000_000
 
 

@@ -1,5 +1,5 @@
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -101,6 +101,10 @@ def test_a_compressed_reply_is_read() -> None:
             b'data: {"choices":[{"delta":{"content":"a\xff\xfeb"},"finish_reason":"stop"}]}\n\n',
             "a\ufffd\ufffdb",
         ),
+        (
+            b'data: {"choices":[{"delta":{"content":"\\ud83d \\ude00 \\ud83d\\ude00"},"finish_reason":"stop"}]}\n\n',
+            "\ufffd \ufffd \U0001f600",
+        ),
         (b'data: {"choices":[{"delta":{"content":"x"}}],"error":' + b"[" * 9999 + b"\n\n", None),
         (b"data: [[[[\n\n", None),
         (b"data: 7\n\n", None),
@@ -117,6 +121,9 @@ def test_bytes_that_are_not_the_protocol_never_escape_as_foreign_errors(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n" + body
         )
         writer.close()
+        writers.append(writer)
+
+    writers: list[asyncio.StreamWriter] = []
 
     async def run() -> None:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
@@ -129,6 +136,9 @@ def test_bytes_that_are_not_the_protocol_never_escape_as_foreign_errors(
                 items = [item async for item in model.stream(REQUEST)]
                 assert items[0] == TextDelta(text=text)
             await model.close()
+            for writer in writers:
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
 
     asyncio.run(run())
 

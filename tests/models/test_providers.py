@@ -1,7 +1,7 @@
 import pytest
 
 from mainspring.errors import UsageError
-from mainspring.models.providers import PROVIDERS, parse_model
+from mainspring.models.providers import PROVIDERS, Provider, parse_model
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,7 @@ def test_a_name_that_cannot_be_understood_comes_back_with_what_to_write(spec: st
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.id)
-def test_every_provider_says_what_its_user_needs(provider: object) -> None:
-    from mainspring.models.providers import Provider
-
-    assert isinstance(provider, Provider)
+def test_every_provider_says_what_its_user_needs(provider: Provider) -> None:
     assert provider.title
     if provider.id == "openai-compatible":
         return

@@ -34,7 +34,6 @@ OPAQUE = {
     "anthropic": "c2lnbmF0dXJl",
     "gemini": "",
 }
-CALL_OPAQUE = {"gemini": "c2lnbmF0dXJl"}
 
 
 def reply(text: str = "", **fields: Any) -> ScriptedReply:
@@ -94,10 +93,9 @@ def test_a_reply_is_the_same_over_every_wire(wire: str, case: str) -> None:
     assert heard.finished == Finished(stop, USAGE)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "gemini"])
 def test_a_call_that_is_not_json_is_kept_as_it_was_written(wire: str) -> None:
-    if wire == "gemini":
-        pytest.skip("arguments are objects on this wire")
+    """Gemini's calls come as objects: there is no text to be malformed."""
     scripted = reply(calls=(ScriptedCall("read", '{"path": '),))
     [heard] = ask(wire, Script((scripted,)), [UserMessage("hi")], system="s", tools=(TOOL,))
     assert [plain(part) for part in heard.parts] == [("call", "read", '{"path": ')]
@@ -114,7 +112,6 @@ def test_usage_is_counted_the_same_way(wire: str) -> None:
 
 
 USER: list[Message] = [UserMessage("look", (PICTURE, PAPER))]
-THOUGHT = reply("So.", thinking="Let me see.", calls=(ScriptedCall("read", {"path": "a"}),))
 RESULTS = ResultsMessage(
     (Result("c00001000", "read", "fine"), Result("c00001001", "read", "no such file", True, (PICTURE,)))
 )

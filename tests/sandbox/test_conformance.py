@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +29,8 @@ def folder() -> Iterator[Path]:
     # Not below /tmp: there a private /tmp would hide it, and nothing would be tried.
     made = Path(tempfile.mkdtemp(prefix=".ground-", dir=Path(__file__).parent))
     yield made
+    # A copy of a mask is as unreadable as the mask.
+    subprocess.run(["chmod", "-R", "u+rwX", made], check=True)
     shutil.rmtree(made)
 
 

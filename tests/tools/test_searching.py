@@ -1,9 +1,12 @@
 """`find` and `grep` give the same with ripgrep and without it."""
 
+import asyncio
 import shutil
 
 import pytest
 
+from mainspring.errors import SandboxError
+from mainspring.events import CallAsked
 from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.find import tree
 from mainspring.tools.globs import glob_regex, parse_ignore, verdict
@@ -221,3 +224,23 @@ def test_a_tree_stays_small_however_many_files_there_are():
     paths = [f"a/{number // 100}/{number}" for number in range(10_000)]
     assert tree(paths, 1) == ["a/ (10,000 files)"]
     assert len(tree(paths, 2)) == 101
+
+
+class Blind:
+    """A sandbox that does not show the folder that a search begins in."""
+
+    name = "blind"
+    is_containing = True
+
+    async def run(self, command, on_output=None):
+        raise SandboxError("there is no such folder here")
+
+
+def test_a_folder_that_the_sandbox_does_not_show_is_searched_all_the_same(tmp_path):
+    async def searching(shop):
+        asked = CallAsked(call="c1", name="grep", arguments='{"pattern": "needle"}')
+        return await shop.toolbox.run(shop.toolbox.prepare(asked), shop._place(Blind()))
+
+    shop = Workshop(tmp_path, GREP)
+    shop.put("a.txt", "needle")
+    assert asyncio.run(searching(shop)).text == "a.txt\n  1: needle"

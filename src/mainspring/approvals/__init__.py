@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from mainspring.errors import ConfigError
+from mainspring.events import Offer
 
 Answer = Literal["allow", "ask", "deny"]
 """Ordered from mild to strict; `ask` means that only a person can say yes."""
@@ -67,7 +68,8 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about one part of a call: a simple command, a path, a host, or the call itself."""
+    """What was said about one part of a call: a simple command, a path, a host, or the call itself.
+    `offer` is the grant that would lift an `ask`; None when only one for the very call would."""
 
     subject: str
     answer: Answer
@@ -75,6 +77,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     argv: tuple[str, ...] = ()
     accepts: tuple[str, ...] = ()
+    offer: Offer | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     rule: str
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The grants that would together lift this `ask`; none when only one for the very call would."""
+        offers = [finding.offer for finding in self.findings if finding.answer == "ask"]
+        return tuple(dict.fromkeys(offer for offer in offers if offer)) if all(offers) else ()
 
 
 class Policy(Protocol):

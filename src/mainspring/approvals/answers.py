@@ -2,7 +2,8 @@
 
 An answer is bound to a call and the hash of its arguments. Only the first answer to a request that is still
 open counts; a replayed, stale or double one, and one after the call was cancelled, abandoned, expired or the
-turn ended, is refused with a reason. Pure: the journal alone rebuilds it.
+turn ended, is refused with a reason. A new reply of the model forgets the requests of the one before.
+Pure: the journal alone rebuilds it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from mainspring.approvals.grants import arguments_sha256
+from mainspring.approvals.grants import arguments_sha256, is_pattern
 from mainspring.events import (
+    KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
+    AssistantSaid,
     CallEnded,
     CallStarted,
-    Decision,
     Event,
     TurnEnded,
     Undone,
@@ -43,8 +45,10 @@ class Requests(msgspec.Struct, frozen=True):
                 return self._close(event.call, "the call is no longer waiting")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
-            case TurnEnded():
+            case TurnEnded() if event.ending not in KEEPS_CALLS_OPEN:
                 return self._close_all("its turn has ended")
+            case AssistantSaid():
+                return Requests()
             case Undone():
                 return self._close_all("it was undone")
             case _:
@@ -59,22 +63,7 @@ class Requests(msgspec.Struct, frozen=True):
             return "it was given for other arguments"
         if asked.arguments_sha256 != arguments_sha256(asked.arguments):
             return "the request itself does not fit its hash"
-        if answer.edited_arguments is not None and not _is_object(answer.edited_arguments):
-            return "the edited arguments are not a JSON object"
-        return ""
-
-    def answer_all(self, decision: Decision, *, by: str, feedback: str = "") -> tuple[ApprovalGiven, ...]:
-        """One answer for each open request: to abandon, expire, allow or reject them together."""
-        return tuple(
-            ApprovalGiven(
-                call=asked.call,
-                arguments_sha256=asked.arguments_sha256,
-                decision=decision,
-                by=by,
-                feedback=feedback,
-            )
-            for asked in self.open.values()
-        )
+        return _misfit(asked, answer)
 
     def _close(self, call: str, why: str) -> Requests:
         if call not in self.open:
@@ -95,8 +84,13 @@ def requests_of(events: Iterable[Event]) -> Requests:
     return requests
 
 
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False
+def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
+    """Why a yes cannot reach as far as it says."""
+    if answer.edited_arguments is not None and answer.scope != "once":
+        return "edited arguments can be allowed only once"
+    if not answer.pattern:
+        return ""
+    kinds = {kind for offer in asked.offers for kind in ("command", "path", "host") if getattr(offer, kind)}
+    if len(kinds) != 1:
+        return "this call can be allowed only as it is, not by a pattern"
+    return "" if kinds != {"command"} or is_pattern(answer.pattern) else "the pattern's quotes do not close"

@@ -18,7 +18,8 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 _MAX_BYTES = 64 * 1024
 # Characters on whose meaning the grammar and bash disagree: they make a text unreadable, not harmless.
 _AMBIGUOUS = re.compile(
-    r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f\ufeff\ud800-\udfff]|\S\\\n|(?:\A|\n)[ \t]*\\\n|\$(?=[\s;&|<>]|\Z)"
+    r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f\ufeff\ud800-\udfff]|\S\\\n|(?:\A|\n)[ \t]*\\\n"
+    r"|\$(?=[\s;&|<>]|\Z)|`\s*`"
 )
 _STATIC_PIECES = frozenset({"word", "number", "variable_name", "special_variable_name", "test_operator"})
 COMMANDS = frozenset({"command", "declaration_command", "unset_command"})

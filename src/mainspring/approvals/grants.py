@@ -11,16 +11,16 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shlex
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from mainspring.errors import ConfigError
-
-Scope = Literal["once", "session", "project", "forever"]
+from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -137,6 +137,54 @@ def arguments_sha256(arguments: Mapping[str, Any] | str) -> str:
     return hashlib.sha256(msgspec.json.encode(arguments, order="deterministic")).hexdigest()
 
 
+def grants_of(
+    asked: ApprovalAsked,
+    given: ApprovalGiven,
+    *,
+    session: str,
+    workspace: str,
+    exactly_sha256: str,
+    now_us: int,
+) -> tuple[Grant, ...]:
+    """What a yes for more than once is kept as. The same answer always gives the same ids, so it can be kept
+    twice without harm. `exactly_sha256` is the hash of the call as it runs."""
+    return tuple(
+        Grant(
+            id=hashlib.sha256(f"{session}/{asked.call}/{number}".encode()).hexdigest()[:12],
+            scope=given.scope,
+            tool=asked.tool,
+            command=offer.command,
+            path=offer.path,
+            host=offer.host,
+            accepts=offer.accepts,
+            session=session if given.scope == "session" else "",
+            workspace=workspace if given.scope == "project" else "",
+            arguments_sha256="" if asked.offers else exactly_sha256,
+            given_us=now_us,
+            expires_us=given.expires_us,
+            by=given.by,
+        )
+        for number, offer in enumerate(offered(asked, given.pattern) or (Offer(),))
+    )
+
+
+def offered(asked: ApprovalAsked, pattern: str = "") -> tuple[Offer, ...]:
+    """What was offered, or the one pattern that a person gave instead, with the dangers of all."""
+    if not pattern or not asked.offers:
+        return asked.offers
+    accepts = tuple(dict.fromkeys(name for offer in asked.offers for name in offer.accepts))
+    kind = next(kind for kind in ("command", "path", "host") if getattr(asked.offers[0], kind))
+    return (Offer(**{kind: pattern}, accepts=accepts),)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a command pattern can be read: its quotes close."""
+    try:
+        return bool(shlex.split(text))
+    except ValueError:
+        return False
+
+
 def _unbounded(grant: Grant) -> str:
     if grant.scope in ("once", "session") and not grant.session:
         return f"a grant for {grant.scope} needs a session"
@@ -146,4 +194,6 @@ def _unbounded(grant: Grant) -> str:
         return "a grant for the project needs a workspace"
     if not grant.tool or sum(map(bool, (grant.command, grant.path, grant.host))) > 1:
         return "it must name a tool, and at most one of command, path and host"
+    if grant.command and not is_pattern(grant.command):
+        return f"the quotes in {grant.command!r} do not close"
     return ""

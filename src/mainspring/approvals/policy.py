@@ -7,6 +7,8 @@ names it. The project's file is laid over the rest and can only make an answer s
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -26,6 +28,7 @@ from mainspring.approvals.grants import Grant, arguments_sha256
 from mainspring.approvals.places import Place, cwds_of
 from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
 from mainspring.approvals.shell import Simple, read
+from mainspring.events import Offer
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -145,8 +148,13 @@ class Layered:
             reason = DANGERS[held[0]].reason
             if subject.is_opaque:
                 reason = f"{reason}: {subject.text}"
-            return _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held)
-        return _finding(part, verdict.answer, verdict.reason, verdict.rule)
+            found = _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held)
+        else:
+            found = _finding(part, verdict.answer, verdict.reason, verdict.rule)
+        cap_usd = self.mode.max_cost_usd
+        if found.answer != "ask" or why_not_free(proposed, remaining_usd=cap_usd, cap_usd=cap_usd):
+            return found
+        return msgspec.structs.replace(found, offer=_offer(subject, accepts=found.accepts))
 
     def _holding(self, part: _Part, proposed: Proposed, accepts: tuple[str, ...]) -> tuple[str, ...]:
         """The dangers that must be asked about here, the worst first.
@@ -201,6 +209,21 @@ def _by_rule(part: _Part, rule: Rule, label: str, *, is_sure: bool) -> Finding:
     return _finding(
         part, "ask", f"it may be what a rule means: {rule.reason or rule.command or rule.path}", label
     )
+
+
+def _offer(subject: Subject, *, accepts: tuple[str, ...]) -> Offer | None:
+    """The narrowest grant that covers a subject; None when no pattern can say exactly this."""
+    if subject.is_opaque:
+        return None
+    if subject.simple:
+        argv = subject.simple.argv
+        words = [re.sub(r"([*?[])", r"[\1]", word.text) for word in argv]
+        is_sure = bool(argv) and all(word.is_plain for word in argv)
+        return Offer(command=f"{shlex.join(words)} $", accepts=accepts) if is_sure else None
+    if subject.paths:
+        (path, *more) = subject.paths
+        return None if path is None or more or re.search(r"[*?]", path) else Offer(path=path, accepts=accepts)
+    return Offer(host=subject.host, accepts=accepts)
 
 
 def _finding(

@@ -1,19 +1,28 @@
-"""Asks the person at the terminal; without a terminal there is nobody to ask."""
+"""Asks the person at the terminal; without a terminal there is nobody to ask.
+
+Questions that are open at the same time are shown together and can be answered together. Nothing waits in a
+task of its own: the terminal is read when a line is there, as long as a question is open.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import TextIO
 
 import click
+import msgspec
 
-from mainspring.cli.render import clean
-from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
+from mainspring.approvals.screen import plain
+from mainspring.cli.answers import HELP, answers_in, reach
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.parts import Approver
 from mainspring.tools.ask import NAME as ASK
 
-_DECISIONS: dict[str, Decision] = {"y": "allow", "n": "reject", "s": "stop"}
+_TOGETHER_S = 0.05
+_SHOWN_CHARS = 4000
 
 
 def approver_for(stream: TextIO) -> Approver:
@@ -24,54 +33,89 @@ async def _nobody(_: ApprovalAsked) -> None:
     return None
 
 
+class _Open(msgspec.Struct, frozen=True):
+    question: ApprovalAsked
+    answer: asyncio.Future[ApprovalGiven | None]
+
+
 class _Terminal:
-    """One question at a time, in the order in which they came."""
+    """Shows what is open a moment after the last question came, so that those of one step stand together."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
+        self._open: dict[str, _Open] = {}
+        self._showing: asyncio.TimerHandle | None = None
 
     async def __call__(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        async with self._turn:
-            if question.tool == ASK:
-                return await _answer(question)
-            click.echo(clean(f"\n{question.tool} {question.arguments}\n  {question.reason}"), err=True)
-            while True:
-                click.echo("[y]es, [n]o (add why), [s]top the turn: ", nl=False, err=True)
-                line = await _line()
-                if line is None:
-                    return None
-                letter, _, feedback = line.strip().partition(" ")
-                if decision := _DECISIONS.get(letter.lower()[:1]):
-                    return ApprovalGiven(
-                        call=question.call,
-                        arguments_sha256=question.arguments_sha256,
-                        decision=decision,
-                        feedback=feedback.strip(),
-                    )
+        loop = asyncio.get_running_loop()
+        asked = _Open(question, loop.create_future())
+        if not self._open:
+            loop.add_reader(sys.stdin, self._read)
+        self._open[question.call] = asked
+        self._show_soon()
+        try:
+            return await asked.answer
+        finally:
+            del self._open[question.call]
+            if not self._open:
+                loop.remove_reader(sys.stdin)
+
+    def _show_soon(self) -> None:
+        if self._showing is not None:
+            self._showing.cancel()
+        self._showing = asyncio.get_running_loop().call_later(_TOGETHER_S, self._show)
+
+    def _show(self, *, limit: int = _SHOWN_CHARS) -> None:
+        waiting = self._waiting()
+        for number, asked in enumerate(waiting, 1):
+            click.echo(plain(_shown(asked.question, number=number, limit=limit)), err=True)
+        if waiting:
+            is_own = len(waiting) == 1 and waiting[0].question.tool == ASK
+            several = "" if len(waiting) == 1 else " · say which: 1 y, 2 n, all y"
+            click.echo("Your answer: " if is_own else f"{HELP}{several}: ", nl=False, err=True)
+
+    def _waiting(self) -> list[_Open]:
+        return [asked for asked in self._open.values() if not asked.answer.done()]
+
+    def _read(self) -> None:
+        """Takes one line; at the end of the input there is nobody left to ask."""
+        waiting = self._waiting()
+        line = sys.stdin.readline()
+        if not line:
+            for asked in waiting:
+                asked.answer.set_result(None)
+            asyncio.get_running_loop().remove_reader(sys.stdin)
+        elif line.strip().lower() == "v":
+            self._show(limit=sys.maxsize)
+        elif waiting:
+            self._take(line, waiting)
+
+    def _take(self, line: str, waiting: list[_Open]) -> None:
+        try:
+            answers = answers_in(line, [asked.question for asked in waiting], now_us=time.time_ns() // 1000)
+        except UsageError as error:
+            click.echo(plain(str(error)), err=True)
+            answers = ()
+        for given in answers:
+            self._open[given.call].answer.set_result(given)
+        self._show_soon()
 
 
-async def _answer(question: ApprovalAsked) -> ApprovalGiven | None:
-    """What the person says to the agent's own question; an empty line declines to answer."""
-    click.echo(clean(f"\nThe agent asks: {question.reason}"), err=True)
-    click.echo("Your answer: ", nl=False, err=True)
-    line = await _line()
-    if line is None:
-        return None
-    return ApprovalGiven(
-        call=question.call,
-        arguments_sha256=question.arguments_sha256,
-        decision="allow" if line.strip() else "reject",
-        feedback=line.strip(),
+def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
+    if question.tool == ASK:
+        return f"\n[{number}] The agent asks: {question.reason}"
+    text = _telling(question.arguments)
+    more = f"\n    … {len(text) - limit:,} more characters; `v` shows them" if len(text) > limit else ""
+    covers = "; ".join(reach(question.tool, offer) for offer in question.offers)
+    return (
+        f"\n[{number}] {question.tool}: {text[:limit]}{more}\n    why it is asked: {question.reason}"
+        f"\n    always would allow {covers or 'this very call and no other'}"
     )
 
 
-async def _line() -> str | None:
-    """The next line that the person types; None at the end of the input."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(sys.stdin, lambda: ready.done() or ready.set_result(None))
-    try:
-        await ready
-    finally:
-        loop.remove_reader(sys.stdin)
-    return sys.stdin.readline() or None
+def _telling(arguments: str) -> str:
+    """A command that is all there is to a call stands for it; otherwise all arguments are shown."""
+    match msgspec.json.decode(arguments):
+        case {"command": str(command), **rest} if not rest:
+            return command
+        case _:
+            return arguments

@@ -11,7 +11,9 @@ from typing import Literal
 import click
 import msgspec
 
-from mainspring.cli.render import as_text, clean
+from mainspring import app
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import as_text
 from mainspring.config import load_config
 from mainspring.context.history import read_all
 from mainspring.errors import UsageError
@@ -38,7 +40,7 @@ async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
     try:
         return [await asyncio.to_thread(branches.start, git, goal)]
     except UsageError as error:
-        click.echo(clean(f"No branch was made: {error.message}"), err=True)
+        click.echo(plain(f"No branch was made: {error.message}"), err=True)
         return []
 
 
@@ -61,7 +63,7 @@ async def commit_branch(session: Session) -> None:
             partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
         )
     except UsageError as error:
-        click.echo(clean(f"Nothing was committed: {error.message}"), err=True)
+        click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
         return
     if made is not None:
         await session.emit(made)
@@ -93,8 +95,9 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> Bra
         root = Path(started.event.workspace)
         git = Git(root, config.environment)
         if how == "discard":
-            await complete(journal, root)
-            await go_back(journal, root, at.seq, "files")
+            expand = app.vault_of(store, journal.session, config).expand_bytes
+            await complete(journal, root, expand=expand)
+            await go_back(journal, root, at.seq, "files", expand=expand)
             moved = await asyncio.to_thread(branches.discard, git, at.moved)
         else:
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, await _message(journal))

@@ -15,6 +15,8 @@ from mainspring.errors import MainspringError
 _COMMANDS = {
     "run": ("run", "Work towards a goal, without a person at the keyboard."),
     "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
+    "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),
+    "approvals": ("approvals", "Grants and rules: list, revoke, try a command, judge the past."),
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),
@@ -25,6 +27,8 @@ _COMMANDS = {
     "fork": ("forks", "Make a new session that shares another's history."),
     "replay": ("forks", "Run a session again, offline, and report the first difference."),
     "compare": ("forks", "Show where two sessions part, and what each did."),
+    "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
+    "steps": ("steps", "List or show the commands that were run without an agent."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),

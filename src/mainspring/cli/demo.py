@@ -19,7 +19,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from mainspring.cli.render import as_text, clean
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import as_text
 from mainspring.config import load_config
 from mainspring.errors import MainspringError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
@@ -145,7 +146,7 @@ def _work(home: Path, is_time_to_kill: Callable[[Event], bool], *arguments: str)
         if isinstance(event, SessionStarted):
             session = event.session
         if text := as_text(event):
-            click.echo("  " + clean(text).replace("\n", "\n  "))
+            click.echo("  " + plain(text).replace("\n", "\n  "))
         if is_time_to_kill(event):
             os.kill(worker.pid, signal.SIGKILL)
             break

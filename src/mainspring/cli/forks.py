@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections import Counter
 from typing import Any
@@ -11,7 +12,8 @@ import click
 import msgspec
 
 from mainspring import app
-from mainspring.cli.render import as_text, clean, money
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.config import load_config
 from mainspring.errors import UsageError
@@ -43,7 +45,7 @@ def fork_command(session: str, at: int | None, model: str) -> None:
     if model:
         app.build_model(model, config)
     shelf = Shelf(config.home)
-    made, shared = fork(shelf, shelf.find(session), at=at)
+    made, shared = _fork(shelf, session, at)
     if model:
         asyncio.run(_choose(config.home, made, model))
     click.echo(made)
@@ -60,7 +62,7 @@ def replay_command(session: str, from_seq: int | None, *, is_check: bool, **opti
     if from_seq is not None:
         config = load_config()
         shelf = Shelf(config.home)
-        made, _ = fork(shelf, shelf.find(session), at=from_seq)
+        made, _ = _fork(shelf, session, from_seq)
         sys.exit(asyncio.run(take_turn("", made, **options)))
     sys.exit(asyncio.run(_replay(session, is_quiet=is_check)))
 
@@ -76,12 +78,22 @@ def compare_command(one: str, other: str) -> None:
     click.echo(f"The first {shared} events are the same." if shared else "They share nothing.")
     for journal in journals:
         rest = journal[shared:]
-        click.echo(clean(f"\n== {_name(journal)}: {len(rest)} events from there on"))
+        click.echo(plain(f"\n== {_name(journal)}: {len(rest)} events from there on"))
         first = next((text for item in rest if (text := as_text(item.event))), "")
         if first:
             click.echo(f"first     {first.splitlines()[0]}")
         for label, value in _facts(rest):
-            click.echo(clean(f"{label:<9} {value}"))
+            click.echo(plain(f"{label:<9} {value}"))
+
+
+def _fork(shelf: Shelf, session: str, at: int | None) -> tuple[str, int]:
+    """A fork knows the secrets that its history speaks of."""
+    parent = shelf.find(session)
+    made, shared = fork(shelf, parent, at=at)
+    secrets = shelf.directory(parent) / app.SECRETS_FILE
+    if secrets.exists():
+        shutil.copy2(secrets, shelf.directory(made) / app.SECRETS_FILE)
+    return made, shared
 
 
 async def _choose(home: Any, session: str, model: str) -> None:
@@ -118,12 +130,12 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
 
 
 def _print_difference(request: Request) -> None:
-    click.echo(f"{request.seq:>6} {request.spend} would be another request to {clean(request.model)}.")
+    click.echo(f"{request.seq:>6} {request.spend} would be another request to {plain(request.model)}.")
     click.echo(f"       {request.messages} messages; the difference lies in the prompt or in these:")
     for message in request.news:
         text = message.decode("utf-8", "replace")
         more = f" … ({len(text):,} characters)" if len(text) > _SHOWN else ""
-        click.echo(clean(f"       {text[:_SHOWN]}{more}"))
+        click.echo(plain(f"       {text[:_SHOWN]}{more}"))
 
 
 def _events(shelf: Shelf, session: str) -> list[Recorded]:

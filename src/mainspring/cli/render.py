@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from datetime import UTC, datetime
 
 import msgspec
 
+from mainspring.approvals.screen import plain
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -60,16 +60,10 @@ EXIT_CODES: dict[Ending, int] = {
     "interrupted": 130,
 }
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
 _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
-
-
-def clean(text: str) -> str:
-    """The text with control characters made visible, so that output cannot act on the terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
 def when(time_us: int) -> str:
@@ -89,7 +83,7 @@ def as_json(recorded: Recorded) -> bytes:
 
 def as_text(event: Event, *, whole: bool = False) -> str:
     """What a person reads about an event; empty for bookkeeping that would only be noise."""
-    return clean(_text(event, whole=whole))
+    return plain(_text(event, whole=whole))
 
 
 def _text(event: Event, *, whole: bool) -> str:
@@ -104,7 +98,8 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.tool} needs approval: {event.reason}\n  {event.arguments[:_MAX_ARGUMENTS]}"
         case ApprovalGiven():
             feedback = f": {event.feedback}" if event.feedback else ""
-            return f"? {event.decision} by {event.by}{feedback}"
+            reach = "" if event.scope == "once" else f", {event.scope}"
+            return f"? {event.decision}{reach} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
         case FilesChanged():
@@ -157,7 +152,7 @@ def _about_settings(event: Event) -> str:
         case ModelChosen():
             return f"· model {event.model}"
         case ModeChosen():
-            return f"· mode {event.mode}"
+            return f"· mode {event.mode}" + (f" ({event.level})" if event.level else "")
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
         case Unknown():
@@ -242,4 +237,5 @@ def _ended(event: CallEnded, *, whole: bool) -> str:
     if not whole and len(lines) > _MAX_LINES:
         half = _MAX_LINES // 2
         lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
-    return f"  {mark} " + "\n    ".join(lines)
+    flags = [f"⚠ this reads like orders to the model: “{quote}”" for quote in event.suspicious]
+    return f"  {mark} " + "\n    ".join([*lines, *flags])

@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,16 @@ from typing import Any
 import click
 
 from mainspring import app
-from mainspring.approvals import MODES
+from mainspring.approvals import LEVELS, MODES
+from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.branch import begin_branch, commit_branch
-from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line, clean
+from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
+from mainspring.events import ApprovalGiven, AssistantSaid, Limits, Recorded, TextDelta, TurnEnded, UserSaid
 from mainspring.journal.shelf import Shelf
-from mainspring.sandbox.probe import LADDER
+from mainspring.sandbox import LADDER
 from mainspring.session import Session
 
 
@@ -35,7 +36,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
         click.option("--model", default="", help="Model, as provider@address#name; see the README."),
-        click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval."),
+        click.option(
+            "--mode",
+            type=click.Choice([*MODES, *LEVELS]),
+            default=None,
+            help="What needs approval, by name or as a level of autonomy.",
+        ),
         click.option(
             "--sandbox",
             type=click.Choice(LADDER),
@@ -102,7 +108,9 @@ async def take_turn(
     max_cost_usd: float | None,
     allow_unpriced: bool,
     timeout: float | None,
+    answers: Sequence[ApprovalGiven] = (),
 ) -> int:
+    """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
     opened = app.open(
         folder or Path(),
@@ -119,6 +127,8 @@ async def take_turn(
         gc.freeze()
         gc.enable()
         _stop_on_signals(running)
+        for given in answers:
+            await running.answer(given)
         code = await (_print_json if is_json else _print_text)(running, text)
         await commit_branch(running)
         return code
@@ -160,7 +170,7 @@ async def _print_text(session: Session, text: str) -> int:
         async for recorded in events:
             event = recorded.event
             if isinstance(event, TextDelta):
-                click.echo(clean(event.text), nl=False)
+                click.echo(plain(event.text), nl=False)
                 is_midline = not event.text.endswith("\n")
                 continue
             if is_midline and recorded.seq:
@@ -184,4 +194,4 @@ def _print_event(recorded: Recorded) -> None:
         lines = [as_text(event)]
     for line in lines:
         if line:
-            click.echo(clean(line), err=True)
+            click.echo(plain(line), err=True)

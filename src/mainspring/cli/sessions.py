@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mainspring.cli.render import as_json, as_text, clean, money, when
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import as_json, as_text, money, when
 from mainspring.config import load_config
 from mainspring.events import Recorded, SpendReserved, SpendSettled, TurnEnded
 from mainspring.journal.file import JournalFile
@@ -32,10 +33,10 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
         if is_json:
             click.echo(msgspec.json.encode(row))
             continue
-        line = clean(row.last_line or row.title)[:_LINE]
+        line = plain(row.last_line or row.title)[:_LINE]
         click.echo(
             f"{row.id}  {when(row.updated_us)}  {row.state:<11} {money(row.cost_usd):>8}"
-            f"  {clean(row.workspace)}  {line}"
+            f"  {plain(row.workspace)}  {line}"
         )
     if not is_json and len(rows) > len(shown):
         click.echo(f"({len(rows) - len(shown)} older ones: --all)", err=True)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
-from mainspring.cli.render import change_line, clean
+from mainspring import app
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import change_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import AssistantSaid, Blob, FilesChanged, Recorded, Scope, SessionStarted, UserSaid
+from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, Recorded, SessionStarted, UserSaid
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
 from mainspring.journal.sqlite import SqliteJournal
@@ -54,7 +56,7 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
 
 @click.command("undo")
 @click.argument("session")
-def undo_command(session: str, scope: Scope) -> None:
+def undo_command(session: str, scope: Extent) -> None:
     """Take back the last turn of SESSION: what was said, and what it did to files."""
     asyncio.run(_go_back(session, None, scope))
 
@@ -62,7 +64,7 @@ def undo_command(session: str, scope: Scope) -> None:
 @click.command("rewind")
 @click.argument("session")
 @click.option("--to", "to_seq", type=click.IntRange(min=1), required=True, help="Number of an event.")
-def rewind_command(session: str, to_seq: int, scope: Scope) -> None:
+def rewind_command(session: str, to_seq: int, scope: Extent) -> None:
     """Take SESSION back to how it was after an event; `mainspring show` has the numbers."""
     asyncio.run(_go_back(session, to_seq, scope))
 
@@ -72,30 +74,32 @@ for _option in reversed(_SCOPES):
     rewind_command = _option(rewind_command)
 
 
-async def _go_back(session: str, to_seq: int | None, scope: Scope) -> None:
-    store = Store(load_config().home)
+async def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
+    config = load_config()
+    store = Store(config.home)
     name = store.find(session)
     journal = await store.open(name)
     try:
         root = await _workspace(journal)
-        await complete(journal, root)
-        said: Recorded | None = None
+        expand = app.vault_of(store, name, config).expand_bytes
+        await complete(journal, root, expand=expand)
+        said: UserSaid | None = None
         if to_seq is None:
-            said = await last_turn(journal, scope)
-            to_seq = said.seq - 1
-        went = await go_back(journal, root, to_seq, scope)
+            seq, said = await last_turn(journal, scope)
+            to_seq = seq - 1
+        went = await go_back(journal, root, to_seq, scope, expand=expand)
     finally:
         await journal.close()
-    if said is not None and isinstance(said.event, UserSaid):
-        click.echo(clean(f"» {said.event.text}"))
+    if said is not None:
+        click.echo(plain(f"» {said.text}"))
     _print_went(name, went, scope)
 
 
-def _print_went(session: str, went: WentBack, scope: Scope) -> None:
+def _print_went(session: str, went: WentBack, scope: Extent) -> None:
     for change in went.changes:
-        click.echo(clean(change_line(change)))
+        click.echo(plain(change_line(change)))
     for left in went.left:
-        click.echo(clean(f"! not put back: {left}"), err=True)
+        click.echo(plain(f"! not put back: {left}"), err=True)
     what = {"files": "Files are", "conversation": "The conversation is", "both": "Conversation and files are"}
     click.echo(f"{what[scope]} as after event {went.to_seq}.", err=True)
     flag = "" if scope == "both" else f" --{scope}"
@@ -114,15 +118,15 @@ def _print_changes(file: JournalFile, seq: int, changed: FilesChanged, step: int
     doubt = "" if changed.is_certain else ", interrupted: someone else may have made some of this"
     click.echo(f"== {title}, event {seq} ({', '.join(changed.calls) or 'no call'}{doubt})")
     for change in changed.changes:
-        click.echo(clean(change_line(change)))
+        click.echo(plain(change_line(change)))
         if is_short:
             continue
         before = _content(file, change.before.blob if change.before else None)
         after = _content(file, change.after.blob if change.after else None)
         for line in unified(change, before, after):
-            click.echo(clean(line.rstrip("\n")))
+            click.echo(plain(line.rstrip("\n")))
     for note in changed.not_covered:
-        click.echo(clean(f"! not covered: {note}"))
+        click.echo(plain(f"! not covered: {note}"))
 
 
 def _content(file: JournalFile, blob: Blob | None) -> bytes:

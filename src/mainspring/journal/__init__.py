@@ -59,7 +59,8 @@ class Journal(Reader, Protocol):
 
     async def append(self, *events: Event) -> Sequence[Recorded]:
         """Durable on return. Raises `JournalUnwritable` when nothing was written. When the awaiting task is
-        cancelled the events are written all the same; `subscribe` tells of them."""
+        cancelled the events are written all the same, and the cancellation goes on after `subscribe` has
+        told of them: whoever handles it sees the journal as it is."""
         ...
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:

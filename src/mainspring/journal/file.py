@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from mainspring.errors import JournalDamaged, JournalOwned
+from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verdict, tables
 from mainspring.journal.checking import check, damaged
@@ -34,6 +34,7 @@ class JournalFile:
         self.path = path
         self.session = session
         self._turn = threading.Lock()
+        self._is_closed = False
         self._settled = _settled_state(path)
         try:
             self._connection = tables.connect_reader(path, session, is_settled=self._settled is not None)
@@ -87,6 +88,7 @@ class JournalFile:
 
     def close(self) -> None:
         with self._turn:
+            self._is_closed = True
             self._connection.close()
 
     def _read(self, use: Callable[[apsw.Connection], _T]) -> _T:
@@ -106,6 +108,8 @@ class JournalFile:
 
     def _was_disturbed(self) -> bool:
         """Someone writes, or wrote, the file that this connection takes to be at rest."""
+        if self._is_closed:
+            raise JournalError(f"The journal of session {self.session} is closed.", remedy="Open it again.")
         return self._settled is not None and self._settled != _settled_state(self.path)
 
     def _reconnect(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -114,7 +115,11 @@ class SqliteJournal(SqliteReader):
                     raise
 
         self._writer.append(Append(events, [_encoded(event) for event in events], blobs, tell))
-        return await asyncio.shield(done)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await _outlast(done)
+            raise
 
     def _appended(
         self,
@@ -153,6 +158,13 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
         writer.close()
     finally:
         ownership.release()
+
+
+async def _outlast(done: asyncio.Future[Sequence[Recorded]]) -> None:
+    """Waits for a write that is under way, however often the waiting is cancelled: it takes milliseconds."""
+    while not done.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({done})
 
 
 def _encoded(event: Event) -> tuple[str, bytes]:

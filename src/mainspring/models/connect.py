@@ -14,7 +14,7 @@ from mainspring.models.chat import ChatModel
 from mainspring.models.failures import Endpoint
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.http import Bounds, Channel, is_loopback
-from mainspring.models.prices import FREE, Known, PriceBook
+from mainspring.models.prices import Known, PriceBook
 from mainspring.models.providers import COMPATIBLE, ModelSpec, Provider, find_provider, parse_model
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy
@@ -32,8 +32,6 @@ def connect(
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
     spec = resolve(name, environment)
     known = (prices or PriceBook()).find(spec, name)
-    if spec.provider is COMPATIBLE and _is_here(spec.base_url) and known.price is None:
-        known = Known(FREE, known.context_tokens)
     wire = _wire(name, spec, key(spec, environment), known, bounds)
     return Retried(wire, heal=wire.heal, policy=policy)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -215,9 +216,23 @@ class _Intake:
     def _feed(self, data: bytes) -> Sequence[StreamItem]:
         try:
             return self._reader.feed(data)
-        except UnicodeDecodeError:
-            # Small servers cut tokens inside characters.
-            return self._reader.feed(data.decode("utf-8", "replace").encode())
+        except (UnicodeDecodeError, msgspec.DecodeError):
+            mended = _mended(data)
+            if mended == data:
+                raise
+            return self._reader.feed(mended)
+
+
+# Half of a character that is written as two escapes.
+_HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _mended(data: bytes) -> bytes:
+    """An event with whole characters only: small servers cut tokens inside them."""
+    return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())
 
 
 @cache

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from mainspring.sandbox.background import Background
-from mainspring.sandbox.limits import Limits
+from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+
+Name = Literal["bwrap", "landlock", "container", "none"]
+LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
+"""The rungs, the highest first; `none` is taken only when a person says so."""
 
 OnOutput = Callable[[bytes], None]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 
 from mainspring.sandbox.limits import Limits
 
+ABANDONED_S = 60.0
 MAX_FILES: dict[tuple[str, int], str] = {
     ("memory", 2): "memory.max",
     ("memory", 1): "memory.limit_in_bytes",
@@ -64,6 +66,8 @@ class Cgroups:
     def parents(self) -> dict[str, Parent]:
         if self._parents is None:
             self._parents = find_parents()
+            for parent in self._parents.values():
+                _sweep(parent.path)
         return self._parents
 
     @contextmanager
@@ -72,12 +76,16 @@ class Cgroups:
         try:
             yield made
         finally:
-            self._stale += made.folders
-            self.close()
+            self.discard(made)
 
-    def close(self) -> None:
-        """Removes what is empty; a folder whose processes still run is tried again the next time."""
+    def discard(self, made: Cgroup) -> None:
+        self._stale += made.folders
+        self.close()
+
+    def close(self) -> bool:
+        """Removes what is empty; false when processes in one are still dying and it must be tried again."""
         self._stale = [folder for folder in self._stale if not _remove(folder)]
+        return not self._stale
 
     def make(self, limits: Limits) -> Cgroup:
         wanted = {"memory": limits.memory_bytes, "pids": limits.processes}
@@ -174,6 +182,14 @@ def _count(path: Path, key: str) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)
+
+
+def _sweep(parent: Path) -> None:
+    """Removes what a crash of ours left behind; a folder with processes in it cannot be removed."""
+    with suppress(OSError):
+        for folder in parent.glob("mainspring-*"):
+            if time.time() - folder.stat().st_mtime > ABANDONED_S:
+                _remove(folder)
 
 
 def _remove(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
+from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
@@ -37,6 +38,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 QUICK_S = 0.003
+CLOSE_TRIES = 50
 P = ParamSpec("P")
 T = TypeVar("T")
 Launcher = Callable[[Prepared], Launch]
@@ -90,7 +92,11 @@ class Confined:
         # The keeper removes the cgroup, after us perhaps.
         cgroup = self._cgroups.make(command.limits)
         launch = self._launch(command, policy, found, cgroup)
-        return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+        try:
+            return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+        except SandboxError:
+            self._cgroups.discard(cgroup)
+            raise
 
     def _launch(self, command: Command, policy: Policy, found: Findings, cgroup: Cgroup) -> Launch | Finished:
         env = fresh(self._host, {**self._scratch, **command.env})
@@ -107,7 +113,11 @@ class Confined:
 
     async def close(self) -> None:
         await self._custody.close()
-        self._cgroups.close()
+        # A namespace that was killed takes a moment to die.
+        for _ in range(CLOSE_TRIES):
+            if self._cgroups.close():
+                break
+            await asyncio.sleep(0.01)
 
     async def _surveyed(self, look: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """A thread costs more than a look at a small workspace, and less than a wait for a large one."""
@@ -131,6 +141,7 @@ class Confined:
 def _name_limit(finished: Finished, cgroup: Cgroup, command: Command) -> Finished:
     """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
     passed = "" if finished.stopped else cgroup.limit_passed()
-    if not passed:
+    # A fork that failed once and was tried again stopped nothing.
+    if not passed or (passed == "processes" and finished.exit_code == 0):
         return finished
     return msgspec.structs.replace(finished, stopped=name_of(passed, command.limits))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Policy, Sandbox
-from mainspring.sandbox.probe import LADDER, build
+from mainspring.sandbox import LADDER, Command, Policy, Sandbox
+from mainspring.sandbox.probe import build
 
 _CONFINING = tuple(name for name in LADDER if name != "none")
 

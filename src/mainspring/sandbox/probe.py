@@ -10,12 +10,11 @@ import os
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Limits, Sandbox
+from mainspring.sandbox import LADDER, Command, Limits, Name, Sandbox
 from mainspring.sandbox import landlock as landlock_rung
 from mainspring.sandbox.bwrap import BwrapSandbox
 from mainspring.sandbox.cgroups import find_parents
@@ -26,8 +25,6 @@ from mainspring.sandbox.policy import Policy
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.process import PlainSandbox
 
-Name = Literal["bwrap", "landlock", "container", "none"]
-LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
 SUBJECTS = ("writes", "secrets", "network", "processes", "memory", "cpu")
 SIGNALS_SCOPED_SINCE = 6
 

@@ -12,7 +12,8 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 
 LD_WORD, JUMP_EQUAL, JUMP_SET, JUMP_GREATER_EQUAL, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 ALLOW = 0x7FFF0000
@@ -87,7 +88,8 @@ def is_known_machine() -> bool:
     return platform.machine() in ARCHES
 
 
-def filter_for(families: Iterable[int]) -> bytes:
+@cache
+def filter_for(families: frozenset[int]) -> bytes:
     """The program for this machine; empty where we do not know its system call numbers."""
     if not is_known_machine():
         return b""

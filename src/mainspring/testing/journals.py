@@ -190,6 +190,7 @@ async def a_cancelled_append_is_written_and_heard_of_once(place: Place) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(0):
             await journal.append(UserSaid(text="cancelled"))
+    assert len(heard) == 1, "the cancellation went on before the event was durable"
     after = await journal.append(UserSaid(text="after"))
     assert [[_text(item.event) for item in recorded] for recorded in heard] == [["cancelled"], ["after"]]
     assert after[0].seq == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,9 +58,7 @@ def ground(folder: Path, path: str) -> Generator[Ground]:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("LEAKED")
     _fill(workspace)
-    victim = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], env={"TOKEN": "LEAKED"}
-    )
+    victim = subprocess.Popen(["sleep", "600"], env={"TOKEN": "LEAKED", "PATH": path})
     listeners = (_listen(("127.0.0.1", 0)), _listen(f"\0{folder}"), _listen(str(outside / "socket")), _hear())
     variables = {
         "OUT": str(outside),

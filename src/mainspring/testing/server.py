@@ -79,7 +79,7 @@ class Scripted:
         fault, reply_index = None, None
         try:
             asked = dialect.asked(path, incoming.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
         else:
             reply_index = asked.replies

@@ -61,7 +61,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     `kept` gives a blob back by its hash. `ended` gives the results on record of the calls named, or of all.
     `answer` is what a person said to a tool that asks one. `room` is how many characters of its text the
-    model will be sent.
+    model will be sent. `hide` takes the secrets out of a text that is about to be cut.
     """
 
     call: str
@@ -76,6 +76,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     seen: Seen
     answer: str = ""
     room: int = MAX_TEXT
+    hide: Callable[[str], str] = str
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ _MARK_ROOM = 200
 async def bounded(output: Output, place: Place, *, limit: int) -> Output:
     if len(output.text) <= limit:
         return output
+    output = msgspec.structs.replace(output, text=place.hide(output.text))
     full = output.full or await place.keep(output.text.encode(), "text/plain")
     half = max(limit - _MARK_ROOM, 0) // 2
     cut = len(output.text) - 2 * half

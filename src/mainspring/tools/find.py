@@ -13,7 +13,7 @@ from mainspring.tools import Output, Place, Tool
 from mainspring.tools.files import described
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.schema import Arguments
-from mainspring.tools.walk import MAX_FILES, Listing, files_under
+from mainspring.tools.walk import Listing, files_under
 
 _MAX_LINES = 400
 
@@ -36,7 +36,7 @@ async def _run(arguments: FindArguments, place: Place) -> Output:
         shown.append(f"({left:,} more are left out; narrow the search)")
     if listing.is_cut:
         shown.append(
-            f"(the folder is too large to see whole: only the first {MAX_FILES:,} files were looked at)"
+            f"(the folder is too large to see whole: only {len(listing.paths):,} files were looked at)"
         )
     return Output(text="\n".join(shown))
 

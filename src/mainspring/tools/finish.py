@@ -34,7 +34,7 @@ async def _run(arguments: FinishArguments, place: Place) -> Output:
         known = listed(await place.ended(()))
         raise ToolFailed(f"No call with a result has the id {', '.join(missing)}. {known}")
     evidence = tuple(Evidence(claim=claim.claim, calls=claim.calls) for claim in arguments.evidence)
-    await place.record(WorkFinished(summary=arguments.summary, evidence=evidence))
+    await place.record(WorkFinished(summary=arguments.summary, evidence=evidence, call=place.call))
     failed = sorted(call for call, ended in found.items() if ended.is_error)
     warning = f" Mind that these calls failed: {', '.join(failed)}." if failed else ""
     return Output(text=f"Recorded, with {len(evidence)} claims.{warning}")

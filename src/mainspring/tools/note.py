@@ -18,7 +18,7 @@ class NoteArguments(Arguments, frozen=True):
 
 
 async def _run(arguments: NoteArguments, place: Place) -> Output:
-    await place.record(Remembered(text=arguments.text))
+    await place.record(Remembered(text=arguments.text, call=place.call))
     return Output(text="Noted.")
 
 

@@ -24,7 +24,7 @@ class PlanArguments(Arguments, frozen=True):
 
 async def _run(arguments: PlanArguments, place: Place) -> Output:
     items = tuple(PlanItem(text=item.text, progress=item.progress) for item in arguments.items)
-    await place.record(PlanSet(items=items))
+    await place.record(PlanSet(items=items, call=place.call))
     done = sum(item.progress == "done" for item in items)
     return Output(text=f"The plan has {len(items)} items, {done} of them done.")
 

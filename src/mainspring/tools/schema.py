@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, get_type_hints
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints, overload
 
 import msgspec
+from msgspec import Meta
 
 from mainspring.approvals import Effect
 from mainspring.errors import UsageError
@@ -24,23 +28,28 @@ def spec_of(tool: Tool) -> ToolSpec:
 
 def parameters_of(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     """The JSON schema of a struct type, without references or titles: small models stumble over both."""
-    (schema,), components = msgspec.json.schema_components((arguments,), ref_template="{name}")
+    (schema,), components = msgspec.json.schema_components(
+        (arguments,), ref_template="{name}", schema_hook=_schema_of
+    )
     resolved = _resolve(schema, components)
     resolved.setdefault("properties", {})
     return {key: resolved[key] for key in sorted(resolved) if key != "description"}
 
 
-def _resolve(node: Any, components: dict[str, Any]) -> Any:
+def _resolve(node: Any, components: Mapping[str, Any]) -> Any:
     if isinstance(node, list):
         return [_resolve(item, components) for item in node]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(node, dict):
         return node
-    if "$ref" in node:
-        return _resolve(components[node["$ref"]], components)
+    found = cast("dict[str, Any]", node)
+    if "$defs" in found:
+        components = {**components, **{f"#/$defs/{name}": value for name, value in found["$defs"].items()}}
+    if "$ref" in found:
+        return _resolve(components[found["$ref"]], components)
     return {
         key: _resolve(value, components)
-        for key, value in node.items()  # pyright: ignore[reportUnknownVariableType]
-        if key != "title" or isinstance(value, dict)
+        for key, value in found.items()
+        if key != "$defs" and (key != "title" or isinstance(value, dict))
     }
 
 
@@ -53,42 +62,110 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
     if not isinstance(value, dict):
         return f"The arguments of {tool.name} must be a JSON object, not {_json_name(value)}."
     try:
-        return msgspec.convert(value, tool.arguments)
+        return msgspec.convert(value, tool.arguments, dec_hook=_validated)
     except msgspec.ValidationError as error:
-        fields = ", ".join(tool.arguments.__struct_fields__)
-        return f"The arguments of {tool.name} do not fit: {error}. Its fields are: {fields}."
+        fields = ", ".join(tool.arguments.__struct_fields__) or "none"
+        return f"The arguments of {tool.name} do not fit: {_located(str(error))}. Its fields are: {fields}."
 
 
-def tool(function: Callable[..., Awaitable[Output | str]], *, effect: Effect = "execute") -> Tool:
+def _located(message: str) -> str:
+    """The message of a validation with its field first: "limit: expected `int`, got `str`"."""
+    found = re.fullmatch(r"(.*) - at `(?:\$\.?)?(.*)`", message, re.DOTALL)
+    if not found or not found[2]:
+        return message
+    return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
+
+
+@overload
+def tool(function: Callable[..., Awaitable[Output | str]], *, effect: Effect = ...) -> Tool: ...
+
+
+@overload
+def tool(*, effect: Effect = ...) -> Callable[[Callable[..., Awaitable[Output | str]]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Awaitable[Output | str]] | None = None, *, effect: Effect = "execute"
+) -> Tool | Callable[[Callable[..., Awaitable[Output | str]]], Tool]:
     """Makes a tool of a typed async function: its name, docstring and signature are what the model sees.
 
-    A parameter named `place` receives the `Place` of the call and is not part of the schema.
+    Used as `@tool` or `@tool(effect="read")`. `Annotated[int, "what it means"]` describes a parameter. A
+    parameter named `place` receives the `Place` of the call and is not part of the schema. Pydantic models
+    are accepted as types.
     """
+    if function is None:
+        return lambda decorated: _tool(decorated, effect)
+    return _tool(function, effect)
+
+
+def _tool(function: Callable[..., Awaitable[Output | str]], effect: Effect) -> Tool:
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
         raise UsageError(f"The tool {name} must be an async function.")
     description = inspect.getdoc(function)
     if not description:
         raise UsageError(f"The tool {name} needs a docstring: it is what the model reads.")
+    parameters = dict(inspect.signature(function).parameters)
+    wants_place = parameters.pop("place", None) is not None
     hints = get_type_hints(function, include_extras=True)
-    fields: list[tuple[str, type] | tuple[str, type, Any]] = []
-    wants_place = False
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name == "place":
-            wants_place = True
-        elif parameter.name not in hints:
-            raise UsageError(f"The parameter {parameter.name} of the tool {name} needs a type.")
-        elif parameter.default is inspect.Parameter.empty:
-            fields.append((parameter.name, hints[parameter.name]))
-        else:
-            fields.append((parameter.name, hints[parameter.name], parameter.default))
-    arguments = msgspec.defstruct(f"{name}_arguments", fields, frozen=True, forbid_unknown_fields=True)
+    fields = [_field(name, parameter, hints) for parameter in parameters.values()]
+    arguments = msgspec.defstruct(
+        f"{name}_arguments", fields, frozen=True, forbid_unknown_fields=True, kw_only=True
+    )
 
     async def run(given: msgspec.Struct, place: Place) -> Output | str:
         named = {field: getattr(given, field) for field in given.__struct_fields__}
         return await (function(**named, place=place) if wants_place else function(**named))
 
-    return Tool(name=name, description=description, arguments=arguments, effect=effect, run=run)
+    made = Tool(name=name, description=description, arguments=arguments, effect=effect, run=run)
+    try:
+        spec_of(made)
+    except TypeError as error:
+        raise UsageError(f"The tool {name} has a parameter that JSON cannot say: {error}.") from error
+    return made
+
+
+def _field(name: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[str, Any, Any]:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise UsageError(f"The tool {name} cannot have the parameter {parameter}: each needs a name.")
+    if parameter.name not in hints:
+        raise UsageError(f"The parameter {parameter.name} of the tool {name} needs a type.")
+    return parameter.name, _described(hints[parameter.name]), _default(parameter)
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    """A default that could be changed is made anew for each call."""
+    if parameter.default is inspect.Parameter.empty:
+        return msgspec.NODEFAULT
+    if type(parameter.default) in (list, dict, set):
+        return msgspec.field(default_factory=partial(copy.deepcopy, parameter.default))
+    return parameter.default
+
+
+def _described(hint: Any) -> Any:
+    """A plain text in `Annotated` is the description of its parameter."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, *notes = get_args(hint)
+    if not any(isinstance(note, str) for note in notes):
+        return hint
+    meta = [Meta(description=note) if isinstance(note, str) else note for note in notes]
+    for note in meta:
+        kind = Annotated[kind, note]
+    return kind
+
+
+def _validated(kind: type[Any], value: Any) -> Any:
+    """Pydantic models validate themselves; their errors are told with the field."""
+    if not hasattr(kind, "model_validate"):
+        raise NotImplementedError
+    return kind.model_validate(value)
+
+
+def _schema_of(kind: type[Any]) -> dict[str, Any]:
+    if not hasattr(kind, "model_json_schema"):
+        raise NotImplementedError
+    return kind.model_json_schema()
 
 
 def _json_name(value: object) -> str:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
-from mainspring.errors import PathRefused
+from mainspring.errors import PathRefused, SandboxError
 from mainspring.sandbox import Command, Finished
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
@@ -68,12 +69,16 @@ async def files_under(place: Place, path: str) -> Listing:
 
 
 async def ripgrep(place: Place, root: Path, arguments: tuple[str, ...]) -> Finished | None:
-    """What ripgrep said, run in the sandbox; None when it is not there or could not do it."""
+    """What ripgrep said, run in the sandbox; None when it is not there, the sandbox does not show it the
+    folder, or it could not do it."""
     argv = ("rg", *_RULES, "--no-messages", "--color=never", "--sort=path", *arguments)
     sandbox = await place.sandbox()
-    finished = await sandbox.run(Command(argv=argv, cwd=root, timeout_s=_TIMEOUT_S))
+    try:
+        finished = await sandbox.run(Command(argv=argv, cwd=root, timeout_s=_TIMEOUT_S))
+    except SandboxError:
+        return None
     if finished.stopped:
-        raise ToolFailed(f"The search was {finished.stopped}. Search a smaller folder.")
+        raise ToolFailed(f"The search was stopped ({finished.stopped}). Search a smaller folder.")
     return finished if finished.exit_code in (0, 1) else None
 
 
@@ -127,8 +132,9 @@ def walked(files: Files, root: Path) -> Listing:
     """The listing without ripgrep."""
     found: list[str] = []
     levels = [_level(files, folder) for folder in reversed(root.parents)]
+    deadline = time.monotonic() + _TIMEOUT_S
     for path in _walk(files, root, levels):
-        if len(found) == MAX_FILES:
+        if len(found) == MAX_FILES or time.monotonic() > deadline:
             return Listing(root, tuple(found), is_cut=True)
         found.append(os.path.relpath(path, root))
     return Listing(root, tuple(sorted(found, key=order)))
@@ -138,8 +144,8 @@ def _walk(files: Files, folder: Path, above: list[_Level]) -> Iterator[Path]:
     levels = [*above, _level(files, folder)]
     try:
         entries = files.entries(folder)
-    except PermissionError:
-        return
+    except (OSError, PathRefused):
+        return  # it went away, or may not be seen
     for entry in entries:
         path = folder / entry.name
         if entry.name == ".git" or entry.is_link or _is_ignored(levels, path, is_dir=entry.is_dir):

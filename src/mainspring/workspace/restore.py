@@ -68,9 +68,7 @@ def is_same(one: FileState | None, other: FileState | None) -> bool:
     if one.kind != other.kind or not (_is_kept(one) and _is_kept(other)):
         return False
     is_equal_mode = one.kind == "link" or one.mode == other.mode
-    return is_equal_mode and (one.blob.sha256 if one.blob else "") == (
-        other.blob.sha256 if other.blob else ""
-    )
+    return is_equal_mode and one.content_sha256 == other.content_sha256
 
 
 def conflicts(root: Path, steps: Iterable[Step]) -> list[str]:
@@ -114,7 +112,7 @@ def as_change(step: Step) -> FileChange:
         kind = "created"
     elif step.then is None:
         kind = "deleted"
-    elif step.now.blob == step.then.blob and step.now.kind == step.then.kind:
+    elif step.now.content_sha256 == step.then.content_sha256 and step.now.kind == step.then.kind:
         kind = "mode"
     return FileChange(path=step.path, kind=kind, before=step.now, after=step.then)
 
@@ -178,9 +176,9 @@ def _is_in(path: Path, state: FileState | None) -> bool:
     if state.blob is None:
         return False
     if state.kind == "link":
-        return stat.S_ISLNK(found.st_mode) and _hash(os.fsencode(path.readlink())) == state.blob.sha256
+        return stat.S_ISLNK(found.st_mode) and _hash(os.fsencode(path.readlink())) == state.content_sha256
     is_alike = stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == state.mode
-    return is_alike and found.st_size == state.blob.size and _hash_of(path) == state.blob.sha256
+    return is_alike and found.st_size == state.size and _hash_of(path) == state.content_sha256
 
 
 def _remove(path: Path) -> bool:

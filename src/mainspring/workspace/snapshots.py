@@ -1,10 +1,11 @@
 """The time machine of a workspace: what changed while a call ran, with the contents before and after.
 
 An arbitrary command names no files, so every covered content is safe before it runs: noted when git holds
-it, else copied into a cache (`contents.py`). Measured on 50,000 files of 2 KB: first look 3 s, in a thread
-while the model answers; later looks 130 ms. Hard links would be free and useless, as most programs write in
-place; reflinks do not exist on ext4. Only contents that did change enter the journal. Not covered, and said
-so when their status shows a change: heavy folders, secrets, large files, what no longer fits.
+it, else copied into a cache (`contents.py`), or kept in memory alone when it holds secrets. Hard links would
+be free and useless, as most programs write in place; reflinks do not exist on ext4. Measured on 50,000 files
+of 2 KB: the first look 2 s, in a thread while the model answers; later ones 0.15 s of CPU. Only contents that
+did change enter the journal. Not covered, and said so when their status shows a change: heavy folders, files
+with names of secrets, large files, what no longer fits.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _BATCH_BYTES = 16_000_000
 _PATIENCE_S = 15.0
 _HOLDS_SECRETS = "files of that name hold secrets"
 _MANY = 500
+_PRIVATE_BYTES = 32_000_000
 _LATER = "there was no time yet to keep it"
 
 
@@ -47,12 +49,15 @@ class Snapshots:
         environment: Mapping[str, str],
         left_out: tuple[Path, ...] = (),
         is_secret: Callable[[str], bool] = lambda _: False,
+        holds_secrets: Callable[[bytes], bool] = lambda _: False,
         max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._root = root
         self._folder = folder / hashlib.sha256(str(root).encode()).hexdigest()[:16]
         self._git = Git(root, environment)
         self._is_secret = is_secret
+        self._holds_secrets = holds_secrets
+        self._private: dict[str, bytes] = {}
         self._max_file_bytes = max_file_bytes
         self._turn = threading.Lock()
         self._is_closed = False
@@ -106,7 +111,8 @@ class Snapshots:
 
     def _fetch(self, batch: Sequence[str]) -> list[tuple[str, bytes]]:
         with self._turn:
-            return list(self._contents.get(batch, self._git.objects)) if self._contents else []
+            private = [(sha256, self._private[sha256]) for sha256 in batch if sha256 in self._private]
+            return private + (list(self._contents.get(batch, self._git.objects)) if self._contents else [])
 
     def _take(self) -> list[Difference]:
         """Looks, and gives everything that was found since the last time."""
@@ -204,13 +210,18 @@ class Snapshots:
         contents = self._contents
         if contents is None:
             return self._problem
-        if contents.has(sha256):
+        if contents.has(sha256) or sha256 in self._private:
             return ""
         tracked = self._objects.get(path, "")
         if tracked and object_id(data, like=tracked) == tracked:
             contents.keep_object(sha256, len(data), tracked)
             return ""
-        return contents.keep(sha256, data)
+        if not self._holds_secrets(data):
+            return contents.keep(sha256, data)
+        if sum(map(len, self._private.values())) + len(data) > _PRIVATE_BYTES:
+            return "it holds secrets, and there is no room for more of them in memory"
+        self._private[sha256] = data
+        return ""
 
     def _collect(self, differences: list[Difference]) -> None:
         for item in differences:
@@ -265,17 +276,19 @@ def _state(entry: Entry | None, blobs: Mapping[str, Blob]) -> FileState | None:
         return FileState(kind="folder", mode=mode)
     kind = "link" if entry.is_link else "file" if entry.is_file else "other"
     blob = blobs.get(entry.content)
+    sha256 = entry.content if blob and blob.sha256 != entry.content else ""
     reason = entry.reason
     if blob is None and not reason:
         reason = "its content was no longer there, or too much changed in one call"
-    return FileState(kind=kind, mode=mode, size=entry.size, blob=blob, reason="" if blob else reason)
+    reason = "" if blob else reason
+    return FileState(kind=kind, mode=mode, size=entry.size, blob=blob, sha256=sha256, reason=reason)
 
 
 def _with_renames(changes: Sequence[FileChange], found: Sequence[Difference]) -> list[FileChange]:
     """A file that went away here and came there, the same file with the same content, was renamed."""
     inodes = {item.path: (item.new or item.old) for item in found}
     gone = {
-        (entry.inode, change.before.blob.sha256): change
+        (entry.inode, change.before.content_sha256): change
         for change in changes
         if change.kind == "deleted" and change.before and change.before.blob
         if (entry := inodes[change.path])
@@ -284,7 +297,7 @@ def _with_renames(changes: Sequence[FileChange], found: Sequence[Difference]) ->
     for change in changes:
         entry = inodes[change.path]
         if change.kind == "created" and change.after and change.after.blob and entry:
-            old = gone.pop((entry.inode, change.after.blob.sha256), None)
+            old = gone.pop((entry.inode, change.after.content_sha256), None)
             if old is not None:
                 renamed[old.path] = old
                 renamed[change.path] = FileChange(
@@ -320,8 +333,7 @@ def _batches(changes: Iterable[Difference]) -> list[list[str]]:
 
 
 def _media_type(data: bytes) -> str:
-    if b"\0" in data[:8192]:
-        return "application/octet-stream"
+    """Text may be recorded without its secrets; other bytes are kept as they are."""
     try:
         data.decode()
     except UnicodeDecodeError:

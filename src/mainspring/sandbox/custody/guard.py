@@ -48,6 +48,16 @@ def _wake(_number: int, _frame: object) -> None:
     """A handler must exist for the wake-up descriptor to be written."""
 
 
+def warm_up(wake: int) -> None:
+    """As for the stub: the memory that a guard will touch is copied before a command is waiting."""
+    json.loads(json.dumps({"exited": 0, "cpu_s": 0.1, "max_rss": 1, "left": [1], "argv": ["/"]}))
+    resource.getrusage(resource.RUSAGE_CHILDREN)
+    tree.drain(wake)
+    tree.reap()
+    tree.listed_below(os.getpid())
+    select.poll().register(wake, select.POLLIN)
+
+
 def exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code

@@ -8,8 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 
-PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36

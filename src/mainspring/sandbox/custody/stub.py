@@ -93,9 +93,25 @@ def job_in(fd: int) -> Job:
 def _await(connection: socket.socket, errors: int) -> NoReturn:
     os.setsid()
     _be_killed_first()
+    _warm_up()
     if fds := receive(connection):
         _become(job_in(fds[0]), fds[1:], errors)
     os._exit(0)
+
+
+def _warm_up() -> None:
+    """Touches, while there is time, the memory that the way to exec will touch: a fork copies on touch."""
+    json.loads(json.dumps({"argv": ["/"], "env": {"A": "b"}, "rlimits": [[1, 2]], "drop": False}))
+    resource.getrlimit(resource.RLIMIT_CORE)
+    _reset_signals()
+    read, write = os.pipe2(os.O_CLOEXEC)
+    os.dup2(read, write, inheritable=False)
+    for fd in (read, write):
+        os.close(fd)
+    try:
+        os.execve("/dev/null/none", ["none"], {"A": "b"})  # noqa: S606
+    except OSError:
+        return
 
 
 def _become(job: Job, fds: list[int], errors: int) -> NoReturn:

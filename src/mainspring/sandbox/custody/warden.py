@@ -19,11 +19,12 @@ import traceback
 from typing import NoReturn
 
 from . import kernel, tree
-from .guard import guard, tell, wakeup
+from .guard import guard, tell, wakeup, warm_up
 from .keeper import keep
 from .stub import Stub, job_in, receive
 
 WAITING = 3
+QUIET_MS = 15
 
 
 class Warden:
@@ -41,9 +42,12 @@ class Warden:
         poller.register(self._wake, select.POLLIN)
         poller.register(self._taken, select.POLLIN)
         while True:
-            while len(self._waiting) < WAITING:
+            if not self._waiting:
                 self._fork()
-            ready = dict(poller.poll())
+            # A fork beside a command that has just been asked for would slow it down.
+            ready = dict(poller.poll(QUIET_MS if len(self._waiting) < WAITING else None))
+            if not ready:
+                self._fork()
             if self._requests.fileno() in ready:
                 os._exit(0)
             if self._taken in ready:
@@ -87,6 +91,7 @@ def _wait_for_a_job(requests: socket.socket, taken: int) -> NoReturn:
         kernel.become_subreaper()
         wake = wakeup()
         stub = Stub()
+        warm_up(wake)
         fds = receive(requests)
         if fds:
             os.write(taken, struct.pack("i", os.getpid()))

@@ -1,0 +1,135 @@
+"""What a line that a person types means as answers to the questions before them. Pure.
+
+A line is `[N | all] LETTER [REST]`. With one open question it needs no number; to a question of the agent's
+own the whole line is the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from mainspring.approvals.answers import Requests
+from mainspring.approvals.grants import Grant
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Scope
+from mainspring.tools.ask import NAME as ASK
+
+HELP = (
+    "[y]es, [a]lways in this session, in this [p]roject, [f]or ever (add 8h or 7d, and your own pattern),"
+    " [e]dit (add the new command or JSON), [n]o (add why), [s]top the turn, [v]iew all"
+)
+
+_SCOPES: dict[str, Scope] = {"a": "session", "p": "project", "f": "forever"}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def answers_in(line: str, questions: Sequence[ApprovalAsked], *, now_us: int) -> tuple[ApprovalGiven, ...]:
+    """The answers that a line gives; raises `UsageError` with a sentence when it gives none."""
+    which, rest = _which(line.strip(), questions)
+    answers = tuple(_answer(rest, question, now_us=now_us) for question in which)
+    for question, given in zip(which, answers, strict=True):
+        if why := Requests({question.call: question}).refusal(given):
+            raise UsageError(f"That is not possible: {why}.")
+    return answers
+
+
+def lasting(text: str, *, now_us: int) -> int:
+    """When something that lasts `30m`, `8h` or `7d` from now is over."""
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", text)
+    if not found:
+        raise UsageError(f"{text!r} is not a time.", remedy="Write it like 30m, 8h or 7d.")
+    return now_us + int(found[1]) * _SECONDS[found[2]] * 1_000_000
+
+
+def reach(tool: str, given: Offer | Grant) -> str:
+    """What a grant covers, in words."""
+    if isinstance(given, Grant) and given.arguments_sha256:
+        return f"{tool}: one exact call"
+    what = given.command or given.path or given.host or "every call"
+    return f"{tool}: {what}" + (f" (accepts {', '.join(given.accepts)})" if given.accepts else "")
+
+
+def edited(question: ApprovalAsked, text: str) -> str:
+    """New arguments for a call: JSON, or the command in place of the one that was asked for."""
+    if text.startswith("{"):
+        changed = text
+    else:
+        arguments = _arguments(question.arguments)
+        if not text or "command" not in arguments:
+            raise UsageError("Type the new arguments as a JSON object.")
+        changed = msgspec.json.encode({**arguments, "command": text}).decode()
+    _arguments(changed)
+    return changed
+
+
+def _which(line: str, questions: Sequence[ApprovalAsked]) -> tuple[tuple[ApprovalAsked, ...], str]:
+    if len(questions) == 1 and questions[0].tool == ASK:
+        return (questions[0],), line
+    first, _, rest = line.partition(" ")
+    if first == "all":
+        return tuple(question for question in questions if question.tool != ASK), rest.strip()
+    if first.isdecimal() and 0 < int(first) <= len(questions):
+        return (questions[int(first) - 1],), rest.strip()
+    if len(questions) > 1:
+        raise UsageError("Say which one: `1 y`, `2 n too risky`, or `all y`.")
+    return (questions[0],), line
+
+
+def _answer(text: str, question: ApprovalAsked, *, now_us: int) -> ApprovalGiven:
+    if question.tool == ASK:
+        return _given(question, "allow" if text else "reject", feedback=text)
+    letter, _, rest = text.partition(" ")
+    rest = rest.strip()
+    match letter.lower()[:1]:
+        case "y":
+            return _given(question, "allow")
+        case "n":
+            return _given(question, "reject", feedback=rest)
+        case "s":
+            return _given(question, "stop", feedback=rest)
+        case "e":
+            return _given(question, "allow", edited_arguments=edited(question, rest))
+        case "a" | "p" | "f" as scope:
+            return _lasting_yes(question, _SCOPES[scope], rest, now_us=now_us)
+        case _:
+            raise UsageError(f"{HELP}.")
+
+
+def _lasting_yes(question: ApprovalAsked, scope: Scope, rest: str, *, now_us: int) -> ApprovalGiven:
+    first, _, pattern = rest.partition(" ")
+    if not re.fullmatch(r"\d+[smhdw]", first):
+        return _given(question, "allow", scope=scope, pattern=rest)
+    expires_us = lasting(first, now_us=now_us)
+    return _given(question, "allow", scope=scope, pattern=pattern.strip(), expires_us=expires_us)
+
+
+def _given(
+    question: ApprovalAsked,
+    decision: Decision,
+    *,
+    feedback: str = "",
+    edited_arguments: str | None = None,
+    scope: Scope = "once",
+    pattern: str = "",
+    expires_us: int | None = None,
+) -> ApprovalGiven:
+    return ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision=decision,
+        feedback=feedback,
+        edited_arguments=edited_arguments,
+        scope=scope,
+        pattern=pattern,
+        expires_us=expires_us,
+    )
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"The arguments are not a JSON object: {error}.") from error

@@ -1,0 +1,102 @@
+"""`approve`: answers what a session waits for, from any terminal or script, and goes on with the turn."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from mainspring.approvals.answers import Requests
+from mainspring.cli.answers import edited, lasting
+from mainspring.cli.run import take_turn, turn_options
+from mainspring.config import load_config
+from mainspring.errors import JournalOwned, UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
+from mainspring.journal.owner import owner_of
+from mainspring.journal.store import Store
+from mainspring.state import load_state
+
+
+@click.command("approve")
+@click.argument("session")
+@click.argument("call", default="")
+@click.option("--reject", metavar="TEXT", help="Say no, and why.")
+@click.option("--stop", "is_stop", is_flag=True, help="Say no, and stop the turn.")
+@click.option(
+    "--scope", type=click.Choice(get_args(Scope)), default="once", show_default=True, help="How far."
+)
+@click.option("--pattern", default="", help="What to allow instead of what was offered, with --scope.")
+@click.option("--for", "duration", help="How long the yes holds, with --scope: 30m, 8h, 7d.")
+@click.option("--edit", metavar="JSON", help="Run it with these arguments, or with this command, instead.")
+@click.option("--say", default="", metavar="TEXT", help="Your answer to a question of the agent.")
+@turn_options
+def approve_command(session: str, call: str, **options: Any) -> None:
+    """Answer what SESSION waits for (CALL, or everything) and go on. Without options it is a yes."""
+    names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
+    answer = {name: options.pop(name) for name in names}
+    sys.exit(asyncio.run(_approve(session, call, answer, options)))
+
+
+async def _approve(session: str, call: str, answer: dict[str, Any], options: dict[str, Any]) -> int:
+    store = Store(load_config().home)
+    session = store.find(session)
+    owner = owner_of(store.directory(session))
+    if owner is not None and owner.is_alive:
+        raise JournalOwned(
+            f"Process {owner.pid} on {owner.host} runs session {session} and asks by itself.",
+            remedy="Answer there, or stop it first; a session that is blocked is answered from here.",
+        )
+    requests = await _requests(store, session)
+    asked = [question for name, question in requests.open.items() if name.startswith(call)]
+    if not asked:
+        why = requests.closed.get(call, "nothing is asked")
+        raise UsageError(
+            f"Session {session} does not wait for an answer{f' to {call}' if call else ''}: {why}.",
+            remedy=f"`mainspring show {session}` tells what happened.",
+        )
+    answers = [_given(question, requests, **answer) for question in asked]
+    return await take_turn("", session, Path(), answers=answers, **options)
+
+
+async def _requests(store: Store, session: str) -> Requests:
+    reader = await store.read(session)
+    try:
+        return (await load_state(reader)).requests
+    finally:
+        await reader.close()
+
+
+def _given(
+    question: ApprovalAsked,
+    requests: Requests,
+    *,
+    reject: str | None,
+    is_stop: bool,
+    scope: Scope,
+    pattern: str,
+    duration: str | None,
+    edit: str | None,
+    say: str,
+) -> ApprovalGiven:
+    if scope == "once" and (pattern or duration):
+        raise UsageError("--pattern and --for need a --scope that lasts.")
+    if edit is not None and len(requests.open) > 1:
+        raise UsageError("--edit is for one call: name it.", remedy=f"They are {', '.join(requests.open)}.")
+    decision: Decision = "stop" if is_stop else "allow" if reject is None else "reject"
+    given = ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision=decision,
+        feedback=reject or say,
+        edited_arguments=None if edit is None else edited(question, edit),
+        scope=scope,
+        pattern=pattern,
+        expires_us=None if duration is None else lasting(duration, now_us=time.time_ns() // 1000),
+    )
+    if why := requests.refusal(given):
+        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+    return given

@@ -1,0 +1,106 @@
+"""`step`: one command in the sandbox, decided by policy and kept on record, without an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mainspring import app
+from mainspring.approvals import MODES
+from mainspring.approvals.screen import plain
+from mainspring.cli.ask import approver_for
+from mainspring.cli.steps import as_row
+from mainspring.config import load_config
+from mainspring.journal.file import JournalFile
+from mainspring.journal.shelf import Shelf
+from mainspring.sandbox import MIB
+from mainspring.sandbox.probe import LADDER
+from mainspring.steps import Step, read_step, steps_home
+
+_REFUSED = 3
+
+
+@click.command("step", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until it is ended.")
+@click.option("--cpu", type=click.IntRange(min=1), help="CPU seconds that it may use.")
+@click.option("--mem", type=click.IntRange(min=1), help="MiB of memory that it may use.")
+@click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")
+@click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval.")
+@click.option("--sandbox", type=click.Choice(LADDER), default=None, help="How it is confined.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of its output.")
+@click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Where it runs.")
+def step_command(
+    argv: tuple[str, ...],
+    *,
+    timeout: float | None,
+    cpu: int | None,
+    mem: int | None,
+    template: str,
+    mode: str | None,
+    sandbox: str | None,
+    is_json: bool,
+    folder: Path,
+) -> None:
+    """Run COMMAND in the sandbox when the policy allows it, and keep what it gave.
+
+    The exit code is the command's own; 3 when it was refused, 130 when it was interrupted.
+    """
+    is_live = not is_json and sys.stdout.isatty()
+    asking = app.run_step(
+        argv,
+        folder=folder,
+        template=template,
+        timeout_s=timeout,
+        cpu_s=cpu,
+        memory_bytes=mem and mem * MIB,
+        mode=mode or "",
+        sandbox=sandbox or "",
+        approver=approver_for(sys.stdin),
+        on_output=_live() if is_live else None,
+    )
+    try:
+        name = asyncio.run(_stoppable(asking))
+    except asyncio.CancelledError:
+        sys.exit(130)
+    file = Shelf(steps_home(load_config().home)).file(name)
+    try:
+        step = read_step(file)
+        assert step is not None  # noqa: S101 - it was asked for above
+        if is_json:
+            click.echo(msgspec.json.encode(as_row(step)))
+        else:
+            _print(step, file, is_live=is_live)
+    finally:
+        file.close()
+    sys.exit(_REFUSED if step.state == "refused" else step.exit_code)
+
+
+def _print(step: Step, file: JournalFile, *, is_live: bool) -> None:
+    for stream, blob in ((sys.stdout, step.stdout), (sys.stderr, step.stderr)):
+        if blob is not None and not is_live:
+            stream.buffer.write(file.get(blob))
+            stream.flush()
+    code = "" if step.exit_code is None else f", exit code {step.exit_code}"
+    click.echo(f"step {step.id} {step.state}{code} ({plain(step.reason)})", err=True)
+
+
+def _live() -> Callable[[bytes], None]:
+    """Shows output on the terminal as it comes, where it cannot do more than be read."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda chunk: click.echo(plain(decoder.decode(chunk)), nl=False)
+
+
+async def _stoppable(asking: Coroutine[Any, Any, str]) -> str:
+    """Ends the command when we are asked to end, so that this is on record."""
+    if task := asyncio.current_task():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await asking

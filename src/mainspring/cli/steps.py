@@ -1,0 +1,104 @@
+"""`steps`: what was run without an agent, from the journals, without an event loop."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import when
+from mainspring.config import load_config
+from mainspring.errors import UnknownSession, UsageError
+from mainspring.events import Blob
+from mainspring.journal.file import JournalFile
+from mainspring.journal.shelf import Shelf
+from mainspring.steps import Step, newest_steps, read_step, steps_home
+
+_LINE = 60
+
+
+@click.group("steps", invoke_without_command=True)
+@click.option("--json", "is_json", is_flag=True, help="Print one step per line as JSON.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
+@click.pass_context
+def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
+    """List the commands that were run without an agent, the newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    steps = newest_steps(_shelf(), limit)
+    for step in steps:
+        click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
+    if not steps and not is_json:
+        click.echo("No steps yet. Run one: mainspring step -- COMMAND", err=True)
+
+
+@steps_command.command("show")
+@click.argument("id")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
+def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
+    """Show one step with all of its output."""
+    shelf = _shelf()
+    try:
+        file = shelf.file(shelf.find(id))
+    except UnknownSession as error:
+        raise UsageError(f"There is no step {id}.", remedy="`mainspring steps` lists them.") from error
+    try:
+        step = read_step(file)
+        if step is None:
+            raise UsageError(f"Nothing was asked for in the step {id}.")
+        if is_json:
+            texts = {"stdout": _text(file, step.stdout), "stderr": _text(file, step.stderr)}
+            click.echo(msgspec.json.encode({**as_row(step), **texts}))
+        else:
+            _show(step, file)
+    finally:
+        file.close()
+
+
+def as_row(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "state": step.state,
+        "argv": step.argv,
+        "cwd": step.cwd,
+        "template": step.template,
+        "start": when(step.started_us),
+        "end": when(step.ended_us) if step.ended_us else None,
+        "exit_code": step.exit_code,
+        "bytes": step.output_bytes,
+        "reason": step.reason,
+        "stdout_sha256": step.stdout.sha256 if step.stdout else None,
+        "stderr_sha256": step.stderr.sha256 if step.stderr else None,
+    }
+
+
+def _line(step: Step) -> str:
+    code = "" if step.exit_code is None else step.exit_code
+    command = plain(shlex.join(step.argv))[:_LINE]
+    return (
+        f"{step.id}  {when(step.started_us)}  {step.state:<9} {code:>4} {step.output_bytes:>11,}  {command}"
+    )
+
+
+def _show(step: Step, file: JournalFile) -> None:
+    for name, value in as_row(step).items():
+        shown = shlex.join(step.argv) if name == "argv" else value
+        if shown not in (None, ""):
+            click.echo(plain(f"{name}: {shown}"))
+    for name, blob in (("stdout", step.stdout), ("stderr", step.stderr)):
+        if blob is not None:
+            click.echo(f"--- {name}")
+            click.echo(plain(_text(file, blob)), nl=False)
+    sys.stdout.flush()
+
+
+def _text(file: JournalFile, blob: Blob | None) -> str:
+    return file.get(blob).decode("utf-8", "replace") if blob else ""
+
+
+def _shelf() -> Shelf:
+    return Shelf(steps_home(load_config().home))

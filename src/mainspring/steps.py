@@ -1,0 +1,239 @@
+"""Commands run without an agent: each has a journal of its own, written before and after.
+
+A command is asked for, decided by the policy, run in the sandbox, and ended, each on record; one that was
+refused, or whose process died, stays so and is never run again by itself. Steps lie on a shelf beside the
+sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.approvals import Policy, Proposed, Verdict
+from mainspring.approvals.patterns import allows, words_of
+from mainspring.approvals.wrappers import Word
+from mainspring.config import Template
+from mainspring.errors import ConfigError, JournalError, MainspringError
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CommandAsked,
+    CommandEnded,
+    CommandStarted,
+    Outcome,
+    SessionStarted,
+)
+from mainspring.journal import Journal
+from mainspring.journal.file import JournalFile
+from mainspring.journal.owner import owner_of
+from mainspring.journal.shelf import Shelf
+from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
+
+_STEP = "step"
+_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+_FOLDER = "steps"
+
+
+class Runner(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step is run with. Without an approver there is nobody to ask."""
+
+    policy: Policy
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    template: Template = Template()
+    approver: Callable[[ApprovalAsked], Awaitable[ApprovalGiven | None]] | None = None
+    on_output: OnOutput | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as its journal tells it. `state` is its outcome, or running, or crashed."""
+
+    id: str
+    state: str
+    argv: tuple[str, ...]
+    cwd: str
+    template: str
+    started_us: int
+    ended_us: int | None
+    exit_code: int | None
+    output_bytes: int
+    reason: str
+    stdout: Blob | None = None
+    stderr: Blob | None = None
+
+
+def steps_home(home: Path) -> Path:
+    """Where steps lie: apart from sessions, so that neither list shows the other."""
+    return home / _FOLDER
+
+
+async def run_step(journal: Journal, asked: CommandAsked, runner: Runner) -> CommandEnded:
+    """Takes a new journal from the question to its end. Every way out of it is on record."""
+    started = SessionStarted(session=journal.session, workspace=asked.cwd, version=__version__)
+    await journal.append(started, asked)
+    sandbox: Sandbox | None = None
+    try:
+        sandbox = await runner.sandbox()
+        permitted = await _permit(journal, asked, runner, sandbox)
+        if isinstance(permitted, CommandEnded):
+            ended = permitted
+        else:
+            await journal.append(permitted)
+            ended = await _run(journal, asked, runner, sandbox)
+    except asyncio.CancelledError:
+        await journal.append(CommandEnded(outcome="cancelled", reason="stopped by request"))
+        raise
+    except MainspringError as error:
+        if not isinstance(error, JournalError):
+            await journal.append(CommandEnded(outcome="error", reason=str(error)))
+        raise
+    finally:
+        if sandbox is not None:
+            await sandbox.close()
+    await journal.append(ended)
+    return ended
+
+
+async def _permit(
+    journal: Journal, asked: CommandAsked, runner: Runner, sandbox: Sandbox
+) -> CommandStarted | CommandEnded:
+    verdict = judge(asked, runner, is_contained=sandbox.is_containing)
+    if verdict.answer == "allow":
+        return CommandStarted(reason=verdict.reason)
+    if verdict.answer == "deny":
+        return CommandEnded(outcome="refused", reason=verdict.reason)
+    arguments = msgspec.json.encode(asked.argv).decode()
+    sha256 = hashlib.sha256(arguments.encode()).hexdigest()
+    question = ApprovalAsked(
+        call=_STEP, tool=_STEP, arguments=arguments, arguments_sha256=sha256, reason=verdict.reason
+    )
+    await journal.append(question)
+    given = await runner.approver(question) if runner.approver else None
+    if given is None:
+        return CommandEnded(outcome="refused", reason=f"nobody was there to approve it: {verdict.reason}")
+    await journal.append(given)
+    if given.decision != "allow":
+        return CommandEnded(outcome="refused", reason=given.feedback or "a person refused it")
+    return CommandStarted(reason="a person allowed it")
+
+
+def judge(asked: CommandAsked, runner: Runner, *, is_contained: bool) -> Verdict:
+    """What the template says, and then the policy."""
+    if runner.template.commands:
+        argv = tuple(Word(text) for text in asked.argv)
+        if not any(allows(_words(pattern), argv) for pattern in runner.template.commands):
+            reason = f"the template {asked.template} does not allow this command"
+            return Verdict(answer="deny", reason=reason, rule=f"template:{asked.template}")
+    proposed = Proposed(
+        tool=_STEP,
+        effect="execute",
+        arguments={"argv": asked.argv},
+        command=shlex.join(asked.argv),
+        workspace=asked.cwd,
+        cwd=asked.cwd,
+        is_contained=is_contained,
+    )
+    return runner.policy.judge(proposed)
+
+
+def _words(pattern: str) -> tuple[str, ...]:
+    try:
+        return words_of(pattern)
+    except ValueError as error:
+        raise ConfigError(f"The command pattern {pattern!r} is not valid: {error}.") from error
+
+
+async def _run(journal: Journal, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
+    command = Command(
+        argv=asked.argv,
+        cwd=Path(asked.cwd),
+        timeout_s=asked.timeout_s,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        limits=Limits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
+    )
+    finished = await sandbox.run(command, runner.on_output)
+    outcome: Outcome = "ok" if finished.exit_code == 0 and not finished.stopped else "error"
+    return CommandEnded(
+        outcome=outcome,
+        reason=_reason(finished),
+        exit_code=finished.exit_code,
+        stdout=await journal.put(finished.stdout, "text/plain") if finished.stdout else None,
+        stderr=await journal.put(finished.stderr, "text/plain") if finished.stderr else None,
+        output_bytes=len(finished.stdout) + len(finished.stderr) + finished.dropped_bytes,
+        duration_s=round(finished.duration_s, 6),
+    )
+
+
+def _reason(finished: Finished) -> str:
+    reasons = [finished.stopped]
+    if finished.dropped_bytes:
+        reasons.append(f"{finished.dropped_bytes:,} bytes of output were dropped")
+    if finished.left_running:
+        reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
+    return "; ".join(filter(None, reasons))
+
+
+def read_step(file: JournalFile) -> Step | None:
+    """The step of a journal; None when it was not even asked for."""
+    asked: CommandAsked | None = None
+    ended: CommandEnded | None = None
+    started_us, ended_us, reason = 0, None, ""
+    for recorded in file.read():
+        match recorded.event:
+            case CommandAsked() as asked:
+                started_us = recorded.time_us
+            case CommandStarted(reason=reason):
+                pass
+            case CommandEnded() as ended:
+                ended_us = recorded.time_us
+            case _:
+                pass
+    if asked is None:
+        return None
+    owner = owner_of(file.path.parent)
+    is_running = owner is not None and owner.is_alive
+    return Step(
+        id=file.session,
+        state=ended.outcome if ended else "running" if is_running else "crashed",
+        argv=asked.argv,
+        cwd=asked.cwd,
+        template=asked.template,
+        started_us=started_us,
+        ended_us=ended_us,
+        exit_code=ended.exit_code if ended else None,
+        output_bytes=ended.output_bytes if ended else 0,
+        reason=ended.reason if ended and ended.reason else reason and f"allowed: {reason}",
+        stdout=ended.stdout if ended else None,
+        stderr=ended.stderr if ended else None,
+    )
+
+
+def newest_steps(shelf: Shelf, limit: int) -> list[Step]:
+    """The steps whose journals changed last, the newest first; damaged ones are left out."""
+    files = sorted(((_changed(shelf, name), name) for name in shelf.names()), reverse=True)
+    steps: list[Step] = []
+    for _, name in files[:limit]:
+        try:
+            file = shelf.file(name)
+        except JournalError:
+            continue
+        try:
+            step = read_step(file)
+        except JournalError:
+            continue
+        finally:
+            file.close()
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _changed(shelf: Shelf, name: str) -> int:
+    return max((entry.stat().st_mtime_ns for entry in shelf.directory(name).iterdir()), default=0)

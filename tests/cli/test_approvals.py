@@ -1,0 +1,313 @@
+"""Approvals as people give them: at a terminal, from another process, by rules and by grants."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import time
+
+import pytest
+
+from .conftest import Machine, lines, until
+from .terminal import Person
+
+MAKE = {"name": "shell", "arguments": {"command": "touch made"}}
+OTHER = {"name": "shell", "arguments": {"command": "touch other"}}
+ASKING = ("--mode", "ask")
+
+
+def blocked(
+    machine: Machine, *calls: object, after: tuple[dict[str, object], ...] = ({"text": "done"},)
+) -> str:
+    """A session that waits for a person to allow these calls."""
+    model = machine.serve({"calls": list(calls)}, *after)
+    ran = machine.run("run", "--model", model, *ASKING, "go")
+    assert ran.returncode == 3, ran.stderr
+    assert "mainspring approve" in ran.stderr
+    return machine.only_session()["id"]
+
+
+def told(machine: Machine) -> list[str]:
+    """What the model was told about its calls, refusals included."""
+    messages = machine.seen[-1].json()["messages"]
+    return [each["content"].removeprefix("[error] ") for each in messages if each["role"] == "tool"]
+
+
+def given(machine: Machine, session: str) -> list[dict[str, object]]:
+    return [event["body"] for event in machine.events(session) if event["kind"] == "ApprovalGiven"]
+
+
+# At a terminal
+
+
+def test_a_person_sees_what_would_run_and_why_and_says_yes(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    shown = person.until("[v]iew all: ")
+    assert "[1] shell: touch made" in shown
+    assert "shell does more than read" in shown
+    assert "always would allow shell: touch made $" in shown
+    assert not (machine.workspace / "made").exists()
+    person.type("y")
+    assert person.ends() == 0
+    assert (machine.workspace / "made").exists()
+    assert machine.run("approvals", "list").stdout == ""
+
+
+def test_several_questions_stand_together_and_are_answered_together(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE, OTHER]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    shown = person.until("all y: ")
+    assert "[1] shell: touch made" in shown
+    assert "[2] shell: touch other" in shown
+    person.type("y")
+    person.until("Say which one")
+    person.until("all y: ")
+    person.type("all y")
+    assert person.ends() == 0
+    assert (machine.workspace / "made").exists()
+    assert (machine.workspace / "other").exists()
+
+
+def test_each_of_several_questions_gets_its_own_answer(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE, OTHER]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    shown = person.until("all y: ")
+    first = "1" if "[1] shell: touch made" in shown else "2"
+    person.type(f"{first} n leave it")
+    assert "[1] shell: touch other" in person.until("[v]iew all: ")
+    person.type("y")
+    assert person.ends() == 0
+    assert not (machine.workspace / "made").exists()
+    assert (machine.workspace / "other").exists()
+    assert "A person refused this call. They said: leave it" in told(machine)
+
+
+def test_an_edited_command_runs_instead(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    person.type("e touch better")
+    assert person.ends() == 0
+    assert (machine.workspace / "better").exists()
+    assert not (machine.workspace / "made").exists()
+    assert told(machine)[0].startswith("[a person changed the arguments")
+
+
+def test_stop_ends_the_turn(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    person.type("s")
+    assert person.ends() == 130
+    assert machine.only_session()["state"] == "interrupted"
+
+
+def test_leaving_the_terminal_leaves_the_question_open(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    person.leave()
+    assert person.ends() == 3
+    assert machine.run("approve", machine.only_session()["id"]).returncode == 0
+    assert (machine.workspace / "made").exists()
+
+
+def test_always_sticks_for_its_scope_and_is_listed_and_revoked(machine: Machine) -> None:
+    model = machine.serve(
+        {"calls": [MAKE]}, {"calls": [MAKE]}, {"text": "done"}, {"calls": [MAKE]}, {"text": "again"}
+    )
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    person.type("p 8h")
+    assert person.ends() == 0
+    session = machine.only_session()["id"]
+    assert len(given(machine, session)) == 1, "the second call was covered by the grant"
+    (grant,) = lines(machine.run("approvals", "list", "--json").stdout)
+    assert (grant["scope"], grant["command"]) == ("project", "touch made $")
+    assert grant["workspace"] == str(machine.workspace)
+    assert grant["expires_us"] > time.time() * 1e6
+    assert stat.S_IMODE((machine.home / "grants.json").stat().st_mode) == 0o600
+    listed = machine.run("approvals", "list").stdout
+    assert f"{grant['id']}  project {machine.workspace}  shell: touch made $, until 20" in listed
+    shown = machine.run("show", session).stdout
+    assert "allow, project by user" in shown
+    # Another session of the project is covered, until the grant is taken back.
+    assert machine.run("run", "--model", model, *ASKING, "go").returncode == 0
+    assert machine.run("approvals", "revoke", grant["id"]).returncode == 0
+    assert machine.run("approvals", "revoke", grant["id"]).returncode == 2
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    assert machine.run("run", "--model", model, *ASKING, "go").returncode == 3
+
+
+def test_a_pattern_of_ones_own_covers_more(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"calls": [OTHER]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    person.type("a touch *")
+    assert person.ends() == 0
+    assert (machine.workspace / "other").exists()
+    assert "session" in machine.run("approvals", "list").stdout
+
+
+def test_no_answer_in_time_is_a_no(machine: Machine) -> None:
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text("approval_timeout_s = 0.2\n")
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    assert person.ends() == 0
+    assert told(machine) == ["Not run: nobody approved it in time."]
+    (answer,) = given(machine, machine.only_session()["id"])
+    assert (answer["decision"], answer["by"]) == ("expire", "mainspring")
+
+
+# From another process
+
+
+def test_a_blocked_session_is_answered_from_elsewhere_and_goes_on(machine: Machine) -> None:
+    session = blocked(machine, MAKE, OTHER)
+    approved = machine.run("approve", session)
+    assert approved.returncode == 0, approved.stderr
+    assert approved.stdout == "done\n"
+    assert (machine.workspace / "made").exists()
+    assert (machine.workspace / "other").exists()
+    again = machine.run("approve", session)
+    assert again.returncode == 2
+    assert "does not wait" in again.stderr
+
+
+def test_one_of_two_calls_is_answered_and_the_other_still_waits(machine: Machine) -> None:
+    session = blocked(machine, MAKE, OTHER)
+    calls = [event["body"]["call"] for event in machine.events(session) if event["kind"] == "ApprovalAsked"]
+    first = machine.run("approve", session, calls[0], "--reject", "not this one")
+    assert first.returncode == 3
+    double = machine.run("approve", session, calls[0])
+    assert double.returncode == 2
+    assert "answered already" in double.stderr or "no longer waiting" in double.stderr
+    assert machine.run("approve", session, calls[1]).returncode == 0
+    assert "A person refused this call. They said: not this one" in told(machine)
+    assert len(given(machine, session)) == 2
+
+
+def test_an_answer_with_edited_arguments_or_a_scope(machine: Machine) -> None:
+    session = blocked(machine, MAKE, after=({"calls": [MAKE]}, {"calls": [MAKE]}, {"text": "done"}))
+    assert machine.run("approve", session, "--edit", "no json", "--scope", "session").returncode == 2
+    assert machine.run("approve", session, "--edit", "{").returncode == 2
+    edited = machine.run("approve", session, "--edit", json.dumps({"command": "touch edited"}))
+    assert edited.returncode == 3
+    assert (machine.workspace / "edited").exists()
+    assert machine.run("approve", session, "--for", "1h").returncode == 2
+    scoped = machine.run("approve", session, "--scope", "session", "--for", "1h", "--pattern", "touch *")
+    assert scoped.returncode == 0, scoped.stderr
+    (grant,) = lines(machine.run("approvals", "list", "--json").stdout)
+    assert (grant["scope"], grant["session"], grant["command"]) == ("session", session, "touch *")
+
+
+def test_a_session_that_is_running_is_answered_where_it_runs(machine: Machine) -> None:
+    slow = {"name": "shell", "arguments": {"command": "sleep 300"}}
+    model = machine.serve({"calls": [slow]}, {"text": "done"})
+    run = machine.start(
+        "run", "--json", "--model", model, "--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced", "go"
+    )
+    session = until(run, "CallStarted")[0]["body"]["session"]
+    refused = machine.run("approve", session)
+    assert refused.returncode == 3
+    assert str(run.pid) in refused.stderr
+    assert "Answer there" in refused.stderr
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=20)
+
+
+def test_a_new_message_abandons_what_was_asked_and_a_late_answer_is_refused(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    assert machine.run("resume", session, "never mind").returncode == 0
+    assert "something new instead" in told(machine)[0]
+    late = machine.run("approve", session)
+    assert late.returncode == 2
+    assert not (machine.workspace / "made").exists()
+
+
+# Rules
+
+
+def test_rules_of_the_user_allow_and_those_of_the_project_only_tighten(machine: Machine) -> None:
+    machine.home.mkdir()
+    rules = '[[rule]]\nname = "touching"\nanswer = "allow"\ncommand = "touch"\nmatch = ["touch x"]\n'
+    (machine.home / "approvals.toml").write_text(rules)
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    assert machine.run("run", "--model", model, *ASKING, "go").returncode == 0
+    assert (machine.workspace / "made").exists()
+    folder = machine.workspace / ".mainspring"
+    folder.mkdir()
+    (folder / "approvals.toml").write_text(
+        '[[rule]]\nanswer = "deny"\ncommand = "touch"\nreason = "no touching"\n'
+        '[[rule]]\nanswer = "allow"\ncommand = "rm"\n'
+    )
+    shown = machine.run("approvals", "rules").stdout
+    assert f"user: {machine.home}/approvals.toml" in shown
+    assert "touching: allow command touch" in shown
+    assert "1: deny command touch: no touching" in shown
+    assert "2: allow command rm (has no effect: a project can only tighten)" in shown
+    assert "rm-root: deny" in shown
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    assert machine.run("run", "--model", model, *ASKING, "go").returncode == 0
+    assert told(machine) == ["Refused: no touching."]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["[[rule]", '[[rule]]\nanswer = "perhaps"', '[[rule]]\nanswer="allow"\ncommand="ls"\nmatch=["rm"]'],
+)
+def test_rules_that_are_wrong_are_an_error_before_anything_starts(machine: Machine, rules: str) -> None:
+    machine.home.mkdir()
+    (machine.home / "approvals.toml").write_text(rules)
+    model = machine.serve({"text": "done"})
+    ran = machine.run("run", "--model", model, "go")
+    assert ran.returncode == 2
+    assert "approvals.toml" in ran.stderr
+    assert machine.seen == []
+    assert machine.run("sessions", "--json").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("ls",), "allow: the sandbox contains it [mode:auto]"),
+        (("ls", "--uncontained"), "ask:"),
+        (("rm -rf /",), "deny:"),
+        (("git push --force",), "[builtin:push-force]"),
+        (("echo a; git push --force", "--mode", "edits"), "  ask: echo a:"),
+        (("touch x", "--mode", "L0"), "deny: plan mode only reads"),
+    ],
+)
+def test_check_says_what_would_be_said_and_why(
+    machine: Machine, arguments: tuple[str, ...], says: str
+) -> None:
+    checked = machine.run("approvals", "check", *arguments)
+    assert checked.returncode == 0, checked.stderr
+    assert says in checked.stdout
+
+
+def test_simulate_judges_the_past_by_other_rules(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    machine.run("approve", session)
+    same = machine.run("approvals", "simulate", session).stdout
+    assert same.splitlines()[0].startswith("= ask   → ask   shell: touch made")
+    freer = machine.run("approvals", "simulate", session, "--mode", "auto").stdout
+    assert "≠ ask   → allow shell: touch made" in freer
+    assert "1 ask → allow" in freer
+
+
+def test_a_level_of_autonomy_is_recorded_and_means_a_mode(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    ran = machine.run("run", "--json", "--model", model, "--mode", "L1", "go")
+    assert ran.returncode == 3
+    (mode,) = [event["body"] for event in lines(ran.stdout) if event["kind"] == "ModeChosen"]
+    assert mode == {"mode": "ask", "level": "L1"}
+    session = machine.only_session()["id"]
+    assert machine.run("approve", session).returncode == 0
+    assert len([event for event in machine.events(session) if event["kind"] == "ModeChosen"]) == 1
+    refused = machine.run("run", "--model", model, "--mode", "L4", "go")
+    assert refused.returncode == 2
+    assert "budget" in refused.stderr

@@ -1,0 +1,21 @@
+"""What every request carries: the tools by default, and how much they weigh."""
+
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app import DEFAULT_TOOLS
+from mainspring.context.prompt import system_prompt
+from mainspring.tools.toolbox import Toolbox
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def test_the_base_prompt_stays_small():
+    system = system_prompt(workspace=Path("/home/somebody/projects/something"), mode="auto")
+    tools = msgspec.json.encode(Toolbox(DEFAULT_TOOLS).specs).decode()
+    assert (len(system) + len(tools)) / CHARACTERS_PER_TOKEN < 3000
+
+
+def test_there_are_at_most_fifteen_tools():
+    assert len(DEFAULT_TOOLS) <= 15
