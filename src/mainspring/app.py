@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
-from mainspring.approvals.secrets import open_vault
+from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.choice import choose
 from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config, with_caps
@@ -24,6 +24,7 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
     Effort,
+    Event,
     Limits,
     ModeChosen,
     ModelChosen,
@@ -50,6 +51,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import is_hidden_name
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
 from mainspring.steps import Runner, steps_home
@@ -73,6 +75,7 @@ from mainspring.workspace.instructions import NestedInstructions, find_instructi
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
+from mainspring.workspace.snapshots import Snapshots
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
@@ -96,6 +99,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
@@ -137,6 +141,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             nested=NestedInstructions(known.place),
             memory=memory_of(known.place, config),
             limits=limits,
+            beginning=beginning,
             grants=GrantFile(config.home),
             approver=approver,
             day=Today(store),
@@ -145,7 +150,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
-        parts = _with_folder(parts, store.directory(journal.session), config)
+        parts = _with_folder(parts, store, journal.session, config)
     except BaseException:
         if chosen is not None:
             await chosen.close()
@@ -154,12 +159,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     async with aclosing(compactor), Session(journal, parts) as running:
         yield running
-
-
-def _with_folder(parts: Parts, folder: Path, config: Config) -> Parts:
-    """The parts that keep something in the session's own folder."""
-    vault = open_vault(folder / SECRETS_FILE, config.environment)
-    return msgspec.structs.replace(parts, vault=vault, processes=folder / PROCESSES)
 
 
 async def run_step(
@@ -211,6 +210,26 @@ def _template(name: str, config: Config) -> Template:
         names = ", ".join(sorted(known)) or "none yet"
         raise UsageError(f"There is no template {name!r}.", remedy=f"config.toml has: {names}.")
     return known.get(name, Template())
+
+
+def vault_of(store: Store, session: str, config: Config) -> Vault:
+    """The secrets of a session, and what stands in for them."""
+    return open_vault(store.directory(session) / SECRETS_FILE, config.environment)
+
+
+def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
+    """The parts that keep something in the session's own folder, or must know its secrets."""
+    policy, vault = parts.files.policy, vault_of(store, session, config)
+    time_machine = Snapshots(
+        policy.workspace,
+        config.home / "contents",
+        environment=config.environment,
+        left_out=(config.home,),
+        is_secret=lambda name: is_hidden_name(name, policy),
+        holds_secrets=vault.holds_secrets,
+    )
+    processes = store.directory(session) / PROCESSES
+    return msgspec.structs.replace(parts, vault=vault, time_machine=time_machine, processes=processes)
 
 
 class _Known(msgspec.Struct, frozen=True):

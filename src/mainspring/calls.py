@@ -25,6 +25,7 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    FilesChanged,
     OutputDelta,
 )
 from mainspring.sandbox import Sandbox
@@ -88,6 +89,15 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
+async def record_lost(turn: Turn) -> None:
+    """Records what calls did to files before the process that ran them died."""
+    lost = (call.asked for call in turn.state.open_calls if call.is_lost)
+    tools = [(asked.call, turn.toolbox.tool(asked.name)) for asked in lost]
+    calls = [call for call, tool in tools if not (tool and tool.effect in ("none", "read"))]
+    if calls and (changed := await turn.time_machine.end(calls, turn.put_blob, is_certain=False)):
+        await turn.emit(changed)
+
+
 async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(turn, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
@@ -107,7 +117,7 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
     told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
         await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
-    await turn.emit(await _run(turn, permitted, told=told, room=room))
+    await turn.emit(*await _run(turn, permitted, told=told, room=room))
     return None
 
 
@@ -125,7 +135,7 @@ def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepare
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallEnded:
+async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> list[FilesChanged | CallEnded]:
     live = _Live(turn, prepared.call)
     open_call = turn.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
@@ -147,9 +157,9 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         room=room,
     )
     began = time.monotonic()
-    output = await turn.toolbox.run(prepared, place)
+    output, changed = await _run_watched(turn, prepared, place)
     live.end()
-    return CallEnded(
+    ended = CallEnded(
         call=prepared.call,
         outcome="error" if output.is_error else "ok",
         output=told + output.text,
@@ -159,6 +169,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         duration_s=round(time.monotonic() - began, 6),
         suspicious=suspicions(output.text),
     )
+    return [*changed, ended]
 
 
 class _Live:
@@ -181,6 +192,21 @@ class _Live:
     def _show(self, text: str) -> None:
         if text:
             self._turn.show(OutputDelta(call=self._call, text=text))
+
+
+async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Output, list[FilesChanged]]:
+    """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
+    if prepared.is_repeatable:
+        return await turn.toolbox.run(prepared, place), []
+    await turn.time_machine.begin(place.call)
+    try:
+        output = await turn.toolbox.run(prepared, place)
+    except asyncio.CancelledError:
+        if changed := await turn.time_machine.end([place.call], turn.put_blob):
+            await turn.emit(changed)
+        raise
+    changed = await turn.time_machine.end([place.call], turn.put_blob)
+    return output, [changed] if changed else []
 
 
 async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:

@@ -11,6 +11,7 @@ MainspringError
 │   └── JournalUnwritable      disk full, read-only, I/O error
 ├── SandboxError               our machine failed, not the command
 ├── PathRefused                the policy, or the file's kind, forbids touching it
+├── WorkspaceConflict          someone else changed what would be overwritten
 └── ModelError                 a provider did not give a reply
     ├── RateLimited            may carry when it resets
     ├── Overloaded             5xx, 529
@@ -82,6 +83,10 @@ class SandboxError(MainspringError):
 
 
 class PathRefused(MainspringError):
+    pass
+
+
+class WorkspaceConflict(MainspringError):
     pass
 
 

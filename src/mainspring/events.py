@@ -29,6 +29,11 @@ Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 Scope = Literal["once", "session", "project", "forever"]
 """How far a person's yes reaches; more than `once` is also kept as a grant."""
 
+Extent = Literal["conversation", "files", "both"]
+"""What going back takes back."""
+
+ChangeKind = Literal["created", "modified", "deleted", "renamed", "mode"]
+
 
 Progress = Literal["open", "doing", "done"]
 """How far an item of a plan is."""
@@ -174,6 +179,33 @@ class Evidence(Value, frozen=True):
     calls: tuple[str, ...]
 
 
+class FileState(Value, frozen=True):
+    """A file as it was. `blob` is its content, or where a link points; `reason` says why it is not kept.
+    `sha256` is set when the blob stands for the content without its secrets, and is that of the content."""
+
+    kind: Literal["file", "link", "folder", "other"] = "file"
+    mode: int = 0
+    size: int = 0
+    blob: Blob | None = None
+    sha256: str = ""
+    reason: str = ""
+
+    @property
+    def content_sha256(self) -> str:
+        return self.sha256 or (self.blob.sha256 if self.blob else "")
+
+
+class FileChange(Value, frozen=True):
+    """What became of one path of the workspace; nothing was there where a state is None. A renamed file was
+    at `renamed_from` in the state `before`."""
+
+    path: str
+    kind: ChangeKind
+    before: FileState | None = None
+    after: FileState | None = None
+    renamed_from: str = ""
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A recorded fact."""
 
@@ -257,8 +289,9 @@ class TurnStarted(Event, frozen=True):
 
 class SpendReserved(Event, frozen=True):
     """Money and tokens set aside before they are spent; without a settlement they count as spent.
-    With the source `step` it is also the beginning of a step. `child` names the session that spends it, when
-    that is not this one: it shares the caps here, and has the same entry in its own journal."""
+    With the source `step` it is also the beginning of a step, and carries the hash of what is sent. `child`
+    names the session that spends it, when that is not this one: it shares the caps here, and has the same
+    entry in its own journal."""
 
     spend: str
     source: str
@@ -267,6 +300,7 @@ class SpendReserved(Event, frozen=True):
     usd: float = 0.0
     priced: bool = True
     child: str = ""
+    request_sha256: str = ""
 
 
 class SpendSettled(Event, frozen=True):
@@ -450,6 +484,30 @@ class CommandEnded(Event, frozen=True):
     duration_s: float = 0.0
 
 
+class FilesChanged(Event, frozen=True):
+    """What changed in the workspace while these calls ran; without calls, what going back changed.
+
+    `not_covered` names what changed and cannot be put back. `is_certain` is False after an interruption:
+    someone else may have made some of these changes."""
+
+    calls: tuple[str, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    is_certain: bool = True
+
+
+class BranchMoved(Event, frozen=True):
+    """What became of the git branch that this session works on; it began at `base` and lands there.
+    `left_out` names files that the session changed and that no commit of ours has, and why."""
+
+    action: Literal["started", "committed", "merged", "squashed", "discarded"]
+    branch: str
+    base: str
+    commit: str
+    files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
 class Compacted(Event, frozen=True):
     """From here on the history is `summary` (unless it is empty) followed by what was recorded from
     `keep_from_seq` on; of events in `stubbed` only their size and handle are told. Nothing is lost: the
@@ -464,10 +522,19 @@ class Compacted(Event, frozen=True):
     tokens_after: int = 0
 
 
-class Undone(Event, frozen=True):
-    """Everything recorded after `to_seq` no longer counts as said. It stays in the journal."""
+class RewindStarted(Event, frozen=True):
+    """Files are about to be put back as they were at `to_seq`; `Undone` follows, now or on resuming."""
 
     to_seq: int
+    scope: Extent = "files"
+
+
+class Undone(Event, frozen=True):
+    """Everything recorded after `to_seq` no longer counts, as said, as done to files, or both. It stays in
+    the journal; `FilesChanged` before it tells what that did to files."""
+
+    to_seq: int
+    scope: Extent = "conversation"
 
 
 class Crashed(Event, frozen=True):
@@ -556,7 +623,10 @@ STORED: tuple[type[Event], ...] = (
     CommandAsked,
     CommandStarted,
     CommandEnded,
+    FilesChanged,
+    BranchMoved,
     Compacted,
+    RewindStarted,
     Undone,
     Crashed,
     TurnEnded,

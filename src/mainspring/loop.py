@@ -71,7 +71,13 @@ async def _step(turn: Turn) -> End | None:
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
-    reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
+    reservation = await reserve(
+        turn,
+        source=STEP,
+        spend=f"{STEP}:{step}",
+        input_tokens=input_tokens,
+        request_sha256=turn.history.fingerprint.of(state.prompt, messages),
+    )
     if isinstance(reservation, Refusal):
         return _refused(reservation)
     request = Request(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from mainspring.events import (
     ChosenBy,
     Compacted,
     Effort,
+    Event,
     Limits,
     ModelChosen,
     PromptPart,
@@ -29,6 +30,7 @@ from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, Engine, Turn
 from mainspring.upkeep import COMPACT_AT
+from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.memory import Memory
 
@@ -50,7 +52,8 @@ class Compactor(Protocol):
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is built from."""
+    """What a session is built from. `beginning` is done once, when the session is new, and recorded with its
+    start."""
 
     model: Model
     fallbacks: tuple[Model, ...] = ()
@@ -73,6 +76,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     level: str = ""
     limits: Limits = Limits()
+    time_machine: TimeMachine = Unrecorded()
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
     vault: Vault | None = None
     grants: GrantFile | None = None
     processes: Path | None = None

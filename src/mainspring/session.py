@@ -13,6 +13,7 @@ import socket
 import traceback
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -20,8 +21,9 @@ from mainspring import __version__
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
+from mainspring.calls import record_lost
 from mainspring.context.guards import Guards, load_guards
-from mainspring.context.history import History, Projection, beginning_of_last_turn, ended_calls, recall
+from mainspring.context.history import History, Projection, ended_calls, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -35,6 +37,7 @@ from mainspring.events import (
     Effort,
     EffortChosen,
     Event,
+    Extent,
     Media,
     ModeChosen,
     ModelChosen,
@@ -46,7 +49,6 @@ from mainspring.events import (
     SessionStarted,
     TurnEnded,
     TurnStarted,
-    Undone,
     UserSaid,
 )
 from mainspring.feed import Feed
@@ -56,10 +58,12 @@ from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
+from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
+from mainspring.workspace import TimeMachine
 
 
 class Session:
@@ -115,6 +119,10 @@ class Session:
         return self._parts.day
 
     @property
+    def time_machine(self) -> TimeMachine:
+        return self._parts.time_machine
+
+    @property
     def is_running(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
@@ -134,6 +142,7 @@ class Session:
             if self._failure is None:
                 await self.stop()
                 await self.emit(*await end_all(self.state.processes))
+            await self.time_machine.close()
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
@@ -201,14 +210,19 @@ class Session:
             # Soon, not now: a worker that was made a moment ago has begun by then, and records its end.
             asyncio.get_running_loop().call_soon(self._worker.cancel)
 
-    async def undo(self) -> UserSaid:
-        """Takes back the last turn from the conversation, and gives what the user had said."""
-        self._refuse_while_running("undo")
-        first = await beginning_of_last_turn(self._journal)
-        if first is None or not isinstance(first.event, UserSaid):
-            raise UsageError("There is nothing to undo.")
-        await self._replace_history(Undone(to_seq=first.seq - 1))
-        return first.event
+    async def undo(self, scope: Extent = "conversation") -> UserSaid:
+        """Takes back the last turn that counts, and gives what the user had said."""
+        seq, said = await last_turn(self._journal, scope)
+        await self.rewind(seq - 1, scope)
+        return said
+
+    async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
+        """Goes back to how the conversation, the files or both were after an event."""
+        self._refuse_while_running("going back")
+        root, expand = self.state.workspace, self.vault.expand_bytes
+        went = await go_back(self._journal, root, to_seq, scope, expand=expand)
+        await self._projection.load(self._journal, until=self._feed.last_seq)
+        return went
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
@@ -231,7 +245,7 @@ class Session:
             await self._replace_history(compacted)
         return compacted
 
-    async def _replace_history(self, event: Compacted | Undone) -> None:
+    async def _replace_history(self, event: Compacted) -> None:
         await self.emit(event)
         await self._projection.load(self._journal, until=self._feed.last_seq)
 
@@ -330,18 +344,23 @@ class Session:
         return await self._journal.get(blob)
 
     async def _begin(self) -> None:
+        await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state = await load_state(self._journal)
             self.guards = await load_guards(self._journal)
             await self._projection.load(self._journal, until=self._feed.last_seq)
         self._journal.subscribe(self._on_appended)
-        await self.emit(*self._opening())
+        is_new = not self.state.session
+        more = await self._parts.beginning() if is_new and self._parts.beginning else ()
+        await self.emit(*self._opening(), *more)
+        await record_lost(self)
         self._opened = (before, self._feed.last_seq)
 
     async def _close(self) -> None:
         self._feed.close(self._failure)
         try:
+            await self.time_machine.close()
             if self._sandbox is not None:
                 await self._sandbox.close()
             await self._lineup.close()
@@ -384,6 +403,8 @@ class Session:
 
     def _ensure_worker(self) -> None:
         if not self.is_running:
+            if self._worker is None:
+                self._group.create_task(self.time_machine.prepare())
             self._worker = self._group.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:

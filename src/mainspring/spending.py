@@ -28,7 +28,13 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 async def reserve(
-    turn: Turn, *, source: str, input_tokens: int, spend: str = "", model: Model | None = None
+    turn: Turn,
+    *,
+    source: str,
+    input_tokens: int,
+    spend: str = "",
+    model: Model | None = None,
+    request_sha256: str = "",
 ) -> Reservation | Refusal:
     """Sets aside what one request of a model (else the turn's) may cost at most, or says why it may not be
     made."""
@@ -56,6 +62,7 @@ async def reserve(
             tokens=usage.total_tokens,
             usd=most_usd(price, usage) if price else 0.0,
             priced=price is not None,
+            request_sha256=request_sha256,
         )
         for each in line:
             each.state.ledger.hold(_seen_by(each, turn, reserved))

@@ -49,7 +49,7 @@ from mainspring.task import Task
 
 OVERFLOW = ContextOverflow.__name__
 
-_HEAVY = {"AssistantSaid", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
+_HEAVY = {"AssistantSaid", "CallEnded", "FilesChanged", "ApprovalAsked", "ApprovalGiven"}
 _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
 
 
@@ -98,6 +98,7 @@ class State:
         self.task = Task()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
+        self._inherited_seq = 0
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
@@ -113,7 +114,8 @@ class State:
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
         self.task = self.task.after(event)
-        self.ledger.apply(event)
+        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
+            self.ledger.apply(event)
         self.processes.apply(recorded)
         match event:
             case SpendReserved() | SpendSettled():
@@ -136,6 +138,7 @@ class State:
         match event:
             case SessionStarted():
                 self.session, self.workspace = event.session, Path(event.workspace)
+                self._inherited_seq = event.parent_seq
             case PromptSet():
                 self.prompt = event
                 self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
@@ -190,6 +193,8 @@ class State:
                 self.last_ending = event
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
+            case Undone(scope="files"):
+                pass
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = False
                 self.compacted_tokens = 0

@@ -33,6 +33,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.workspace import TimeMachine
 from mainspring.workspace.instructions import NestedInstructions
 
 _CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
@@ -93,6 +94,9 @@ class Turn(Protocol):
 
     @property
     def day(self) -> Day | None: ...
+
+    @property
+    def time_machine(self) -> TimeMachine: ...
 
     @property
     def vault(self) -> Vault:

@@ -112,6 +112,15 @@ class Vault:
         """The bytes of a text without secrets; bytes that are no text stay as they are."""
         return self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
+    def holds_secrets(self, data: bytes) -> bool:
+        """Whether `redact_bytes` would change these bytes; nothing is learned from them."""
+        text = data.decode("utf-8", "surrogateescape")
+        shapes = (shape for _, shape in _shapes_in(text))
+        return any(pattern.search(text) for pattern in (self._hiding, *shapes))
+
+    def expand_bytes(self, data: bytes) -> bytes:
+        return self.expand(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
     def redact_all(self, value: object) -> object:
         """Decoded arguments without the secrets in any of their texts."""
         return _in_texts(self.redact, value)

@@ -12,6 +12,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BranchMoved,
     BudgetWarned,
     CallAsked,
     CallEnded,
@@ -24,6 +25,8 @@ from mainspring.events import (
     EffortChosen,
     Ending,
     Event,
+    FileChange,
+    FilesChanged,
     GuardTripped,
     ModeChosen,
     ModelChosen,
@@ -35,6 +38,7 @@ from mainspring.events import (
     Recorded,
     Remembered,
     RequestFailed,
+    RewindStarted,
     RoutingWarned,
     SandboxChosen,
     SessionResumed,
@@ -65,6 +69,7 @@ EXIT_CODES: dict[Ending, int] = {
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _MAX_ARGUMENTS = 160
+_CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
 
 
 def when(time_us: int) -> str:
@@ -105,6 +110,8 @@ def _text(event: Event, *, whole: bool) -> str:
             return ended_line(event)
         case SpendSettled():
             return _speed(event)
+        case FilesChanged():
+            return _changed(event, whole=whole)
         case CallStarted() | SpendReserved() | TurnStarted():
             return ""
         case _:
@@ -165,12 +172,10 @@ def _about_settings(event: Event) -> str:
             return f"· mode {event.mode}" + (f" ({event.level})" if event.level else "")
         case SandboxChosen():
             return f"· sandbox {event.rung}" + (": commands are not confined" if event.rung == "none" else "")
-        case Compacted():
-            return _compacted(event)
-        case Undone():
-            return f"· undone: everything after event {event.to_seq}"
         case Unknown():
             return f"· {event.kind} (of a newer version)"
+        case Compacted() | BranchMoved() | RewindStarted() | Undone():
+            return _about_going_back(event)
         case _:
             return _about_model(event)
 
@@ -186,6 +191,20 @@ def _about_model(event: Event) -> str:
             return f"· effort {event.effort or 'as the provider chooses'}"
         case _:
             return ""
+
+
+def _about_going_back(event: Compacted | BranchMoved | RewindStarted | Undone) -> str:
+    match event:
+        case Compacted():
+            return _compacted(event)
+        case BranchMoved():
+            left = "".join(f"\n  ! not committed: {name}" for name in event.left_out)
+            return f"· branch {event.branch} {event.action}, at {event.commit[:12]}{left}"
+        case RewindStarted():
+            return f"· putting files back as they were after event {event.to_seq}"
+        case Undone():
+            what = {"conversation": "everything said", "files": "every change of files", "both": "everything"}
+            return f"· undone: {what[event.scope]} after event {event.to_seq}"
 
 
 def _speed(event: SpendSettled) -> str:
@@ -248,6 +267,26 @@ def _part(part: Text | Thinking | CallAsked) -> str:
             return ""
         case CallAsked():
             return call_line(part)
+
+
+def change_line(change: FileChange) -> str:
+    """One line: what became of the path."""
+    mark = _CHANGE_MARKS[change.kind]
+    if change.kind == "renamed":
+        return f"{mark} {change.renamed_from} → {change.path}"
+    if change.kind == "mode" and change.before and change.after:
+        return f"{mark} {change.path} (mode {change.before.mode:04o} → {change.after.mode:04o})"
+    state = change.after or change.before
+    suffix = "/" if state and state.kind == "folder" else ""
+    reason = next((f" ({item.reason})" for item in (change.before, change.after) if item and item.reason), "")
+    return f"{mark} {change.path}{suffix}{reason}"
+
+
+def _changed(event: FilesChanged, *, whole: bool) -> str:
+    lines = [f"  {change_line(change)}" for change in event.changes]
+    if not whole and len(lines) > _MAX_LINES:
+        lines = [*lines[: _MAX_LINES - 1], f"  … {len(lines) - _MAX_LINES + 1} more files …"]
+    return "\n".join([*lines, *(f"  ! not covered: {note}" for note in event.not_covered)])
 
 
 def _ended(event: CallEnded, *, whole: bool) -> str:

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +21,7 @@ from mainspring import app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
+from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
@@ -90,11 +92,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("goal")
 @turn_options
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
-def run_command(goal: str, folder: Path, **options: Any) -> None:
+@click.option("--branch", "is_branched", is_flag=True, help="Work on a git branch of its own.")
+def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
     """Work towards GOAL in the workspace, without a person at the keyboard."""
     if not goal.strip():
         raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    sys.exit(asyncio.run(take_turn(goal, "", folder, **options)))
+    sys.exit(asyncio.run(take_turn(goal, "", folder, is_branched=is_branched, **options)))
 
 
 @click.command("resume")
@@ -104,7 +107,7 @@ def run_command(goal: str, folder: Path, **options: Any) -> None:
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
     session = session or _newest_here()
-    sys.exit(asyncio.run(take_turn(text, session, Path(), **options)))
+    sys.exit(asyncio.run(take_turn(text, session, **options)))
 
 
 def _newest_here() -> str:
@@ -118,8 +121,9 @@ def _newest_here() -> str:
 async def take_turn(
     text: str,
     session: str,
-    folder: Path,
+    folder: Path | None = None,
     *,
+    is_branched: bool = False,
     is_json: bool,
     models: Sequence[str],
     fallback: Sequence[str],
@@ -145,7 +149,7 @@ async def take_turn(
         day=Cap(usd=max_cost_usd_today),
     )
     opened = app.open(
-        folder,
+        folder or Path(),
         session=session,
         model=next(iter(models), ""),
         fallback=(*models[1:], *fallback),
@@ -155,6 +159,7 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
+        beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
         gc.freeze()
@@ -162,7 +167,9 @@ async def take_turn(
         _stop_on_signals(running)
         for given in answers:
             await running.answer(given)
-        return await (_print_json if is_json else _print_text)(running, text)
+        code = await (_print_json if is_json else _print_text)(running, text)
+        await commit_branch(running)
+        return code
 
 
 def _stop_on_signals(session: Session) -> None:

@@ -8,6 +8,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -36,6 +37,7 @@ from mainspring.models import (
     ResultsMessage,
     UserMessage,
 )
+from mainspring.models.fingerprint import Fingerprint
 
 KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "GuardTripped"})
 REBUILDING = (Compacted, Undone)
@@ -85,6 +87,7 @@ class History:
         self.bytes_per_token = _BYTES_PER_TOKEN
         self.last_seq = 0
         self.is_answered = True
+        self.fingerprint = Fingerprint()
 
     def apply(self, recorded: Recorded) -> None:
         self.last_seq = recorded.seq
@@ -278,20 +281,6 @@ async def recall(journal: Reader, name: str) -> bytes:
     return text.encode()
 
 
-async def beginning_of_last_turn(journal: Reader) -> Recorded | None:
-    """The first thing that the user said in the last turn that still counts."""
-    recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
-    dead = undone_ranges(item for item in recorded if isinstance(item.event, Undone))
-    live = [item for item in recorded if not is_undone(item.seq, dead)]
-    first: Recorded | None = None
-    for item in reversed(live):
-        if isinstance(item.event, UserSaid):
-            first = item
-        elif first is not None:
-            break
-    return first
-
-
 async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
     """The results on record of these calls, or of all."""
     ended = [item.event for item in await read_all(journal, kinds=("CallEnded",))]
@@ -302,22 +291,32 @@ async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, Call
     }
 
 
-async def read_all(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:
+async def read_all(
+    journal: Reader, *, kinds: tuple[str, ...], until: int | None = None, after: int = 0
+) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     found: list[Recorded] = []
     while page := await journal.read(
-        after=found[-1].seq if found else 0, until=until, kinds=kinds, limit=5000
+        after=found[-1].seq if found else after, until=until, kinds=kinds, limit=5000
     ):
         found += page
     return found
 
 
-def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
-    """The stretches (after, until] that no longer count. An undo that was itself undone does not count."""
+def undone_ranges(
+    undone: Iterable[Recorded], scope: Literal["conversation", "files"] = "conversation"
+) -> list[tuple[int, int]]:
+    """The stretches (after, until] that no longer count, as said or as done to files. An undo that was itself
+    undone does not count."""
     ranges: list[tuple[int, int]] = []
     for recorded in sorted(undone, key=lambda item: -item.seq):
-        if isinstance(recorded.event, Undone) and not is_undone(recorded.seq, ranges):
-            ranges.append((recorded.event.to_seq, recorded.seq))
+        event = recorded.event
+        if (
+            isinstance(event, Undone)
+            and event.scope in (scope, "both")
+            and not is_undone(recorded.seq, ranges)
+        ):
+            ranges.append((event.to_seq, recorded.seq))
     return ranges
 
 

@@ -77,7 +77,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
             body = _sound(connection, seen, blob)
         event = decode(kind, body)
         if b'"sha256"' in body:
-            for blob in _blobs_in(event):
+            for blob in blobs_in(event):
                 if blob.sha256 not in seen:
                     _sound(connection, seen, blob)
     except msgspec.MsgspecError as error:
@@ -93,15 +93,15 @@ def _sound(connection: apsw.Connection, seen: set[str], blob: Blob) -> bytes:
     return data
 
 
-def _blobs_in(value: object) -> Iterator[Blob]:
+def blobs_in(value: object) -> Iterator[Blob]:
     if isinstance(value, Blob):
         yield value
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            yield from _blobs_in(getattr(value, name))
+            yield from blobs_in(getattr(value, name))
     elif isinstance(value, tuple):
         for part in value:
-            yield from _blobs_in(part)
+            yield from blobs_in(part)
 
 
 def _fault_beside_events(connection: apsw.Connection, seen: set[str]) -> str:

@@ -88,6 +88,7 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_open: bool = False
     settled: dict[str, Spent] = {}
     reserved: dict[str, Reserved] = {}
+    inherited_seq: int = 0
     model: str = ""
 
     @property
@@ -129,8 +130,8 @@ def advance(fold: Fold, file: JournalFile) -> Fold:
 def _take(fold: Fold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
-        case SessionStarted(workspace=workspace):
-            fold.workspace = workspace
+        case SessionStarted(workspace=workspace, parent_seq=parent_seq):
+            fold.workspace, fold.inherited_seq = workspace, parent_seq
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):
@@ -138,6 +139,8 @@ def _take(fold: Fold, recorded: Recorded) -> int:
             if detail:
                 fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
             return recorded.seq
+        case SpendReserved() | SpendSettled() if recorded.seq <= fold.inherited_seq:
+            pass  # a fork does not pay for its parent
         case SpendReserved() as reserved if not reserved.child:
             fold.reserved[reserved.spend] = _reserved(reserved, recorded.time_us)
         case SpendSettled() as settled:

@@ -1,1 +1,54 @@
-"""What lies in a workspace: instructions, skills, what marks a project, and what is remembered about it."""
+"""The port to what files were before and after: a time machine is told when a call begins and ends.
+
+Between the two it finds what changed, whatever changed it. It keeps contents before a call may destroy them,
+and never touches the user's git index, identity or branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from mainspring.events import Blob, FilesChanged
+
+Keep = Callable[[bytes, str], Awaitable[Blob]]
+"""Puts content of a media type into the journal."""
+
+
+class TimeMachine(Protocol):
+    async def prepare(self) -> None:
+        """Looks at the workspace for the first time, so that the first call need not wait for it."""
+        ...
+
+    async def begin(self, call: str) -> None:
+        """Returns when the content of every covered file is safe, so that the call may run."""
+        ...
+
+    async def end(self, calls: Sequence[str], keep: Keep, *, is_certain: bool = True) -> FilesChanged | None:
+        """What changed since the last look, with its contents kept; None when nothing did. Calls that still
+        run are named too. Calls that never began here are those of a process that died."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Unrecorded:
+    """No time machine: nothing is looked at, and nothing can be put back."""
+
+    async def prepare(self) -> None:
+        return
+
+    async def begin(self, call: str) -> None:  # noqa: ARG002
+        return
+
+    async def end(
+        self,
+        calls: Sequence[str],  # noqa: ARG002
+        keep: Keep,  # noqa: ARG002
+        *,
+        is_certain: bool = True,  # noqa: ARG002
+    ) -> None:
+        return
+
+    async def close(self) -> None:
+        return

@@ -1,0 +1,132 @@
+"""`--branch` and `land`: work on a git branch of the session's own, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+
+from mainspring import app
+from mainspring.approvals.screen import plain
+from mainspring.cli.render import as_text
+from mainspring.config import load_config
+from mainspring.context.history import read_all
+from mainspring.errors import UsageError
+from mainspring.events import BranchMoved, Event, FilesChanged, SessionStarted, UserSaid
+from mainspring.journal import Reader
+from mainspring.journal.store import Store
+from mainspring.rewind import complete, go_back
+from mainspring.sandbox.policy import Policy, is_hidden_name
+from mainspring.session import Session
+from mainspring.workspace import branches
+from mainspring.workspace.git import Git
+
+
+class _At(msgspec.Struct, frozen=True):
+    """A session's branch: where the journal says that it began, and where it is."""
+
+    seq: int
+    moved: BranchMoved
+
+
+async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
+    """Starts a branch for the goal, or says why the work happens on the user's own."""
+    git = Git(folder, load_config().environment)
+    try:
+        return [await asyncio.to_thread(branches.start, git, goal)]
+    except UsageError as error:
+        click.echo(plain(f"No branch was made: {error.message}"), err=True)
+        return []
+
+
+async def commit_branch(session: Session) -> None:
+    """Commits what the session did, when it has a branch; a refusal is said and loses nothing."""
+    config = load_config()
+    journal = await Store(config.home).read(session.id)
+    try:
+        at = await _branch(journal)
+        if at is None:
+            return
+        recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
+        message = await _message(journal)
+    finally:
+        await journal.close()
+    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    git = Git(session.state.workspace, config.environment)
+    try:
+        made = await asyncio.to_thread(
+            partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
+        )
+    except UsageError as error:
+        click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
+        return
+    if made is not None:
+        await session.emit(made)
+        click.echo(as_text(made), err=True)
+
+
+@click.command("land")
+@click.argument("session")
+@click.option("--merge", "how", flag_value="merge", default="merge", help="Keep its commits (the default).")
+@click.option("--squash", "how", flag_value="squash", help="Make one commit of them.")
+@click.option("--discard", "how", flag_value="discard", help="Give it up, and put the files back.")
+def land_command(session: str, how: Literal["merge", "squash", "discard"]) -> None:
+    """Bring the branch of SESSION into the branch that it began from, or give it up."""
+    moved = asyncio.run(_land(session, how))
+    click.echo(as_text(moved))
+    if how != "merge":
+        click.echo(f"To have the branch back: git branch {moved.branch} <commit>; see git reflog.", err=True)
+
+
+async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> BranchMoved:
+    config = load_config()
+    store = Store(config.home)
+    journal = await store.open(store.find(session))
+    try:
+        at = await _branch(journal)
+        started = await journal.last("SessionStarted")
+        if at is None or started is None or not isinstance(started.event, SessionStarted):
+            raise UsageError("This session has no branch that could land.")
+        root = Path(started.event.workspace)
+        git = Git(root, config.environment)
+        if how == "discard":
+            expand = app.vault_of(store, journal.session, config).expand_bytes
+            await complete(journal, root, expand=expand)
+            await go_back(journal, root, at.seq, "files", expand=expand)
+            moved = await asyncio.to_thread(branches.discard, git, at.moved)
+        else:
+            moved = await asyncio.to_thread(branches.land, git, at.moved, how, await _message(journal))
+        await journal.append(moved)
+    finally:
+        await journal.close()
+    return moved
+
+
+async def _branch(journal: Reader) -> _At | None:
+    """The branch that the session works on now."""
+    at: _At | None = None
+    for item in await read_all(journal, kinds=("BranchMoved",)):
+        match item.event:
+            case BranchMoved(action="started") as moved:
+                at = _At(item.seq, moved)
+            case BranchMoved(action="committed") as moved if at:
+                at = _At(at.seq, moved)
+            case _:
+                at = None
+    return at
+
+
+async def _message(journal: Reader) -> str:
+    said = await journal.last("UserSaid")
+    text = said.event.text if said and isinstance(said.event, UserSaid) else ""
+    title = next((line.strip() for line in text.splitlines() if line.strip()), "Work")
+    return f"{title[:72]}\n\nSession: {journal.session}"
+
+
+def _is_secret(name: str) -> bool:
+    return is_hidden_name(name, Policy(workspace=Path()))

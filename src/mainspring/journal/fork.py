@@ -1,0 +1,82 @@
+"""A new session that begins as a copy of another, up to an event.
+
+Numbers, times and bodies are the same, so that whatever refers to an event still does; only the first event
+differs: it has the new id and names the parent. What the parent spent is the parent's.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import msgspec
+
+from mainspring.errors import UsageError
+from mainspring.events import SessionStarted, decode, encode
+from mainspring.journal import tables
+from mainspring.journal.checking import blobs_in, damaged, survey
+from mainspring.journal.shelf import Shelf
+
+
+def fork(shelf: Shelf, session: str, *, at: int | None = None) -> tuple[str, int]:
+    """Makes the copy, up to event `at` or whole; gives its id and how many events it shares."""
+    file = shelf.file(session)
+    try:
+        verdict = file.verify()
+        if verdict.problem and (at is None or at > verdict.events):
+            raise damaged(session, verdict)
+        until = verdict.events if at is None else at
+        if not 1 <= until <= verdict.events:
+            raise UsageError(f"There is no event {until}: session {session} has {verdict.events}.")
+        with shelf.new() as (name, directory), tables.explained(name):
+            connection = tables.create(directory / tables.FILE_NAME)
+            try:
+                file.scan(lambda source: _copy(source, connection, session, name, until))
+                copied = survey(connection)[0]
+                if copied.problem:
+                    raise damaged(name, copied)
+            finally:
+                connection.close()
+    finally:
+        file.close()
+    return name, until
+
+
+def _copy(source: apsw.Connection, to: apsw.Connection, parent: str, name: str, until: int) -> None:
+    rows: Iterator[Any] = source.execute(
+        "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
+    )
+    head = tables.GENESIS
+    with to:
+        for seq, time_us, kind, stored in rows:
+            stored = _first(stored, kind, parent, name, until) if seq == 1 else stored
+            for sha256 in _needed(source, kind, stored):
+                _copy_blob(source, to, bytes.fromhex(sha256))
+            head = tables.chain(head, seq, time_us, kind, stored)
+            to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
+
+
+def _first(stored: bytes, kind: str, parent: str, name: str, until: int) -> bytes:
+    event = None if tables.referenced(stored) else decode(kind, stored)
+    if not isinstance(event, SessionStarted):
+        raise UsageError(f"Session {parent} does not begin with its own start, so it cannot be forked.")
+    return encode(msgspec.structs.replace(event, session=name, parent=parent, parent_seq=until))[1]
+
+
+def _needed(source: apsw.Connection, kind: str, stored: bytes) -> Iterator[str]:
+    spilled = tables.referenced(stored)
+    if spilled is not None:
+        yield spilled.sha256
+        stored = tables.required_blob(source, spilled.sha256)
+    if b'"sha256"' in stored:
+        yield from (blob.sha256 for blob in blobs_in(decode(kind, stored)))
+
+
+def _copy_blob(source: apsw.Connection, to: apsw.Connection, key: bytes) -> None:
+    if to.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (key,)).get is None:
+        row: Any = source.execute("SELECT * FROM blobs WHERE sha256 = ?", (key,)).fetchone()
+        to.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", row)

@@ -1,0 +1,36 @@
+"""A hash of what a request says: the prompt and every message, in the bytes of its wire.
+
+Limits and other settings that may change between equal requests are no part of it. Messages that the last
+request had as well are not hashed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from operator import is_
+
+import msgspec
+
+from mainspring.events import PromptSet
+
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Fingerprint:
+    def __init__(self) -> None:
+        self._prompt: PromptSet | None = None
+        self._hashed: Sequence[bytes] = ()
+        self._running = hashlib.sha256()
+
+    def of(self, prompt: PromptSet, messages: Sequence[bytes]) -> str:
+        known = len(self._hashed)
+        is_longer = len(messages) >= known and all(map(is_, self._hashed, messages))
+        if not is_longer or prompt is not self._prompt:
+            known = 0
+            self._running = hashlib.sha256(_ENCODE(prompt))
+        for message in messages[known:]:
+            self._running.update(b"%d:" % len(message))
+            self._running.update(message)
+        self._prompt, self._hashed = prompt, messages
+        return self._running.hexdigest()

@@ -1,0 +1,200 @@
+"""A cache of file contents outside the workspace, so that they are safe before a command may destroy them.
+
+Two append-only files in a folder that one process at a time holds: `contents` with the bytes, `log` with
+which path had which content at which status. Both may be deleted at any time: what is read is checked by its
+hash, and what is missing is kept again. A file whose content git already holds is only noted. Nothing is
+synced: after a power cut the worst is a content that counts as not covered.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.workspace.tree import Entry
+
+MAX_BYTES = 1024 * 1024 * 1024
+_SLOTS = 8
+_WASTE_BYTES = 64 * 1024 * 1024
+_LENGTH_BYTES = 4
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
+    """A content and where it lies: at an offset of `contents`, or as an object of git."""
+
+    sha256: str
+    size: int
+    offset: int = -1
+    object_id: str = ""
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True, tag="s", gc=False):
+    """A path as it was; None when it is gone."""
+
+    path: str
+    entry: Entry | None = None
+
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+_DECODE = msgspec.msgpack.Decoder(list[Kept | Seen]).decode
+
+
+class Contents:
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES) -> None:
+        """`OSError` when the folder cannot be used."""
+        self._folder, self._lock = _hold(folder)
+        self._max_bytes = max_bytes
+        self._kept: dict[str, Kept] = {}
+        self._unsaved: list[Kept | Seen] = []
+        self._data = os.open(self._folder / "contents", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._data).st_size
+        self._log = os.open(self._folder / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def load(self) -> dict[str, Entry] | None:
+        """What was known about paths when the last process left; None when nobody has looked yet."""
+        seen: dict[str, Entry] = {}
+        records = 0
+        for record in self._records():
+            records += 1
+            if isinstance(record, Kept):
+                if record.offset + record.size <= self._size:
+                    self._kept[record.sha256] = record
+            elif record.entry is None:
+                seen.pop(record.path, None)
+            else:
+                seen[record.path] = record.entry
+        needed = {entry.content for entry in seen.values()}
+        needed_bytes = sum(
+            kept.size for key, kept in self._kept.items() if key in needed and kept.offset >= 0
+        )
+        if self._size - needed_bytes > max(_WASTE_BYTES, needed_bytes):
+            self._start_over()
+        if not self._size and not self._kept and not records:
+            self.see("", None)
+            return None
+        return {path: self._certain(entry) for path, entry in seen.items()}
+
+    def has(self, sha256: str) -> bool:
+        return sha256 in self._kept
+
+    def keep(self, sha256: str, data: bytes) -> str:
+        """Keeps the bytes; gives why not when that is impossible."""
+        if sha256 in self._kept:
+            return ""
+        if self._size + len(data) > self._max_bytes:
+            return f"the {self._max_bytes // 1_000_000} MB for contents are used up"
+        try:
+            written = os.pwrite(self._data, data, self._size)
+        except OSError as error:
+            return f"it could not be kept: {error.strerror}"
+        if written != len(data):
+            return "it could not be kept: the disk is full"
+        self._note(Kept(sha256, len(data), self._size))
+        self._size += len(data)
+        return ""
+
+    def keep_object(self, sha256: str, size: int, object_id: str) -> None:
+        """Notes that git holds the content."""
+        if sha256 not in self._kept:
+            self._note(Kept(sha256, size, -1, object_id))
+
+    def see(self, path: str, entry: Entry | None) -> None:
+        self._unsaved.append(Seen(path, entry))
+
+    def get(
+        self, wanted: Iterable[str], from_git: Callable[[list[str]], Iterator[bytes | None]]
+    ) -> Iterator[tuple[str, bytes]]:
+        """The contents that are still there, one at a time."""
+        objects: list[Kept] = []
+        for sha256 in wanted:
+            kept = self._kept.get(sha256)
+            if kept is None:
+                continue
+            if kept.offset < 0:
+                objects.append(kept)
+                continue
+            data = os.pread(self._data, kept.size, kept.offset)
+            if hashlib.sha256(data).hexdigest() == sha256:
+                yield sha256, data
+        found = from_git([kept.object_id for kept in objects]) if objects else iter(())
+        for kept, data in zip(objects, found, strict=False):
+            if data is not None and hashlib.sha256(data).hexdigest() == kept.sha256:
+                yield kept.sha256, data
+
+    def save(self) -> None:
+        """Writes down what was noted. Losing it costs time and, after a crash, knowledge; never a file."""
+        if not self._unsaved:
+            return
+        body = _ENCODE(self._unsaved)
+        self._unsaved = []
+        try:
+            os.write(self._log, len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+        except OSError:
+            os.ftruncate(self._log, 0)
+
+    def close(self) -> None:
+        self.save()
+        os.close(self._data)
+        os.close(self._log)
+        os.close(self._lock)
+
+    def _note(self, kept: Kept) -> None:
+        self._kept[kept.sha256] = kept
+        self._unsaved.append(kept)
+
+    def _certain(self, entry: Entry) -> Entry:
+        """The entry, marked to be read again when its content is lost."""
+        if not entry.content or entry.content in self._kept:
+            return entry
+        return msgspec.structs.replace(entry, content="", reason="its content was lost", is_fresh=True)
+
+    def _records(self) -> Iterator[Kept | Seen]:
+        data = memoryview(_read_all(self._log))
+        position = 0
+        while position + _LENGTH_BYTES <= len(data):
+            length = int.from_bytes(data[position : position + _LENGTH_BYTES], "big")
+            position += _LENGTH_BYTES
+            try:
+                yield from _DECODE(data[position : position + length])
+            except msgspec.MsgspecError:
+                # The process died while it wrote this, or the file is damaged: what follows cannot be found.
+                os.ftruncate(self._log, position - _LENGTH_BYTES)
+                return
+            position += length
+
+    def _start_over(self) -> None:
+        self._kept = {}
+        self._size = 0
+        os.ftruncate(self._data, 0)
+        os.ftruncate(self._log, 0)
+
+
+def _hold(folder: Path) -> tuple[Path, int]:
+    """The first free folder of this name and a lock on it; two sessions in one workspace have one each."""
+    for slot in range(_SLOTS):
+        place = folder.with_name(f"{folder.name}-{slot}")
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        return place, lock
+    raise OSError(0, f"{_SLOTS} sessions look after this workspace already")
+
+
+def discard(folder: Path) -> None:
+    """Removes what is cached for a workspace, as far as nobody uses it."""
+    for slot in range(_SLOTS):
+        shutil.rmtree(folder.with_name(f"{folder.name}-{slot}"), ignore_errors=True)
+
+
+def _read_all(fd: int) -> bytes:
+    return os.pread(fd, os.fstat(fd).st_size, 0)
