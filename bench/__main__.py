@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ["start", "turn", "resume", "wires", "sandbox"]
+NAMES = ["start", "turn", "resume", "context", "wires", "sandbox"]
 
 
 def main() -> None:

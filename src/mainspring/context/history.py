@@ -92,6 +92,9 @@ class History:
                 self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
+            case Undone():
+                # What was taken back may have been the results of calls that still stand.
+                self._close_unseen()
             case GuardTripped(is_final=False, message=message):
                 note = NoteAdded(text=message, source="mainspring")
                 self._add_said(_Said(seq=recorded.seq, said=note))
@@ -171,7 +174,7 @@ class History:
             self._flush()
 
     def _close_unseen(self) -> None:
-        """A reply after open calls can only come from a damaged or foreign journal; keep it valid."""
+        """Closes calls whose results were taken back, or that a damaged or foreign journal left open."""
         for asked in self._asked:
             self._ended.setdefault(asked.call, CallEnded(call=asked.call, outcome="unknown", output=_UNSEEN))
         if self._asked:
@@ -213,10 +216,9 @@ async def load_history(
         if compacted.summary:
             history.begin_with(compacted.summary)
         after = compacted.keep_from_seq - 1
-    while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):
-        for recorded in page:
-            if not (dead and is_undone(recorded.seq, dead)):
-                history.apply(recorded)
+    while page := await journal.read(after=after, until=until, kinds={*KINDS, "Undone"}, limit=5000):
+        for recorded in live(page, dead):
+            history.apply(recorded)
         after = page[-1].seq
     return history
 
@@ -314,6 +316,14 @@ def undone_ranges(undone: Iterable[Recorded]) -> list[tuple[int, int]]:
         if isinstance(recorded.event, Undone) and not is_undone(recorded.seq, ranges):
             ranges.append((recorded.event.to_seq, recorded.seq))
     return ranges
+
+
+def live(recorded: Iterable[Recorded], dead: Sequence[tuple[int, int]]) -> Iterable[Recorded]:
+    """What still counts, and at the end of each stretch that does not, its `Undone`."""
+    if not dead:
+        return recorded
+    ends = {until for _, until in dead}
+    return (item for item in recorded if item.seq in ends or not is_undone(item.seq, dead))
 
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:
