@@ -36,6 +36,9 @@ bench: setup
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --group dev pyproject.toml -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-header --extra local --constraint requirements/dev.lock pyproject.toml \
+	    -o requirements/local.lock
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -20,6 +20,7 @@ ROOMS = [
     "models",
     "ledger",
     "sandbox",
+    "processes",
     "approvals",
     "workspace",
     "context",
@@ -27,6 +28,7 @@ ROOMS = [
     "tools",
     "state",
     "turn",
+    "spending",
     "asking",
     "compactor",
     "upkeep",
@@ -48,8 +50,8 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 520}  # a list of words, not code
-LONG_FUNCTIONS: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {"events.py": 570}  # a list of words, not code
+LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 72}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",

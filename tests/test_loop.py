@@ -607,4 +607,4 @@ def test_wall_time_counts_across_resumes_without_the_time_the_process_was_down(t
         return await load_state(journal)
 
     state = asyncio.run(written())
-    assert state.active_us / 1e6 == pytest.approx(130, abs=0.1)
+    assert state.ledger.tally("turn").time_s == pytest.approx(130, abs=0.1)

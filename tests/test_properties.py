@@ -27,11 +27,9 @@ from mainspring.events import (
     SpendSettled,
     TurnEnded,
     Undone,
-    Usage,
 )
-from mainspring.ledger import Ledger, Refusal
 from mainspring.loop import run_turn
-from mainspring.models import Price, Request
+from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
@@ -336,55 +334,6 @@ def check_each_call_ended_once(recorded: list[Recorded]) -> None:
     asked = [event for event in live if isinstance(event, AssistantSaid)]
     for said in asked[:-1] if blocked else asked:
         assert all(call.call in ended for call in said.calls), "a call has no result"
-
-
-PRICES = st.just(0.0) | st.floats(0.001, 80)
-MONEY = st.tuples(
-    st.sampled_from(["reserve", "settle", "write", "crash"]), st.integers(0, 3000), st.floats(0, 1)
-)
-
-
-@settings(deadline=None, max_examples=300)
-@given(
-    caps=st.tuples(st.none() | st.integers(100, 50_000), st.none() | st.floats(0.0001, 0.5)),
-    price=st.builds(Price, input=PRICES, output=PRICES),
-    happened=st.lists(MONEY, max_size=60),
-)
-def test_the_ledger_never_exceeds_a_cap_whatever_is_interleaved(caps, price, happened):
-    limits = Limits(max_tokens=caps[0], max_cost_usd=caps[1])
-    ledger = Ledger()
-    durable: list[Any] = []
-    written = 0
-    running: dict[str, tuple[SpendReserved, int]] = {}
-    for number, (what, amount, share) in enumerate(happened):
-        match what:
-            case "reserve":
-                spend = f"spend:{number}"
-                reserved = ledger.reserve(
-                    spend, source="test", model="m", price=price, input_tokens=amount, limits=limits
-                )
-                if not isinstance(reserved, Refusal):
-                    durable.append(reserved)
-                    running[spend] = (reserved, amount)
-            case "settle" if running:
-                reserved, sent = running.pop(sorted(running)[amount % len(running)])
-                usage = Usage(input_tokens=sent, output_tokens=int((reserved.tokens - sent) * share))
-                settled = SpendSettled(spend=reserved.spend, usage=usage, usd=price.cost_usd(usage))
-                durable.append(settled)
-                ledger.apply(reserved)
-                ledger.apply(settled)
-            case "write":
-                written = len(durable)
-            case "crash":
-                durable, running, ledger = durable[:written], {}, Ledger()
-                for event in durable:
-                    ledger.apply(event)
-            case _:
-                pass
-        if limits.max_tokens is not None:
-            assert ledger.spent_tokens <= limits.max_tokens
-        if limits.max_cost_usd is not None:
-            assert ledger.spent_usd <= limits.max_cost_usd + 1e-8
 
 
 @generated

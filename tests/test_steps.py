@@ -96,7 +96,7 @@ def test_a_refused_step_never_starts(tmp_path):
 @pytest.mark.parametrize(("decision", "state"), [("allow", "ok"), ("reject", "refused")])
 def test_a_person_decides_what_the_policy_does_not(tmp_path, decision, state):
     async def approver(question):
-        assert json.loads(question.arguments) == ["true"]
+        assert json.loads(question.arguments) == {"argv": ["true"]}
         return ApprovalGiven(
             call=question.call, arguments_sha256=question.arguments_sha256, decision=decision, feedback="mine"
         )

@@ -19,26 +19,32 @@ def answer(status=200, body=b"hello", **headers):
 @asynccontextmanager
 async def serving(answers, seen):
     async def handle(reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        seen.append(head)
-        given = answers[head.split()[1]]
-        if given is None:
-            await reader.read()
-        else:
-            writer.write(given)
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-        handled.release()
+        handling.add(asyncio.current_task())
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            seen.append(head)
+            given = answers[head.split()[1]]
+            if given is None:
+                await reader.read()
+            else:
+                writer.write(given)
+        except asyncio.IncompleteReadError:
+            pass  # the client went away before it asked
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
-    handled = asyncio.Semaphore(0)
+    handling = set()
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     async with server:
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
-            for _ in seen:
-                await handled.acquire()
+            server.close()
+            await asyncio.sleep(0)
+            if handling:
+                await asyncio.wait(handling)
 
 
 def fetch(url, answers, *, addresses=("127.0.0.1",), **options):

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -14,20 +15,37 @@ from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, 
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
 from mainspring.compactor import Compactor
-from mainspring.config import Config, Template, load_config
+from mainspring.config import Config, Template, load_config, with_caps
+from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Limits, ModeChosen, ModelChosen, PromptPart, SessionStarted
+from mainspring.events import (
+    CommandAsked,
+    Limits,
+    ModeChosen,
+    ModelChosen,
+    PromptPart,
+    SessionStarted,
+    ToolSpec,
+)
 from mainspring.journal import Journal
+from mainspring.journal.day import Today
 from mainspring.journal.store import Store
+from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.connect import connect
+from mainspring.models.local.model import MODULE as LOCAL_SERVER
+from mainspring.models.local.model import LocalModel
+from mainspring.models.local.weights import find_weights
 from mainspring.models.prices import PriceBook
+from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.parts import Approver, Parts
+from mainspring.processes import FOLDER as PROCESSES
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox import Policy as Confinement
+from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
@@ -43,6 +61,7 @@ from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
+from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
@@ -52,8 +71,10 @@ from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, FETCH, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
 DEFAULT_MODE: Mode = "auto"
+_LOADED_WITHIN_S = 600.0
+_LEAST_ROOM_TOKENS = 1024
 RULES_FILE = "approvals.toml"
 SECRETS_FILE = "secrets.json"
 
@@ -78,21 +99,25 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = limits or Limits()
+    limits = with_caps(limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
+    chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         named = model or known.model or config.model
-        chosen = build_model(named, config) if isinstance(named, str) else named
+        chosen = await _ready(build_model(named, config) if isinstance(named, str) else named)
         check_price(chosen, limits, allow_unpriced=allow_unpriced)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
+        toolbox = Toolbox(tools)
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
+        system = system_prompt(prompt)
+        check_context(chosen, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             model=chosen,
-            toolbox=Toolbox(tools),
+            toolbox=toolbox,
             policy=build_policy(by_mode, known.place, config),
             sandbox=partial(_confine, sandbox, confinement, config),
             files=Files(confinement),
@@ -100,25 +125,34 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
-            system=system_prompt(prompt),
+            system=system,
             prompt=tuple(part for part, _ in prompt),
             nested=NestedInstructions(known.place),
             memory=memory_of(known.place, config),
             limits=limits,
             grants=GrantFile(config.home),
             approver=approver,
+            day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
-        vault = open_vault(store.directory(journal.session) / SECRETS_FILE, config.environment)
+        parts = _with_folder(parts, store.directory(journal.session), config)
     except BaseException:
+        if chosen is not None:
+            await chosen.close()
         if journal:
             await journal.close()
         raise
-    async with aclosing(compactor), Session(journal, msgspec.structs.replace(parts, vault=vault)) as running:
+    async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _with_folder(parts: Parts, folder: Path, config: Config) -> Parts:
+    """The parts that keep something in the session's own folder."""
+    vault = open_vault(folder / SECRETS_FILE, config.environment)
+    return msgspec.structs.replace(parts, vault=vault, processes=folder / PROCESSES)
 
 
 async def run_step(
@@ -152,6 +186,7 @@ async def run_step(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
         sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
         template=chosen,
+        grants=GrantFile(config.home),
         approver=approver,
         on_output=on_output,
     )
@@ -219,15 +254,57 @@ def _folder(path: Path) -> Path:
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, or `scripted@FILE`."""
+    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
+    `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    if spec == "local" or spec.startswith("local/"):
+        return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
     settings = config.settings
     kept = config.home / "prices.json"
     prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
     return connect(spec, config.environment, prices=prices)
+
+
+async def _ready(model: Model) -> Model:
+    """A model of which it is known what it takes: one on this machine is loaded for that."""
+    if not isinstance(model, LocalModel):
+        return model
+    await model.start()
+    return Retried(model)
+
+
+def build_local(spec: str, config: Config) -> LocalModel:
+    """The model in a file on this machine; named by its whole path, so that a session finds it again."""
+    path = find_weights(spec, config.home)
+
+    async def start(line: bytes) -> Companion:
+        if find_spec("xllamacpp") is None:
+            raise UsageError(
+                "Local models need llama.cpp, which is not installed.",
+                remedy='Install it: pip install "mainspring[local]".',
+            )
+        return await start_companion(
+            LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
+        )
+
+    name = f"local/{path}" if spec.endswith(".gguf") else spec
+    return LocalModel(name, path, start, context_tokens=config.settings.local_context_tokens)
+
+
+def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
+    """A model that cannot take the prompt before anything was said is of no use."""
+    if model.context_tokens is None:
+        return
+    needed = estimated_tokens(len(system) + len(msgspec.json.encode(tools)))
+    if needed + _LEAST_ROOM_TOKENS > model.context_tokens:
+        raise UsageError(
+            f"{model.name} takes {model.context_tokens:,} tokens. The instructions and the tools need about"
+            f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
+            remedy="Use a model that takes more.",
+        )
 
 
 def build_compactor(config: Config) -> Compactor:
@@ -237,7 +314,7 @@ def build_compactor(config: Config) -> Compactor:
 
 def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
     """A capped run needs a price: a cap that cannot be kept is not given."""
-    if model.price is None and limits.max_cost_usd is not None and not allow_unpriced:
+    if model.price is None and is_money_capped(limits) and not allow_unpriced:
         raise UsageError(
             f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
             remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'

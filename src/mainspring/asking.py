@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable
 
 from mainspring.errors import ModelError
-from mainspring.events import Delta, RequestFailed, SpendReserved, SpendSettled, Usage
+from mainspring.events import Delta, RequestFailed, Usage
 from mainspring.models import Finished, Model, Request, Retrying
 from mainspring.models.reply import Reply
+from mainspring.spending import Reservation, settle
 from mainspring.turn import Turn
 
 _CHARACTERS_PER_TOKEN = 4
@@ -22,7 +23,7 @@ async def ask(
     turn: Turn,
     model: Model,
     request: Request,
-    reserved: SpendReserved,
+    reservation: Reservation,
     *,
     input_tokens: int,
     step: int = 0,
@@ -31,21 +32,15 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = Reply()
     try:
-        await turn.emit(reserved)
         return reply, await _receive(turn, model, request, reply, step, show)
     except asyncio.CancelledError:
-        await turn.emit(_settled_partly(model, reserved, reply, input_tokens))
+        await settle(turn, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
         kind = type(error).__name__
         failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
-        await turn.emit(_settled_partly(model, reserved, reply, input_tokens), failed)
+        await settle(turn, reservation, _partly(reply, input_tokens), failed)
         raise
-
-
-def settled(model: Model, reserved: SpendReserved, usage: Usage) -> SpendSettled:
-    usd = model.price.cost_usd(usage) if model.price else 0.0
-    return SpendSettled(spend=reserved.spend, usage=usage, usd=usd)
 
 
 async def _receive(
@@ -71,8 +66,7 @@ async def _receive(
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 
-def _settled_partly(model: Model, reserved: SpendReserved, reply: Reply, input_tokens: int) -> SpendSettled:
+def _partly(reply: Reply, input_tokens: int) -> Usage:
     """A reply that broke off was paid for as far as it came; one that never began was not."""
     output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()
-    return settled(model, reserved, used)
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()

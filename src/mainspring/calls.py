@@ -27,6 +27,7 @@ from mainspring.events import (
     CallStarted,
     OutputDelta,
 )
+from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
@@ -89,7 +90,7 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
 
 async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(turn, call.asked)
-    if call.is_lost and (isinstance(prepared, Output) or not prepared.tool.is_repeatable):
+    if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
         await turn.emit(closed(call))
         return None
     if is_double or call.is_truncated:
@@ -111,12 +112,13 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
 
 
 def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
-    """The call with its secrets put back; its `text` keeps what stands in for them."""
+    """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
+    gets none: there it could only be a leak."""
     prepared = turn.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text:
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
     unresolved = turn.vault.unresolved(prepared.text)
-    if unresolved and not prepared.tool.is_repeatable:
+    if unresolved and not prepared.is_repeatable:
         return Output(text=_UNRESOLVED.format(name=unresolved[0]), is_error=True)
     expanded = turn.vault.expand_all(msgspec.json.decode(prepared.text))
     whole = turn.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
@@ -140,6 +142,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> CallE
         record=turn.emit,
         ended=turn.ended_calls,
         seen=turn.toolbox.seen,
+        handles=turn.handles,
         answer=answer.feedback if answer else "",
         room=room,
     )
@@ -256,15 +259,20 @@ def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
 
 async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
-    is_file_tool = prepared.tool.effect in ("none", "read", "write")
-    is_ours = prepared.tool.effect == "network"  # this process reaches out itself, outside every sandbox
+    is_file_tool = prepared.effect in ("none", "read", "write")
+    is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
     return proposed_of(
         prepared,
         files=turn.files,
         workspace=turn.state.workspace,
         session=turn.state.session,
-        is_contained=is_file_tool or (not is_ours and (await turn.sandbox()).is_containing),
+        is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),
     )
+
+
+def _contains(sandbox: Sandbox, prepared: Prepared) -> bool:
+    is_lasting = prepared.tool.outlives(prepared.arguments)
+    return sandbox.is_containing_background if is_lasting else sandbox.is_containing
 
 
 def proposed_of(
@@ -274,7 +282,7 @@ def proposed_of(
     tool, arguments = prepared.tool, prepared.arguments
     return Proposed(
         tool=tool.name,
-        effect=tool.effect,
+        effect=prepared.effect,
         arguments=msgspec.to_builtins(arguments),
         paths=tuple(_real(files, path) for path in tool.paths(arguments)),
         command=tool.command(arguments),

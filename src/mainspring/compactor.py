@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.asking import ask, settled
+from mainspring.asking import ask
 from mainspring.context.compaction import (
     INSTRUCTIONS,
     Cut,
@@ -29,6 +29,7 @@ from mainspring.events import Compacted, Recorded, Text
 from mainspring.journal import Reader
 from mainspring.ledger import Refusal
 from mainspring.models import Model, Request, UserMessage
+from mainspring.spending import reserve, settle
 from mainspring.turn import Turn
 
 SOURCE = "compaction"
@@ -126,27 +127,20 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     """The model's answer, empty when it was cut off; None when it cannot be had or paid."""
     message = model.encode(UserMessage(text=text))
     input_tokens = int((len(message) + len(INSTRUCTIONS)) / turn.history.bytes_per_token)
-    reserved = turn.state.ledger.reserve(
-        spend,
-        source=SOURCE,
-        model=model.name,
-        price=model.price,
-        input_tokens=input_tokens,
-        limits=turn.state.limits,
-    )
-    if isinstance(reserved, Refusal):
+    reservation = await reserve(turn, source=SOURCE, input_tokens=input_tokens, spend=spend, model=model)
+    if isinstance(reservation, Refusal):
         return None
     request = Request(
         system=INSTRUCTIONS,
         tools=(),
         messages=[message],
-        max_output_tokens=reserved.tokens - input_tokens,
+        max_output_tokens=reservation.reserved.tokens - input_tokens,
     )
     try:
-        reply, finished = await ask(turn, model, request, reserved, input_tokens=input_tokens)
+        reply, finished = await ask(turn, model, request, reservation, input_tokens=input_tokens)
     except ModelError:
         return None  # on record, and history can be made short without a model
-    await turn.emit(settled(model, reserved, finished.usage))
+    await settle(turn, reservation, finished.usage)
     told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))
     return told if finished.stop == "end" else ""
 

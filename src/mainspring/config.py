@@ -13,8 +13,18 @@ from typing import Annotated
 import msgspec
 import platformdirs
 
-from mainspring.errors import ConfigError
+from mainspring.errors import ConfigError, UsageError
+from mainspring.events import Cap, Limits
 from mainspring.models import Price
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Caps for every run, by scope; what a run is told itself replaces them."""
+
+    turn: Cap = Cap()
+    session: Cap = Cap()
+    goal: Cap = Cap()
+    day: Cap = Cap()
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: str = ""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     prices: dict[str, Price] = {}
+    caps: Caps = Caps()
+    local_context_tokens: int = 16 * 1024
     context_tokens: dict[str, int] = {}
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     compaction_model: str = ""
@@ -83,3 +95,36 @@ def _load_settings(file: Path) -> Settings:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         fields = ", ".join(Settings.__struct_fields__)
         raise ConfigError(f"{file} is not valid: {error}.", remedy=f"It may set: {fields}.") from error
+
+
+def with_caps(limits: Limits, caps: Caps) -> Limits:
+    """The limits of one run, with the settings' caps where the run was told nothing."""
+    replace = msgspec.structs.replace
+    session = replace(
+        caps.session,
+        usd=caps.session.usd if limits.max_cost_usd is None else None,
+        tokens=caps.session.tokens if limits.max_tokens is None else None,
+    )
+    turn = replace(
+        caps.turn,
+        steps=caps.turn.steps if limits.max_steps is None else None,
+        calls=caps.turn.calls if limits.max_calls is None else None,
+        time_s=caps.turn.time_s if limits.timeout_s is None else None,
+    )
+    told = replace(
+        limits,
+        turn=_filled(limits.turn, turn),
+        session=_filled(limits.session, session),
+        goal=_filled(limits.goal, caps.goal),
+        day=_filled(limits.day, caps.day),
+    )
+    if told.day.calls is not None or told.day.time_s is not None:
+        raise UsageError(
+            "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
+        )
+    return told
+
+
+def _filled(told: Cap, usual: Cap) -> Cap:
+    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
+    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})

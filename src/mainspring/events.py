@@ -108,13 +108,40 @@ class Usage(Value, frozen=True):
         return self.input_tokens + self.output_tokens
 
 
+class Speed(Value, frozen=True):
+    """Tokens per second, as a local server measured them."""
+
+    input_per_s: float
+    output_per_s: float
+
+
+CapScope = Literal["turn", "session", "goal", "day"]
+"""What a cap holds for. A day is one of UTC, and holds for all sessions of one data folder together."""
+
+
+class Cap(Value, frozen=True, forbid_unknown_fields=True):
+    """What one scope may use; None is no limit. `time_s` is time at work, not time asleep."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    steps: int | None = None
+    calls: int | None = None
+    time_s: float | None = None
+
+
 class Limits(Value, frozen=True):
-    """What a turn may use; None is no limit."""
+    """What may be used; None is no limit. The plain fields are the usual caps: steps, calls and time of one
+    turn, tokens and money of the whole session. The scopes hold every other."""
 
     max_steps: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     timeout_s: float | None = None
+    max_calls: int | None = None
+    turn: Cap = Cap()
+    session: Cap = Cap()
+    goal: Cap = Cap()
+    day: Cap = Cap()
 
 
 class Offer(Value, frozen=True):
@@ -204,7 +231,8 @@ class TurnStarted(Event, frozen=True):
 
 class SpendReserved(Event, frozen=True):
     """Money and tokens set aside before they are spent; without a settlement they count as spent.
-    With the source `step` it is also the beginning of a step."""
+    With the source `step` it is also the beginning of a step. `child` names the session that spends it, when
+    that is not this one: it shares the caps here, and has the same entry in its own journal."""
 
     spend: str
     source: str
@@ -212,12 +240,27 @@ class SpendReserved(Event, frozen=True):
     tokens: int = 0
     usd: float = 0.0
     priced: bool = True
+    child: str = ""
 
 
 class SpendSettled(Event, frozen=True):
+    """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches."""
+
     spend: str
     usage: Usage = Usage()
     usd: float = 0.0
+    total_usd: float = 0.0
+    speed: Speed | None = None
+
+
+class BudgetWarned(Event, frozen=True):
+    """A share of a cap on money or tokens is spent."""
+
+    scope: CapScope
+    unit: Literal["usd", "tokens"]
+    percent: int
+    spent: float
+    cap: float
 
 
 class RequestFailed(Event, frozen=True):
@@ -294,6 +337,27 @@ class CallEnded(Event, frozen=True):
     @property
     def is_error(self) -> bool:
         return self.outcome != "ok"
+
+
+class ProcessStarted(Event, frozen=True):
+    """A call starts a command that outlives it, under this handle; its keeper writes what becomes of it to
+    `folder`. It ends with its session, unless it is staying."""
+
+    handle: str
+    call: str
+    command: str
+    folder: str
+    is_staying: bool = False
+
+
+class ProcessEnded(Event, frozen=True):
+    """A background command ended. Without an exit code nobody knows how. `call` is the one in whose result
+    the model is told; without it a note follows."""
+
+    handle: str
+    exit_code: int | None = None
+    reason: str = ""
+    call: str = ""
 
 
 class GuardTripped(Event, frozen=True):
@@ -442,12 +506,15 @@ STORED: tuple[type[Event], ...] = (
     TurnStarted,
     SpendReserved,
     SpendSettled,
+    BudgetWarned,
     RequestFailed,
     AssistantSaid,
     ApprovalAsked,
     ApprovalGiven,
     CallStarted,
     CallEnded,
+    ProcessStarted,
+    ProcessEnded,
     GuardTripped,
     PlanSet,
     Remembered,

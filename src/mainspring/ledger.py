@@ -1,93 +1,310 @@
 """Reserve before spending, settle after it, and never let the two exceed a cap.
 
-The ledger is a fold of `SpendReserved` and `SpendSettled`. What is reserved and not settled counts as spent,
-so a crash between the two can only make a session stingier. `reserve` holds its amount at once, in memory,
-so that two spenders cannot both pass the same check while their events are on the way to disk.
+The ledger is a fold of the journal. What is reserved and not settled counts as spent, so a crash between the
+two can only make a session stingier. `hold` takes its amount at once, in memory, so that two spenders cannot
+both pass the same check while their events are on the way to disk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
-from mainspring.events import Event, Limits, SpendReserved, SpendSettled, Usage
+from mainspring.events import (
+    BudgetWarned,
+    CallStarted,
+    Cap,
+    CapScope,
+    Ending,
+    Event,
+    Limits,
+    SpendReserved,
+    SpendSettled,
+    TurnStarted,
+    Usage,
+)
 from mainspring.models import Price
+
+STEP = "step"
+"""The source of a spend that is a step of a turn."""
+
+OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
+"""The scopes that one journal knows all about."""
 
 _LEAST_OUTPUT_TOKENS = 64
 _USUAL_OUTPUT_TOKENS = 8192
 _CENT_OF_A_CENT = 1e-9
+_WARNED_PERCENTS = (80, 50)
+_OPTIONS = {
+    ("turn", "steps"): "--max-steps",
+    ("turn", "calls"): "--max-calls",
+    ("turn", "time_s"): "--timeout",
+    ("session", "usd"): "--max-cost-usd",
+    ("session", "tokens"): "--max-tokens",
+    ("day", "usd"): "--max-cost-usd-today",
+}
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why nothing more may be spent, and what a person can do about it."""
+    """Why nothing more may be spent, what a person can do about it, and how a turn ends by it."""
 
     message: str
     remedy: str
+    ending: Ending = "budget"
+
+
+class Tally(msgspec.Struct):
+    """What was used in one scope, the reserved included."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    steps: int = 0
+    calls: int = 0
+    time_s: float = 0.0
+
+
+class TimeLeft(msgspec.Struct, frozen=True):
+    """How long a turn may still work, and what to say when that has passed."""
+
+    time_s: float
+    refusal: Refusal
 
 
 class Ledger:
     def __init__(self) -> None:
-        self._open: dict[str, SpendReserved] = {}
-        self._settled_usd = 0.0
-        self._settled_tokens = 0
+        self._scopes = {scope: _Open() for scope in OWN_SCOPES}
+        self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self.reservations = 0
 
     @property
     def spent_usd(self) -> float:
-        return self._settled_usd + sum(spend.usd for spend in self._open.values())
+        return self.tally("session").usd
 
     @property
     def spent_tokens(self) -> int:
-        return self._settled_tokens + sum(spend.tokens for spend in self._open.values())
+        return self.tally("session").tokens
+
+    def tally(self, scope: CapScope) -> Tally:
+        return self._scopes[scope].tally()
+
+    def begin(self, scope: CapScope) -> None:
+        """From here on the scope counts anew."""
+        self._scopes[scope] = _Open()
+        self._warned = {warned for warned in self._warned if warned[0] != scope}
+
+    def pass_time(self, time_us: int) -> None:
+        for opened in self._scopes.values():
+            opened.done.time_s += time_us / 1e6
 
     def apply(self, event: Event) -> None:
         match event:
             case SpendReserved():
-                self._open[event.spend] = event
+                self.hold(event)
             case SpendSettled():
-                if self._open.pop(event.spend, None) is not None:
-                    self._settled_usd += event.usd
-                    self._settled_tokens += event.usage.total_tokens
+                for opened in self._scopes.values():
+                    opened.settle(event)
+            case CallStarted():
+                for opened in self._scopes.values():
+                    opened.done.calls += 1
+            case TurnStarted():
+                self.begin("turn")
+            case BudgetWarned():
+                self._warned.add((event.scope, event.unit, event.percent, event.cap))
             case _:
                 pass
 
-    def reserve(
-        self, spend: str, *, source: str, model: str, price: Price | None, input_tokens: int, limits: Limits
-    ) -> SpendReserved | Refusal:
-        """Sets aside what one request may cost at most, or says why it may not be made."""
-        output = self._affordable_output(price, input_tokens, limits)
-        if isinstance(output, Refusal):
-            return output
-        usage = Usage(input_tokens=input_tokens, output_tokens=output)
-        reserved = SpendReserved(
-            spend=spend,
-            source=source,
-            model=model,
-            tokens=usage.total_tokens,
-            usd=price.cost_usd(usage) if price else 0.0,
-            priced=price is not None,
-        )
-        self._open[spend] = reserved
-        return reserved
+    def hold(self, reserved: SpendReserved) -> None:
+        """Counts a reservation, also one that is not in the journal yet."""
+        if reserved.spend not in self._scopes["session"].reserved:
+            self.reservations += 1
+        for opened in self._scopes.values():
+            opened.hold(reserved)
 
-    def _affordable_output(self, price: Price | None, input_tokens: int, limits: Limits) -> int | Refusal:
+    def affordable_output(
+        self, price: Price | None, input_tokens: int, limits: Limits, *, is_step: bool, today: Tally | None
+    ) -> int | Refusal:
+        """How many tokens one more request may give back at most, or why it may not be made."""
         output = _USUAL_OUTPUT_TOKENS
-        if limits.max_tokens is not None:
-            left = limits.max_tokens - self.spent_tokens - input_tokens
-            if left < _LEAST_OUTPUT_TOKENS:
-                return Refusal(
-                    f"The token limit is reached: {self.spent_tokens:,} of {limits.max_tokens:,} tokens are"
-                    f" used, and the next request needs about {input_tokens:,}.",
-                    "Resume with a higher --max-tokens to go on.",
-                )
-            output = min(output, left)
-        if limits.max_cost_usd is None or price is None:
-            return output
-        left_usd = limits.max_cost_usd - self.spent_usd - price.cost_usd(Usage(input_tokens=input_tokens))
-        if price.output > 0:
-            output = min(output, int((left_usd + _CENT_OF_A_CENT) * 1_000_000 / price.output))
-        if left_usd < -_CENT_OF_A_CENT or output < _LEAST_OUTPUT_TOKENS:
-            return Refusal(
-                f"The budget is used up: {self.spent_usd:.4f} of {limits.max_cost_usd:.4f} USD are spent,"
-                " and the next request does not fit into the rest.",
-                "Resume with a higher --max-cost-usd to go on.",
-            )
+        for scope, cap, used in self._capped(limits, today):
+            if is_step and cap.steps is not None and used.steps >= cap.steps:
+                return _refused(scope, "steps", f"of {cap.steps:,} steps is reached", ending="limit")
+            fitting = _fitting(scope, cap, used, price, input_tokens)
+            if isinstance(fitting, Refusal):
+                return fitting
+            output = min(output, fitting)
         return output
+
+    def refuse_calls(self, count: int, limits: Limits) -> Refusal | None:
+        """Why so many more calls may not be started."""
+        for scope, cap, used in self._capped(limits, None):
+            if cap.calls is not None and used.calls + count > cap.calls:
+                reached = f"of {cap.calls:,} calls is reached: {used.calls:,} are used, {count:,} are wanted"
+                return _refused(scope, "calls", reached, ending="limit")
+        return None
+
+    def time_left(self, limits: Limits) -> TimeLeft | None:
+        """The shortest time that any scope leaves; None when none is limited."""
+        lefts = [
+            TimeLeft(
+                max(cap.time_s - used.time_s, 0.0),
+                Refusal(
+                    f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
+                    _remedy(scope, "time_s"),
+                    "limit",
+                ),
+            )
+            for scope, cap, used in self._capped(limits, None)
+            if cap.time_s is not None
+        ]
+        return min(lefts, key=lambda left: left.time_s, default=None)
+
+    def warnings(self, settled: SpendSettled, limits: Limits) -> Iterator[BudgetWarned]:
+        """The shares of caps that this settlement passes and that nobody was told of."""
+        for scope in OWN_SCOPES:
+            cap, opened = cap_of(limits, scope), self._scopes[scope]
+            is_known = settled.spend in opened.reserved
+            usd = opened.done.usd + (settled.usd if is_known else 0.0)
+            tokens = opened.done.tokens + (settled.usage.total_tokens if is_known else 0)
+            if cap.usd is not None and (percent := self._new_share(scope, "usd", usd, cap.usd)):
+                yield BudgetWarned(scope=scope, unit="usd", percent=percent, spent=usd, cap=cap.usd)
+            if cap.tokens is not None and (percent := self._new_share(scope, "tokens", tokens, cap.tokens)):
+                yield BudgetWarned(scope=scope, unit="tokens", percent=percent, spent=tokens, cap=cap.tokens)
+
+    def _new_share(self, scope: CapScope, unit: str, spent: float, cap: float) -> int:
+        passed = (percent for percent in _WARNED_PERCENTS if spent * 100 >= cap * percent)
+        percent = next(passed, 0)
+        told = (mark for mark in _WARNED_PERCENTS if (scope, unit, mark, cap) in self._warned)
+        return percent if percent > max(told, default=0) else 0
+
+    def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[CapScope, Cap, Tally]]:
+        for scope in OWN_SCOPES:
+            cap = cap_of(limits, scope)
+            if cap != _UNCAPPED:
+                yield scope, cap, self.tally(scope)
+        if today is not None:
+            yield "day", limits.day, today
+
+
+class _Open:
+    """One scope: what is done, and what is reserved."""
+
+    def __init__(self) -> None:
+        self.done = Tally()
+        self.reserved: dict[str, SpendReserved] = {}
+
+    def hold(self, reserved: SpendReserved) -> None:
+        if reserved.spend not in self.reserved:
+            self.done.steps += reserved.source == STEP
+        self.reserved[reserved.spend] = reserved
+
+    def settle(self, settled: SpendSettled) -> None:
+        if self.reserved.pop(settled.spend, None) is not None:
+            self.done.usd += settled.usd
+            self.done.tokens += settled.usage.total_tokens
+
+    def tally(self) -> Tally:
+        done, held = self.done, self.reserved.values()
+        return Tally(
+            usd=done.usd + sum(spend.usd for spend in held),
+            tokens=done.tokens + sum(spend.tokens for spend in held),
+            steps=done.steps,
+            calls=done.calls,
+            time_s=done.time_s,
+        )
+
+
+_UNCAPPED = Cap()
+
+
+def cap_of(limits: Limits, scope: CapScope) -> Cap:
+    """The cap of a scope, the plain fields taken in; where both are set the lower one holds."""
+    match scope:
+        case "turn":
+            plain = Cap(steps=limits.max_steps, calls=limits.max_calls, time_s=limits.timeout_s)
+            return _lower(plain, limits.turn)
+        case "session":
+            return _lower(Cap(usd=limits.max_cost_usd, tokens=limits.max_tokens), limits.session)
+        case "goal":
+            return limits.goal
+        case "day":
+            return limits.day
+
+
+def is_spend_capped(limits: Limits) -> bool:
+    """Whether any scope caps money or tokens."""
+    caps = [cap_of(limits, scope) for scope in (*OWN_SCOPES, "day")]
+    return any(cap.usd is not None or cap.tokens is not None for cap in caps)
+
+
+def is_money_capped(limits: Limits) -> bool:
+    return any(cap_of(limits, scope).usd is not None for scope in (*OWN_SCOPES, "day"))
+
+
+def _lower(first: Cap, second: Cap) -> Cap:
+    if second == _UNCAPPED:
+        return first
+    lowest = {
+        name: min((value for value in values if value is not None), default=None)
+        for name in Cap.__struct_fields__
+        if (values := (getattr(first, name), getattr(second, name)))
+    }
+    return Cap(**lowest)
+
+
+def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_tokens: int) -> int | Refusal:
+    """What output fits into one scope's tokens and money."""
+    output = _USUAL_OUTPUT_TOKENS
+    if cap.tokens is not None:
+        left = cap.tokens - used.tokens - input_tokens
+        if left < _LEAST_OUTPUT_TOKENS:
+            return Refusal(
+                f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
+                f" used, and the next request needs about {input_tokens:,}.",
+                _remedy(scope, "tokens"),
+            )
+        output = min(output, left)
+    if cap.usd is None or price is None:
+        return output
+    output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
+    if output < _LEAST_OUTPUT_TOKENS:
+        return Refusal(
+            f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
+            " and the next request does not fit into the rest.",
+            _remedy(scope, "usd"),
+        )
+    return output
+
+
+def most_usd(price: Price, usage: Usage) -> float:
+    """What a request may cost at most: its input may be fresh, or be written to a cache for more."""
+    written = msgspec.structs.replace(usage, cache_write_tokens=usage.input_tokens)
+    return max(price.cost_usd(usage), price.cost_usd(written))
+
+
+def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -> int:
+    """The largest output up to `output` that the money pays for; -1 when it does not pay for the input."""
+    least, most = -1, output
+    while least < most:
+        middle = (least + most + 1) // 2
+        usage = Usage(input_tokens=input_tokens, output_tokens=middle)
+        if most_usd(price, usage) <= left_usd:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
+    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
+
+
+def _of(scope: CapScope, usual: CapScope = "session") -> str:
+    return "" if scope == usual else f" of this {scope}"
+
+
+def _remedy(scope: CapScope, unit: str) -> str:
+    option = _OPTIONS.get((scope, unit))
+    if option:
+        return f"Resume with a higher {option} to go on."
+    return f"Raise `{unit}` in [caps.{scope}] of config.toml, then resume to go on."

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 
-from mainspring.asking import ask, settled
+from mainspring.asking import ask
 from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
-from mainspring.ledger import Refusal
+from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
-from mainspring.state import STEP
-from mainspring.turn import End, Turn, end_turn
+from mainspring.spending import reserve, settle
+from mainspring.turn import End, Turn, end_turn, notice
 from mainspring.upkeep import look_after, make_room
 
 _MAX_CUTOFFS = 3
@@ -26,16 +26,15 @@ _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in sma
 
 async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
-    limit_s = turn.state.limits.timeout_s
-    left_s = None if limit_s is None else max(limit_s - turn.state.active_us / 1e6, 0)
-    allowed = asyncio.timeout(left_s)
+    left = turn.state.ledger.time_left(turn.state.limits)
+    allowed = asyncio.timeout(left.time_s if left else None)
     try:
         async with allowed:
             end = await _steps(turn)
     except TimeoutError:
-        if not allowed.expired():
+        if left is None or not allowed.expired():
             raise
-        end = End("limit", f"The time limit of {limit_s} s is reached.", "Resume with a higher --timeout.")
+        end = _refused(left.refusal)
     except asyncio.CancelledError:
         await end_turn(turn, End("interrupted", "Stopped by request."))
         raise
@@ -47,53 +46,51 @@ async def run_turn(turn: Turn) -> None:
 async def _steps(turn: Turn) -> End:
     state = turn.state
     while True:
-        if state.open_calls and (end := await run_calls(turn)):
-            return end
+        if state.open_calls:
+            new = sum(not call.is_started for call in state.open_calls)
+            if refusal := state.ledger.refuse_calls(new, state.limits):
+                return _refused(refusal)
+            if end := await run_calls(turn):
+                return end
         if end := await look_after(turn):
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
-        if state.limits.max_steps is not None and state.turn_steps >= state.limits.max_steps:
-            detail = f"The limit of {state.limits.max_steps} steps is reached."
-            return End("limit", detail, "Resume with a higher --max-steps.")
         if end := await make_room(turn) or await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
     """One request. Its reply, or that it was too large, is in the journal when this returns None."""
-    state, model = turn.state, turn.model
+    state = turn.state
+    await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
-    reserved = state.ledger.reserve(
-        f"{STEP}:{step}",
-        source=STEP,
-        model=model.name,
-        price=model.price,
-        input_tokens=input_tokens,
-        limits=state.limits,
-    )
-    if isinstance(reserved, Refusal):
-        return End("budget", reserved.message, reserved.remedy)
-    is_capped = state.limits.max_cost_usd is not None or state.limits.max_tokens is not None
+    reservation = await reserve(turn, source=STEP, spend=f"{STEP}:{step}", input_tokens=input_tokens)
+    if isinstance(reservation, Refusal):
+        return _refused(reservation)
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
         messages=messages,
-        max_output_tokens=reserved.tokens - input_tokens if is_capped else None,
+        max_output_tokens=reservation.max_output_tokens,
     )
     try:
         reply, finished = await ask(
-            turn, model, request, reserved, input_tokens=input_tokens, step=step, show=turn.show
+            turn, turn.model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
         )
     except ContextOverflow:
         return None
     turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await turn.emit(settled(model, reserved, finished.usage), said)
+    await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
+
+
+def _refused(refusal: Refusal) -> End:
+    return End(refusal.ending, refusal.message, refusal.remedy)
 
 
 async def _answered(turn: Turn) -> End | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -16,7 +17,7 @@ from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Engine, Turn
+from mainspring.turn import Day, Engine, Turn
 from mainspring.upkeep import COMPACT_AT
 from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.memory import Memory
@@ -57,7 +58,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     vault: Vault | None = None
     grants: GrantFile | None = None
+    processes: Path | None = None
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     compactor: Compactor | None = None
+    parent: Turn | None = None
+    day: Day | None = None
     compact_at: float = COMPACT_AT

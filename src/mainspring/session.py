@@ -52,12 +52,13 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
 from mainspring.parts import Parts
+from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import End, abandoned, end_turn
+from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
 
 
 class Session:
@@ -79,6 +80,7 @@ class Session:
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
+        self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards()
         self.compact_at = parts.compact_at
         self.nested = parts.nested
@@ -109,6 +111,14 @@ class Session:
         return self._parts.files
 
     @property
+    def parent(self) -> Turn | None:
+        return self._parts.parent
+
+    @property
+    def day(self) -> Day | None:
+        return self._parts.day
+
+    @property
     def is_running(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
@@ -127,6 +137,7 @@ class Session:
         try:
             if self._failure is None:
                 await self.stop()
+                await self.emit(*await end_all(self.state.processes))
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
@@ -378,14 +389,9 @@ class Session:
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""
         try:
-            if isinstance(error, MainspringError):
-                end = End("failed", error.message, error.remedy)
-            else:
+            if not isinstance(error, MainspringError):
                 await self.emit(Crashed(traceback="".join(traceback.format_exception(error))))
-                end = End(
-                    "failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal."
-                )
-            await end_turn(self, end)
+            await end_turn(self, failed(error))
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 

@@ -41,14 +41,12 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import Ledger
-
-STEP = "step"
-"""The source of a spend that is a step of a turn."""
+from mainspring.ledger import STEP, Ledger
+from mainspring.processes import Processes
 
 OVERFLOW = ContextOverflow.__name__
 
-_HEAVY = {"AssistantSaid", "CallStarted", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
+_HEAVY = {"AssistantSaid", "CallEnded", "ApprovalAsked", "ApprovalGiven"}
 _LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
 
 
@@ -81,7 +79,6 @@ class State:
         self.turn_steps = 0
         self.turn_usage = Usage()
         self.turn_cost_usd = 0.0
-        self.active_us = 0
         self.turn_cutoffs = 0
         self.prompt_size = 0
         self.note_sources: set[str] = set()
@@ -91,6 +88,7 @@ class State:
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
+        self.processes = Processes()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -107,6 +105,8 @@ class State:
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
+        self.ledger.apply(event)
+        self.processes.apply(recorded)
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -120,7 +120,8 @@ class State:
                 self._apply_setting(event)
 
     def pass_time(self, time_us: int) -> None:
-        self.active_us += time_us - (self._last_us or time_us)
+        if self.is_turn_open:
+            self.ledger.pass_time(time_us - (self._last_us or time_us))
         self._last_us = time_us
 
     def _apply_setting(self, event: Event) -> None:
@@ -154,11 +155,10 @@ class State:
             self.is_overflowing = True
 
     def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
-        self.ledger.apply(event)
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
-        elif event.source == STEP:
+        elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
 
@@ -170,7 +170,7 @@ class State:
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
-                self.active_us = self.turn_cutoffs = 0
+                self.turn_cutoffs = 0
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False

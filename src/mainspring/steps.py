@@ -8,8 +8,8 @@ sessions.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shlex
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.approvals import Policy, Proposed, Verdict
+from mainspring.approvals.grants import GrantFile, arguments_sha256, grants_of
 from mainspring.approvals.patterns import allows, words_of
 from mainspring.approvals.wrappers import Word
 from mainspring.config import Template
@@ -48,6 +49,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     sandbox: Callable[[], Awaitable[Sandbox]]
     template: Template = Template()
+    grants: GrantFile | None = None
     approver: Callable[[ApprovalAsked], Awaitable[ApprovalGiven | None]] | None = None
     on_output: OnOutput | None = None
 
@@ -109,10 +111,15 @@ async def _permit(
         return CommandStarted(reason=verdict.reason)
     if verdict.answer == "deny":
         return CommandEnded(outcome="refused", reason=verdict.reason)
-    arguments = msgspec.json.encode(asked.argv).decode()
-    sha256 = hashlib.sha256(arguments.encode()).hexdigest()
+    arguments = msgspec.json.encode({"argv": asked.argv}).decode()
+    sha256 = arguments_sha256(arguments)
     question = ApprovalAsked(
-        call=_STEP, tool=_STEP, arguments=arguments, arguments_sha256=sha256, reason=verdict.reason
+        call=_STEP,
+        tool=_STEP,
+        arguments=arguments,
+        arguments_sha256=sha256,
+        reason=verdict.reason,
+        offers=verdict.offers,
     )
     await journal.append(question)
     given = await runner.approver(question) if runner.approver else None
@@ -121,6 +128,15 @@ async def _permit(
     await journal.append(given)
     if given.decision != "allow":
         return CommandEnded(outcome="refused", reason=given.feedback or "a person refused it")
+    if given.edited_arguments is not None:
+        return CommandEnded(
+            outcome="refused", reason="a step runs as it was asked for; ask for the other one"
+        )
+    if given.scope != "once" and runner.grants is not None:
+        now_us = time.time_ns() // 1000
+        bounds = {"session": journal.session, "workspace": asked.cwd, "exactly_sha256": sha256}
+        for grant in grants_of(question, given, **bounds, now_us=now_us):
+            await asyncio.to_thread(runner.grants.add, grant)
     return CommandStarted(reason="a person allowed it")
 
 

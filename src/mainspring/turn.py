@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
@@ -12,6 +13,7 @@ from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards
 from mainspring.context.history import History
+from mainspring.errors import MainspringError
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
@@ -24,7 +26,9 @@ from mainspring.events import (
     Event,
     TurnEnded,
 )
+from mainspring.journal.fold import Spent
 from mainspring.models import Model
+from mainspring.processes import Handles, news
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
@@ -36,6 +40,14 @@ _UNKNOWN = (
     "The session was interrupted after this call had started, and its outcome is unknown."
     " Look at what it did before you repeat it."
 )
+
+
+class Day(Protocol):
+    """What all sessions of one data folder spend in a day."""
+
+    def held(self) -> AbstractAsyncContextManager[Spent]:
+        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
+        ...
 
 
 class Turn(Protocol):
@@ -71,8 +83,21 @@ class Turn(Protocol):
     def files(self) -> Files: ...
 
     @property
+    def parent(self) -> Turn | None:
+        """Whose turn this one works for, and whose caps it shares."""
+        ...
+
+    @property
+    def day(self) -> Day | None: ...
+
+    @property
     def vault(self) -> Vault:
         """Secrets, and what stands in for them; everything that is recorded has passed it."""
+        ...
+
+    @property
+    def handles(self) -> Handles:
+        """The background processes of this session."""
         ...
 
     async def emit(self, *events: Event) -> None: ...
@@ -128,6 +153,11 @@ class End(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+async def notice(turn: Turn) -> None:
+    """Records what happened outside the conversation since the last step, so that the model is told."""
+    await turn.emit(*news(turn.state.processes))
+
+
 async def end_turn(turn: Turn, end: End) -> None:
     """Closes the open calls and the turn in one commit."""
     state = turn.state
@@ -144,6 +174,13 @@ async def end_turn(turn: Turn, end: End) -> None:
         cost_usd=state.turn_cost_usd,
     )
     await turn.emit(*closing, ended)
+
+
+def failed(error: Exception) -> End:
+    """The end of a turn that an error broke off: one for people, or a fault of ours."""
+    if isinstance(error, MainspringError):
+        return End("failed", error.message, error.remedy)
+    return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
 
 
 def closed(call: OpenCall) -> CallEnded:

@@ -162,6 +162,22 @@ def test_no_answer_in_time_is_a_no(machine: Machine) -> None:
     assert (answer["decision"], answer["by"]) == ("expire", "mainspring")
 
 
+def test_a_step_is_asked_about_and_allowed_for_the_project(machine: Machine) -> None:
+    step = ("step", "--mode", "ask", "--", "touch", "made")
+    person = Person(machine, *step)
+    shown = person.until("[v]iew all: ")
+    assert "[1] step: touch made" in shown
+    assert "always would allow step: touch made $" in shown
+    person.type("e touch other")
+    person.until("JSON object")
+    person.until("[v]iew all: ")
+    person.type("p")
+    assert person.ends() == 0
+    assert (machine.workspace / "made").exists()
+    assert machine.run(*step).returncode == 0, "the grant covers it where nobody can be asked"
+    assert machine.run("step", "--mode", "ask", "--", "touch", "other").returncode == 3
+
+
 # From another process
 
 

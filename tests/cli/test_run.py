@@ -80,12 +80,12 @@ def test_a_limit_of_steps_ends_with_5_and_the_session_goes_on_with_a_higher_one(
 
 def test_a_budget_that_is_spent_ends_with_4_and_goes_on_with_a_higher_one(machine: Machine) -> None:
     model = machine.serve(
-        {"calls": [SHELL], "usage": {"input_tokens": 4000, "output_tokens": 200}}, {"text": "done"}
+        {"calls": [SHELL], "usage": {"input_tokens": 4000, "output_tokens": 500}}, {"text": "done"}
     )
     machine.home.mkdir()
     prices = f'[prices."{model}"]\ninput = 1000.0\noutput = 1000.0\n'
     (machine.home / "config.toml").write_text(prices)
-    ran = machine.run("run", "--model", model, "--mode", "yolo", "--max-cost-usd", "6", "go")
+    ran = machine.run("run", "--model", model, "--mode", "yolo", "--max-cost-usd", "5", "go")
     assert ran.returncode == 4, ran.stderr
     assert len(machine.seen) == 1
     assert machine.run("resume", "--mode", "yolo", "--max-cost-usd", "50").returncode == 0

@@ -17,9 +17,11 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
+    Cap,
     CommandAsked,
     CommandEnded,
     CommandStarted,
@@ -32,8 +34,11 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    Offer,
     PlanItem,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     PromptPart,
     PromptSet,
     Remembered,
@@ -41,6 +46,7 @@ from mainspring.events import (
     SandboxChosen,
     SessionResumed,
     SessionStarted,
+    Speed,
     SpendReserved,
     SpendSettled,
     Text,
@@ -59,7 +65,17 @@ from mainspring.journal.store import Store
 from mainspring.journal.transfer import export
 
 USAGE = Usage(input_tokens=9, cached_tokens=4, cache_write_tokens=3, output_tokens=2, reasoning_tokens=1)
-LIMITS = Limits(max_steps=50, max_tokens=100_000, max_cost_usd=2.5, timeout_s=3600.0)
+LIMITS = Limits(
+    max_steps=50,
+    max_tokens=100_000,
+    max_cost_usd=2.5,
+    timeout_s=3600.0,
+    max_calls=70,
+    turn=Cap(usd=0.5),
+    session=Cap(steps=500, time_s=7200.0),
+    goal=Cap(tokens=1_000_000),
+    day=Cap(usd=10.0),
+)
 TOOL = ToolSpec(
     name="read",
     description="Reads a file.",
@@ -80,13 +96,22 @@ async def write(store: Store, session: str) -> None:
             parts=(PromptPart(name="instructions", source="/repo/AGENTS.md", size=26),),
         ),
         ModelChosen(model="scripted", reason="asked for"),
-        ModeChosen(mode="careful"),
+        ModeChosen(mode="auto", level="L3"),
         SandboxChosen(rung="bwrap"),
         UserSaid(text="fix it\nplease", media=(picture,)),
         NoteAdded(text="mind the tests", source="hook"),
         TurnStarted(turn=1, limits=LIMITS),
-        SpendReserved(spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False),
-        SpendSettled(spend="s1", usage=USAGE, usd=0.0625),
+        SpendReserved(
+            spend="s1", source="model", model="scripted", tokens=500, usd=0.125, priced=False, child="younger"
+        ),
+        SpendSettled(
+            spend="s1",
+            usage=USAGE,
+            usd=0.0625,
+            total_usd=1.25,
+            speed=Speed(input_per_s=104.5, output_per_s=52.0),
+        ),
+        BudgetWarned(scope="session", unit="usd", percent=50, spent=1.25, cap=2.5),
         RequestFailed(step=1, attempt=2, error="Overloaded", message="503", retry_in_s=1.5),
     )
     await journal.append(
@@ -104,7 +129,16 @@ async def write(store: Store, session: str) -> None:
     )
     await journal.append(
         ApprovalAsked(
-            call="c1", tool="read", arguments='{"path":"a.py"}', arguments_sha256="ab" * 32, reason="a rule"
+            call="c1",
+            tool="read",
+            arguments='{"path":"a.py"}',
+            arguments_sha256="ab" * 32,
+            reason="a rule",
+            offers=(
+                Offer(command="pytest -q $", accepts=("push-force",)),
+                Offer(path="/repo/a.py"),
+                Offer(host="example.com"),
+            ),
         ),
         ApprovalGiven(
             call="c1",
@@ -113,6 +147,9 @@ async def write(store: Store, session: str) -> None:
             by="ada",
             feedback="only this one",
             edited_arguments='{"path":"b.py"}',
+            scope="project",
+            pattern="pytest *",
+            expires_us=1_800_000_000_000_000,
         ),
         CallStarted(call="c1", tool="read"),
         CallEnded(
@@ -123,7 +160,12 @@ async def write(store: Store, session: str) -> None:
             exit_code=3,
             full=output,
             duration_s=0.25,
+            suspicious=("ignore all previous instructions",),
         ),
+        ProcessStarted(
+            handle="p1", call="c1", command="make serve", folder="/data/processes/p1", is_staying=True
+        ),
+        ProcessEnded(handle="p1", exit_code=143, reason="stopped", call="c1"),
         GuardTripped(guard="loop", message="the same call of read again", is_final=True),
         Compacted(
             summary="so far so good",

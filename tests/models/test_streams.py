@@ -36,7 +36,9 @@ def test_a_stream_gives_what_stands_beside_it(stream: Path, size: int) -> None:
     for item in items[:-1]:
         reply.add(item)  # type: ignore[arg-type]
     assert reply.parts(1) == expected.parts
-    assert items[-1] == Finished(expected.stop, expected.usage)
+    finished = items[-1]
+    assert isinstance(finished, Finished)
+    assert (finished.stop, finished.usage) == (expected.stop, expected.usage)
 
 
 def test_there_are_streams() -> None:

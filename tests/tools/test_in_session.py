@@ -26,7 +26,7 @@ def call(name, **arguments):
     return ScriptedCall(name=name, arguments=arguments)
 
 
-def take_turn(folder, *steps, text="go", session="", approver=None):
+def take_turn(folder, *steps, text="go", session="", approver=None, sandbox="none"):
     """Every event of a turn in which the model makes these calls, step by step, and then says that it is done."""
 
     async def run():
@@ -38,7 +38,7 @@ def take_turn(folder, *steps, text="go", session="", approver=None):
             {"MAINSPRING_HOME": str(folder / "home"), "HOME": str(folder), "PATH": "/usr/bin:/bin"}
         )
         opened = app.open(
-            work, session=session, model=model, config=config, approver=approver, sandbox="none", mode="auto"
+            work, session=session, model=model, config=config, approver=approver, sandbox=sandbox, mode="auto"
         )
         async with opened as running:
             return running.id, [event async for event in running.run(text)]
@@ -117,9 +117,8 @@ def test_work_is_finished_with_evidence_that_exists(tmp_path):
     finished, unknown, failed = only(events, CallEnded)[2:]
     assert finished.output == "Recorded, with 1 claims."
     assert unknown.outcome == "error"
-    assert unknown.output.startswith(
-        "No call with a result has the id c9. The newest calls are:\nc00001000: ok,"
-    )
+    assert unknown.output.startswith("No call with a result has the id c9. The newest calls are:\n")
+    assert "\nc00001000: ok," in unknown.output
     assert "these calls failed: c00001001" in failed.output
     assert session
 

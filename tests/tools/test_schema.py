@@ -50,7 +50,7 @@ def test_the_signature_is_the_schema():
 
 
 def test_a_tool_with_arguments_of_its_own_is_made_too(tmp_path):
-    assert where.is_repeatable
+    assert where.effect == "read"
     assert spec_of(where).parameters["properties"] == {}
     shop = Workshop(tmp_path, where, weather)
     assert shop.text("where") == str(shop.folder)

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import JournalDamaged
-from mainspring.events import Blob, CallAsked, CallEnded, Event
+from mainspring.events import Blob, CallAsked, CallEnded, Event, Recorded
+from mainspring.processes import Handles, Processes
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
@@ -37,6 +38,8 @@ class Workshop:
         self.results: dict[str, CallEnded] = {}
         self.room = MAX_TEXT
         self.answer = ""
+        self.processes = Processes()
+        self.handles = Handles(folder / "processes", lambda: self.processes)
         self.environment = {**os.environ, **({} if path is None else {"PATH": path})}
         self.home = folder / "home"
         self._numbers = itertools.count(1)
@@ -88,6 +91,7 @@ class Workshop:
             record=self._record,
             ended=self._ended,
             seen=self.toolbox.seen,
+            handles=self.handles,
             answer=self.answer,
             room=self.room,
         )
@@ -104,6 +108,7 @@ class Workshop:
 
     async def _record(self, event: Event) -> None:
         self.recorded.append(event)
+        self.processes.apply(Recorded(len(self.recorded), 0, event))
 
     async def _ended(self, calls: Collection[str]) -> Mapping[str, CallEnded]:
         return {call: ended for call, ended in self.results.items() if not calls or call in calls}

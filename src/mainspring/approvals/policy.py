@@ -107,7 +107,7 @@ class Layered:
         ]
         worst = max(findings, key=lambda finding: strictness(finding.answer))
         exact = next((grant for grant in grants if _is_exactly(grant, proposed)), None)
-        if worst.answer == "ask" and exact is not None:
+        if worst.answer == "ask" and exact is not None and not proposed.is_recurring:
             return _finding(part, "allow", "a person allowed this very call", f"grant:{exact.id}")
         return worst
 

@@ -7,6 +7,7 @@ task of its own: the terminal is read when a line is there, as long as a questio
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from typing import TextIO
@@ -26,7 +27,12 @@ _SHOWN_CHARS = 4000
 
 
 def approver_for(stream: TextIO) -> Approver:
-    return _Terminal() if stream.isatty() and sys.stderr.isatty() else _nobody
+    return _Terminal() if is_there(stream) else _nobody
+
+
+def is_there(stream: TextIO) -> bool:
+    """Whether a person can be asked: they see what we say, and we see what they type."""
+    return stream.isatty() and sys.stderr.isatty()
 
 
 async def _nobody(_: ApprovalAsked) -> None:
@@ -117,5 +123,7 @@ def _telling(arguments: str) -> str:
     match msgspec.json.decode(arguments):
         case {"command": str(command), **rest} if not rest:
             return command
+        case {"argv": [*argv], **rest} if not rest:
+            return shlex.join(map(str, argv))
         case _:
             return arguments

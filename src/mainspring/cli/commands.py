@@ -20,6 +20,9 @@ _COMMANDS = {
     "sessions": ("sessions", "List sessions, the most recent first."),
     "show": ("sessions", "Show what happened in a session."),
     "tail": ("sessions", "Watch a session while another process runs it."),
+    "ps": ("processes", "List the background processes that sessions started."),
+    "stop": ("processes", "End a background process with all that it started."),
+    "cost": ("cost", "Show what was spent: by model, source, session or day."),
     "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
     "steps": ("steps", "List or show the commands that were run without an agent."),
     "context": ("context", "Show what fills a session's window."),
@@ -28,6 +31,8 @@ _COMMANDS = {
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
+    "models": ("models", "List the models on this machine; pull a small one."),
+    "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }
 

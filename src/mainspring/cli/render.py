@@ -12,6 +12,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    BudgetWarned,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -27,6 +28,8 @@ from mainspring.events import (
     ModelChosen,
     NoteAdded,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     Progress,
     Recorded,
     Remembered,
@@ -98,7 +101,9 @@ def _text(event: Event, *, whole: bool) -> str:
             return f"? {event.decision}{reach} by {event.by}{feedback}"
         case TurnEnded():
             return ended_line(event)
-        case CallStarted() | SpendReserved() | SpendSettled() | TurnStarted():
+        case SpendSettled():
+            return _speed(event)
+        case CallStarted() | SpendReserved() | TurnStarted():
             return ""
         case _:
             return _about_session(event)
@@ -113,6 +118,8 @@ def _about_session(event: Event) -> str:
             return f"! {event.guard}: {event.message}"
         case Crashed():
             return f"! {event.traceback}"
+        case BudgetWarned():
+            return _warned(event)
         case NoteAdded():
             return f"· note from {event.source}: {event.text}"
         case PlanSet():
@@ -122,13 +129,15 @@ def _about_session(event: Event) -> str:
         case WorkFinished():
             cited = (f"  {item.claim} ({', '.join(item.calls)})" for item in event.evidence)
             return "\n".join([f"· finished: {event.summary}", *cited])
-        case CommandAsked() | CommandStarted() | CommandEnded():
+        case CommandAsked() | CommandStarted() | CommandEnded() | ProcessStarted() | ProcessEnded():
             return _about_command(event)
         case _:
             return _about_settings(event)
 
 
-def _about_command(event: CommandAsked | CommandStarted | CommandEnded) -> str:
+def _about_command(
+    event: CommandAsked | CommandStarted | CommandEnded | ProcessStarted | ProcessEnded,
+) -> str:
     match event:
         case CommandAsked():
             return f"$ {shlex.join(event.argv)}"
@@ -137,6 +146,11 @@ def _about_command(event: CommandAsked | CommandStarted | CommandEnded) -> str:
         case CommandEnded():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
             return f"  {event.outcome}{code}: {event.reason}".removesuffix(": ")
+        case ProcessStarted():
+            return f"· process {event.handle} started: {event.command}"
+        case ProcessEnded():
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            return f"· process {event.handle} ended{code}: {event.reason}".removesuffix(": ")
 
 
 def _about_settings(event: Event) -> str:
@@ -159,6 +173,22 @@ def _about_settings(event: Event) -> str:
             return f"· {event.kind} (of a newer version)"
         case _:
             return ""
+
+
+def _speed(event: SpendSettled) -> str:
+    if event.speed is None:
+        return ""
+    usage, speed = event.usage, event.speed
+    read = f"{usage.input_tokens:,} tokens read at {speed.input_per_s:.0f}/s"
+    return f"  ({read}, {usage.output_tokens:,} written at {speed.output_per_s:.0f}/s)"
+
+
+def _warned(event: BudgetWarned) -> str:
+    if event.unit == "usd":
+        amount = f"{money(event.spent)} of {money(event.cap)}"
+    else:
+        amount = f"{event.spent:,.0f} of {event.cap:,.0f} tokens"
+    return f"! {event.percent} % of the {event.scope}'s budget is spent: {amount}"
 
 
 def _compacted(event: Compacted) -> str:

@@ -19,13 +19,15 @@ import click
 from mainspring import app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
-from mainspring.cli.ask import approver_for
+from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import (
+    ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    Cap,
     Limits,
     Recorded,
     SessionStarted,
@@ -60,6 +62,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
         ),
+        click.option(
+            "--max-cost-usd-today",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Money of all sessions together, today (UTC).",
+        ),
+        click.option("--max-calls", type=click.IntRange(min=1), help="Uses of tools in this turn."),
         click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
         click.option(
             "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that this turn may work."
@@ -111,12 +119,21 @@ async def take_turn(
     max_steps: int | None,
     max_tokens: int | None,
     max_cost_usd: float | None,
+    max_cost_usd_today: float | None,
+    max_calls: int | None,
     allow_unpriced: bool,
     timeout: float | None,
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    limits = Limits(max_steps=max_steps, max_tokens=max_tokens, max_cost_usd=max_cost_usd, timeout_s=timeout)
+    limits = Limits(
+        max_steps=max_steps,
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        max_cost_usd=max_cost_usd,
+        timeout_s=timeout,
+        day=Cap(usd=max_cost_usd_today),
+    )
     opened = app.open(
         folder,
         session=session,
@@ -190,6 +207,8 @@ def _print_event(recorded: Recorded) -> None:
     event = recorded.event
     if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
+    if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
+        return  # whoever asks says it all
     if isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]
     else:

@@ -109,6 +109,7 @@ def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:
         case SpendSettled(usage=usage, usd=usd) if usage.input_tokens:
             share = f"{usage.cached_tokens / usage.input_tokens:.0%} cached"
             text = f"  ({usage.input_tokens:,} in, {share}, {usage.output_tokens:,} out, {money(usd)})"
+            text = "\n".join(filter(None, (text, as_text(recorded.event))))
         case SpendReserved():
             text = ""
         case event:

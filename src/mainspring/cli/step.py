@@ -14,15 +14,14 @@ import click
 import msgspec
 
 from mainspring import app
-from mainspring.approvals import MODES
+from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.steps import as_row
 from mainspring.config import load_config
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
-from mainspring.sandbox import MIB
-from mainspring.sandbox.probe import LADDER
+from mainspring.sandbox import LADDER, MIB
 from mainspring.steps import Step, read_step, steps_home
 
 _REFUSED = 3
@@ -34,7 +33,7 @@ _REFUSED = 3
 @click.option("--cpu", type=click.IntRange(min=1), help="CPU seconds that it may use.")
 @click.option("--mem", type=click.IntRange(min=1), help="MiB of memory that it may use.")
 @click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")
-@click.option("--mode", type=click.Choice(list(MODES)), default=None, help="What needs approval.")
+@click.option("--mode", type=click.Choice([*MODES, *LEVELS]), default=None, help="What needs approval.")
 @click.option("--sandbox", type=click.Choice(LADDER), default=None, help="How it is confined.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of its output.")
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Where it runs.")

@@ -50,6 +50,11 @@ _UNSEEN = (
 )
 
 
+def estimated_tokens(size: int) -> int:
+    """What so many bytes of a request weigh, before any provider has counted them."""
+    return int(size / _BYTES_PER_TOKEN) + 16
+
+
 class _Waiting(msgspec.Struct, frozen=True):
     """A message whose attachments are still in the journal."""
 

@@ -5,6 +5,8 @@ Reads only the kinds it needs, and of long texts only the one it shows, so that 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from mainspring.events import (
@@ -33,6 +35,43 @@ _FOLDED = tuple(
 )
 _PAGE = 2000
 _LINE_LENGTH = 200
+_LAST_US = 253_402_300_799_000_000  # the end of the year 9999, up to which there are dates
+
+
+class Purpose(msgspec.Struct, frozen=True):
+    """What a spend was for: the day (of UTC) on which it was reserved, the model, and its source."""
+
+    day: str
+    model: str
+    source: str
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Money and tokens. `unsettled` of the requests were reserved and their end was not recorded."""
+
+    usd: float = 0.0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    held_tokens: int = 0
+    requests: int = 0
+    steps: int = 0
+    unsettled: int = 0
+    unpriced: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens + self.held_tokens
+
+    def plus(self, other: Spent) -> Spent:
+        return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """A reservation without a settlement, and what it was for."""
+
+    key: str
+    spent: Spent
 
 
 class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -47,13 +86,21 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_line_seq: int = 0
     ending: str = "new"
     is_open: bool = False
-    settled_usd: float = 0.0
-    reserved_usd: dict[str, float] = {}
+    settled: dict[str, Spent] = {}
+    reserved: dict[str, Reserved] = {}
     model: str = ""
 
     @property
     def cost_usd(self) -> float:
-        return self.settled_usd + sum(self.reserved_usd.values())
+        return sum(spent.usd for spent in self.spent().values())
+
+    def spent(self) -> dict[Purpose, Spent]:
+        """What was spent for each purpose; what is reserved and not settled counts as spent."""
+        totals = {_purpose(key): spent for key, spent in self.settled.items()}
+        for held in self.reserved.values():
+            purpose = _purpose(held.key)
+            totals[purpose] = totals.get(purpose, Spent()).plus(held.spent)
+        return totals
 
 
 def advance(fold: Fold, file: JournalFile) -> Fold:
@@ -64,7 +111,7 @@ def advance(fold: Fold, file: JournalFile) -> Fold:
     if newest is None or newest.seq == fold.seq:
         return fold
     after, until = fold.seq, newest.seq
-    fold = msgspec.structs.replace(fold, reserved_usd=dict(fold.reserved_usd))
+    fold = msgspec.structs.replace(fold, settled=dict(fold.settled), reserved=dict(fold.reserved))
     if after == 0:
         for first in file.read(limit=1):
             fold.started_us = first.time_us
@@ -91,16 +138,50 @@ def _take(fold: Fold, recorded: Recorded) -> int:
             if detail:
                 fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
             return recorded.seq
-        case SpendReserved(spend=spend, usd=usd):
-            fold.reserved_usd[spend] = usd
-        case SpendSettled(spend=spend, usd=usd):
-            fold.reserved_usd.pop(spend, None)
-            fold.settled_usd += usd
+        case SpendReserved() as reserved if not reserved.child:
+            fold.reserved[reserved.spend] = _reserved(reserved, recorded.time_us)
+        case SpendSettled() as settled:
+            _settle(fold, settled)
         case ModelChosen(model=model):
             fold.model = model
         case _:
             pass
     return 0
+
+
+def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
+    day = datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6, UTC).date().isoformat()
+    spent = Spent(
+        usd=reserved.usd,
+        held_tokens=reserved.tokens,
+        requests=1,
+        steps=int(reserved.source == "step"),
+        unsettled=1,
+        unpriced=int(not reserved.priced),
+    )
+    return Reserved(msgspec.json.encode((day, reserved.model, reserved.source)).decode(), spent)
+
+
+def _purpose(key: str) -> Purpose:
+    return Purpose(*msgspec.json.decode(key, type=tuple[str, str, str]))
+
+
+def _settle(fold: Fold, settled: SpendSettled) -> None:
+    held = fold.reserved.pop(settled.spend, None)
+    if held is None:
+        # A child's spend, which stands in the child's own journal.
+        return
+    usage = settled.usage
+    spent = Spent(
+        usd=settled.usd,
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        requests=1,
+        steps=held.spent.steps,
+        unpriced=held.spent.unpriced,
+    )
+    fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)
 
 
 def _take_texts(fold: Fold, file: JournalFile, *, after: int, until: int, ended: int) -> None:

@@ -22,10 +22,10 @@ import msgspec
 from mainspring.errors import JournalError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
-from mainspring.journal.fold import Fold, advance
+from mainspring.journal.fold import Fold, Purpose, Spent, advance
 from mainspring.journal.owner import owner_of
 
-_VERSION = 1
+_VERSION = 2
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
 
@@ -45,6 +45,14 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
+class SessionSpend(msgspec.Struct, frozen=True):
+    """What one session spent, by purpose; `problem` says why it may be more."""
+
+    id: str
+    spent: dict[Purpose, Spent]
+    problem: str = ""
+
+
 class _Known(msgspec.Struct, frozen=True):
     """What the index holds about one session: its fold when its files looked like `signature`."""
 
@@ -59,6 +67,18 @@ _DECODE = msgspec.json.Decoder(_Known).decode
 
 def list_sessions(index: Path, folder: Path, names: Iterable[str]) -> list[SessionRow]:
     """The sessions of these names in the folder, the most recently changed first."""
+    rows = [_row(folder / name, name, seen) for name, seen in _current(index, folder, names).items()]
+    rows.sort(key=lambda row: (row.updated_us, row.id), reverse=True)
+    return rows
+
+
+def list_spends(index: Path, folder: Path, names: Iterable[str]) -> list[SessionSpend]:
+    """What the sessions of these names spent."""
+    current = _current(index, folder, names)
+    return [SessionSpend(name, seen.fold.spent(), seen.problem) for name, seen in current.items()]
+
+
+def _current(index: Path, folder: Path, names: Iterable[str]) -> dict[str, _Known]:
     known = _load(index)
     current: dict[str, _Known] = {}
     changed: dict[str, _Known] = {}
@@ -72,9 +92,7 @@ def list_sessions(index: Path, folder: Path, names: Iterable[str]) -> list[Sessi
     gone = known.keys() - current.keys()
     if changed or gone:
         _save(index, changed, gone)
-    rows = [_row(folder / name, name, seen) for name, seen in current.items()]
-    rows.sort(key=lambda row: (row.updated_us, row.id), reverse=True)
-    return rows
+    return current
 
 
 def _row(directory: Path, name: str, seen: _Known) -> SessionRow:

@@ -16,7 +16,7 @@ from pathlib import Path
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
-from mainspring.journal.index import SessionRow, list_sessions
+from mainspring.journal.index import SessionRow, SessionSpend, list_sessions, list_spends
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -72,6 +72,10 @@ class Shelf:
     def sessions(self) -> list[SessionRow]:
         """Every session, the most recently changed first."""
         return list_sessions(self.home / "index.sqlite", self.folder, self.names())
+
+    def spends(self) -> list[SessionSpend]:
+        """What each session spent."""
+        return list_spends(self.home / "index.sqlite", self.folder, self.names())
 
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:

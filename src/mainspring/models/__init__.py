@@ -8,11 +8,11 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from mainspring.events import CallDelta, Part, Stop, TextDelta, ThinkingDelta, ToolSpec, Usage
+from mainspring.events import CallDelta, Part, Speed, Stop, TextDelta, ThinkingDelta, ToolSpec, Usage
 
 
 class Attachment(msgspec.Struct, frozen=True):
@@ -88,13 +88,14 @@ Effort = Literal["low", "medium", "high", "max"]
 
 class Request(msgspec.Struct, frozen=True):
     """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
-    provider's own choice."""
+    provider's own choice. With a `schema` the reply is JSON that fits it, where the wire can ask for that."""
 
     system: str
     tools: tuple[ToolSpec, ...]
     messages: Sequence[bytes]
     max_output_tokens: int | None = None
     effort: Effort | None = None
+    schema: dict[str, Any] | None = None
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -102,6 +103,7 @@ class Finished(msgspec.Struct, frozen=True):
 
     stop: Stop
     usage: Usage
+    speed: Speed | None = None
 
 
 class Retrying(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.fragments import Calls, Details, Fragment
 from mainspring.models.http import Reader
 from mainspring.models.providers import ChatQuirks
+from mainspring.models.timings import Timings
 from mainspring.models.wire import Options, Wire
 
 WIRE = "chat"
@@ -92,9 +93,12 @@ class ChatModel(Wire):
         return ENCODER.encode(fields)
 
     def _opening_fields(self, request: Request) -> dict[str, Any]:
-        fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True}
+        fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True, **self._quirks.more}
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
+        if request.schema is not None:
+            described = {"name": "reply", "schema": request.schema, "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": described}
         effort = self._effort(request)
         if effort and self._quirks.effort:
             word = self._quirks.max_effort if effort == "max" else effort
@@ -228,6 +232,7 @@ class _Groq(msgspec.Struct):
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
+    timings: Timings | None = None
     x_groq: _Groq | None = None
     error: Any = None
 
@@ -255,6 +260,7 @@ class _Reader:
         self._details = Details()
         self._finish = ""
         self._usage = Usage()
+        self._timings: Timings | None = None
         self._has_refused = False
         self.is_done = False
 
@@ -276,6 +282,7 @@ class _Reader:
             usage = usage or choice.usage
         if usage is not None:
             self._usage = _counted(usage)
+        self._timings = chunk.timings or self._timings
         return items
 
     def end(self) -> list[StreamItem]:
@@ -288,7 +295,8 @@ class _Reader:
         stop = _STOPS.get(self._finish, "end")
         if stop in ("end", "calls"):
             stop = "calls" if self._calls.count else "end"
-        finished = Finished("refused" if self._has_refused else stop, self._usage)
+        speed = self._timings.speed() if self._timings else None
+        finished = Finished("refused" if self._has_refused else stop, self._usage, speed)
         sealed = self._details.sealed()
         return [ThinkingDelta(opaque=sealed, wire=WIRE), finished] if sealed else [finished]
 

@@ -16,6 +16,7 @@ from mainspring.models.gemini import GeminiModel
 from mainspring.models.http import Bounds, Channel, is_loopback
 from mainspring.models.prices import Known, PriceBook
 from mainspring.models.providers import COMPATIBLE, ModelSpec, Provider, find_provider, parse_model
+from mainspring.models.rescue import Rescuing
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.wire import Options, Wire
@@ -33,7 +34,10 @@ def connect(
     spec = resolve(name, environment)
     known = (prices or PriceBook()).find(spec, name)
     wire = _wire(name, spec, key(spec, environment), known, bounds)
-    return Retried(wire, heal=wire.heal, policy=policy)
+    retried = Retried(wire, heal=wire.heal, policy=policy)
+    # Small models write calls as text, and their servers let them.
+    is_here = spec.provider.is_local or _is_here(spec.base_url)
+    return Rescuing(retried) if is_here else retried
 
 
 def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:

@@ -18,7 +18,8 @@ WireName = Literal["chat", "responses", "anthropic", "gemini"]
 class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where servers of chat completions differ. `thinking_field` is where one wants earlier reasoning back,
     `effort` how it wants to be told how hard to think (empty: not at all), `max_effort` its word for most,
-    and `needs_bridge` whether a reply must stand between results and what a user says."""
+    `needs_bridge` whether a reply must stand between results and what a user says, and `more` what else is
+    sent with each request."""
 
     max_tokens_field: str = "max_tokens"
     thinking_field: str = ""
@@ -26,6 +27,7 @@ class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effort: Literal["", "reasoning_effort", "reasoning"] = "reasoning_effort"
     max_effort: str = "high"
     needs_bridge: bool = False
+    more: dict[str, float] = {}
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,6 +72,11 @@ class Sandbox(Protocol):
         """Whether a command here is confined to the workspace by something stronger than good manners."""
         ...
 
+    @property
+    def is_containing_background(self) -> bool:
+        """Whether that holds for a background command too, after which nothing is put back."""
+        ...
+
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""

@@ -43,6 +43,7 @@ class BwrapSandbox:
 
     name = "bwrap"
     is_containing = True
+    is_containing_background = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))

@@ -35,6 +35,7 @@ class ContainerSandbox:
 
     name = "container"
     is_containing = True
+    is_containing_background = True
 
     def __init__(
         self,

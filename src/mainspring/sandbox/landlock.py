@@ -59,6 +59,7 @@ class LandlockSandbox:
 
     name = "landlock"
     is_containing = True
+    is_containing_background = False
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str]) -> None:
         self._abi = abi()

@@ -116,6 +116,7 @@ async def _bwrap(environment: Mapping[str, str], limited: Collection[str]) -> Ru
         },
         gaps={
             "protected-while-missing": "a protected path that is made by a command exists until it returns",
+            "protected-in-background": "a protected path that a background command makes is not set aside",
             "reach-unix-socket-outside": "sockets that lie elsewhere than in /run, /tmp and hidden folders "
             "can be reached",
             **_without_cgroup(limited),
@@ -132,6 +133,8 @@ async def _landlock(environment: Mapping[str, str], limited: Collection[str]) ->
         "change-modes-outside": "modes and times of files that belong to you can be changed anywhere",
         "protected-while-missing": "protected paths are put back after the command, not before",
         "protected-while-running": "protected paths are put back after the command, not before",
+        "protected-in-background": "what a background command does to protected paths is not put back, so "
+        "the mode auto asks before it starts one",
         "see-other-processes": "names and arguments of other processes are visible in /proc",
         "private-tmp": "/tmp is shared and readable; TMPDIR is private and writable",  # noqa: S108
         "reach-unix-socket-with-network": "with network on, any Unix socket can be reached",

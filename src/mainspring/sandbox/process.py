@@ -20,6 +20,7 @@ class PlainSandbox:
 
     name = "none"
     is_containing = False
+    is_containing_background = False
 
     def __init__(self, *, environment: Mapping[str, str]) -> None:
         self._host = environment

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mainspring.errors import JournalUnwritable
 from mainspring.events import Blob, CallAsked, CallEnded, Event
+from mainspring.processes import Handles, Processes
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
@@ -70,6 +71,7 @@ def empty_place(*, call: str = "c00001000", kept: dict[str, bytes] | None = None
         record=record,
         ended=ended,
         seen=Seen(),
+        handles=Handles(None, Processes),
         room=room,
     )
 

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.approvals import Effect
 from mainspring.events import Blob, CallEnded, Event, Media
+from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Content, Files, Version
 
@@ -79,6 +80,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     record: Callable[[Event], Awaitable[None]]
     ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
     seen: Seen
+    handles: Handles
     remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
     room: int = MAX_TEXT
@@ -88,6 +90,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """`arguments` is a struct type: it validates a call and gives the schema that the model sees.
     `paths`, `command` and `hosts` tell the policy what a call with such arguments would touch, run or reach.
+    `effect_of` says what one call changes when calls differ in that; `effect` is then the most.
+    `outlives` says whether what a call runs goes on after it.
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode."""
 
     name: str
@@ -99,8 +103,5 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     command: Callable[[Any], str] = lambda _: ""
     hosts: Callable[[Any], tuple[str, ...]] = lambda _: ()
     question: Callable[[Any], str] | None = None
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether a call that may have run already can simply be run again."""
-        return self.effect in ("none", "read")
+    effect_of: Callable[[Any], Effect] | None = None
+    outlives: Callable[[Any], bool] = lambda _: False

@@ -1,4 +1,7 @@
-"""Runs a command line in the sandbox and tells all of it: exit code, output, what was left running."""
+"""Runs a command line in the sandbox and tells all of it: exit code, output, what was left running.
+
+In the background it returns at once with a handle for the tool `process`.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,86 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mainspring.errors import SandboxError
+from mainspring.events import ProcessEnded, ProcessStarted
 from mainspring.sandbox import Command, Finished
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
 _MAX_SHOWN = 24_000
+_TIMEOUT_S = 120.0
+_MAX_TIMEOUT_S = 3600.0
 
 
 class ShellArguments(Arguments, frozen=True):
     command: Annotated[str, Meta(min_length=1, description="Command line for bash")]
-    timeout_s: Annotated[float, Meta(gt=0, le=3600, description="Seconds until it is ended")] = 120
+    timeout_s: Annotated[
+        float | None,
+        Meta(description="Seconds until it is ended: 120 by default; in the background 0, which is no limit"),
+    ] = None
+    background: Annotated[bool, Meta(description="Return a handle at once")] = False
+    terminal: Annotated[bool, Meta(description="Give a background command a terminal")] = False
+    stay: Annotated[bool, Meta(description="Let a background command outlive this session")] = False
 
 
 async def _run(arguments: ShellArguments, place: Place) -> Output:
-    command = Command(
-        argv=("bash", "-c", arguments.command), cwd=place.workspace, timeout_s=arguments.timeout_s
-    )
+    if arguments.background:
+        return await _start(arguments, place)
+    if arguments.terminal or arguments.stay:
+        raise ToolFailed("terminal and stay are for background=true only; nothing was run.")
+    timeout_s = _TIMEOUT_S if arguments.timeout_s is None else arguments.timeout_s
+    if not 0 < timeout_s <= _MAX_TIMEOUT_S:
+        raise ToolFailed(
+            f"timeout_s must be above 0 and at most {_MAX_TIMEOUT_S:g}; for longer use background=true."
+        )
     sandbox = await place.sandbox()
     finished = await sandbox.run(
-        command, on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace"))
+        _command(arguments, place, timeout_s),
+        on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace")),
     )
     is_error = finished.exit_code != 0 or bool(finished.stopped)
     output = Output(text=told(finished), is_error=is_error, exit_code=finished.exit_code)
     return await bounded(output, place, limit=min(_MAX_SHOWN, place.room))
+
+
+async def _start(arguments: ShellArguments, place: Place) -> Output:
+    """The handle is on record before anything runs, so nothing can run that nobody knows of."""
+    handles = place.handles
+    if handles.folder is None:
+        raise ToolFailed("This session was built without a place for background processes.")
+    timeout_s = arguments.timeout_s or 0.0
+    if not 0 <= timeout_s < float("inf"):
+        raise ToolFailed("timeout_s must be 0, which is no limit, or more.")
+    sandbox = await place.sandbox()
+    async with handles.changing:
+        handle = f"p{len(handles.processes.all) + 1}"
+        folder = handles.folder / handle
+        await place.record(
+            ProcessStarted(
+                handle=handle,
+                call=place.call,
+                command=arguments.command,
+                folder=str(folder),
+                is_staying=arguments.stay,
+            )
+        )
+    command = _command(arguments, place, timeout_s)
+    try:
+        background = await sandbox.start(command, folder, is_terminal=arguments.terminal)
+    except SandboxError as error:
+        await place.record(ProcessEnded(handle=handle, reason=error.message, call=place.call))
+        raise ToolFailed(f"It could not be started: {error.message}") from error
+    life = f"ended after {timeout_s:g} s" if timeout_s else "not ended by time"
+    end = "stays when this session ends" if arguments.stay else "ends with this session"
+    return Output(
+        text=f"Started in the background as {handle} (pid {background.status().pid}); it is {life} and {end}."
+    )
+
+
+def _command(arguments: ShellArguments, place: Place, timeout_s: float) -> Command:
+    return Command(argv=("bash", "-c", arguments.command), cwd=place.workspace, timeout_s=timeout_s)
 
 
 def told(finished: Finished) -> str:
@@ -43,7 +101,13 @@ def told(finished: Finished) -> str:
         lines.append(f"({finished.dropped_bytes:,} bytes of output were dropped)")
     if finished.left_running:
         pids = ", ".join(map(str, finished.left_running))
-        lines.append(f"still running in the background: {pids}")
+        lines.append(
+            f"(still running: {pids}; they are ended when the time of this call is over, and their output is"
+            " lost. Use background=true for what is to go on.)"
+        )
+    if finished.set_aside:
+        paths = ", ".join(finished.set_aside)
+        lines.append(f"(protected, so these changes were set aside or put back: {paths})")
     if stdout:
         lines += ["stdout:", stdout.rstrip("\n")] if stderr else [stdout.rstrip("\n")]
     if stderr:
@@ -57,5 +121,6 @@ TOOL = Tool(
     arguments=ShellArguments,
     effect="execute",
     command=lambda arguments: arguments.command,
+    outlives=lambda arguments: arguments.background,
     run=_run,
 )

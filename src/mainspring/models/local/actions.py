@@ -1,0 +1,197 @@
+"""Calls for models that were never taught to make them: each reply is one JSON object that fits a schema.
+
+The server lets the model write nothing else, so that a call always parses: `{"action": "read", "arguments":
+{…}}`, or `{"action": "answer", "text": "…"}`. Its history is told in the same form. Pure, but for `Actions`,
+which reads one reply as it comes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from mainspring.events import CallAsked, CallDelta, Text, TextDelta, ToolSpec
+from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage
+from mainspring.models.encoding import ENCODER, attached_text, object_text
+
+ANSWER = "answer"
+_MAX_RESULT_CHARACTERS = 6000
+_ANSWERING = re.compile(r'\s*\{\s*"action"\s*:\s*"answer"\s*,\s*"text"\s*:\s*"')
+_CALLING = re.compile(r'\s*\{\s*"action"\s*:\s*"([^"]*)"\s*,\s*"arguments"\s*:\s*')
+_UNFINISHED_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
+
+# What llama.cpp can make a grammar of; what says more is checked when the call is made.
+_KEPT = frozenset({"type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf"})
+
+
+def described(system: str, tools: Sequence[ToolSpec]) -> str:
+    """The system prompt, with the tools and the form of a reply."""
+    lines = [
+        "Reply with one JSON object and nothing else. To use a tool:",
+        '{"action": "NAME", "arguments": {…}}',
+        f'To say something to the user, which also ends your work: {{"action": "{ANSWER}", "text": "…"}}',
+        "After each use of a tool you are told its result. The tools:",
+    ]
+    lines.extend(
+        f"\n{tool.name}: {tool.description}\n{_signature(_needed(tool.parameters))}" for tool in tools
+    )
+    return f"{system}\n\n" + "\n".join(lines)
+
+
+def schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """What a reply must fit."""
+    answer = _object({"action": {"const": ANSWER}, "text": {"type": "string"}})
+    calls = [
+        _object({"action": {"const": tool.name}, "arguments": _plain(_needed(tool.parameters))})
+        for tool in tools
+    ]
+    return {"anyOf": [*calls, answer]}
+
+
+def encode(message: Message) -> bytes:
+    match message:
+        case UserMessage():
+            shown = [attached_text(attachment) for attachment in message.attachments]
+            return _said("user", "\n\n".join((*shown, message.text)))
+        case AssistantMessage():
+            return _said("assistant", "\n".join(_actions(message)))
+        case ResultsMessage():
+            return _said("user", "\n\n".join(_results(message)))
+
+
+class Actions:
+    """One reply: gives the text of an answer as it comes, and a call when it is whole."""
+
+    def __init__(self) -> None:
+        self._written = ""
+        self._shown = 0
+        self._is_answer: bool | None = None
+        self._is_over = False
+
+    def feed(self, text: str) -> list[TextDelta]:
+        self._written += text
+        if self._is_answer is None:
+            if found := _ANSWERING.match(self._written):
+                self._is_answer, self._shown = True, found.end()
+            elif _CALLING.match(self._written):
+                self._is_answer = False
+        new = self._answered() if self._is_answer and not self._is_over else ""
+        return [TextDelta(text=new)] if new else []
+
+    def end(self) -> list[TextDelta | CallDelta]:
+        """What is left: a call, or text that is no action, as it stands."""
+        if self._is_answer:
+            return []
+        called = _CALLING.match(self._written)
+        if called is None:
+            return [TextDelta(text=self._written)] if self._written else []
+        arguments = self._written[called.end() :].rstrip().removesuffix("}").rstrip()
+        return [CallDelta(index=0, name=called[1], arguments=arguments)]
+
+    @property
+    def has_call(self) -> bool:
+        return self._is_answer is False
+
+    def _answered(self) -> str:
+        """The part of the text that came since and can be read on its own."""
+        rest = self._written[self._shown :]
+        end = _closing_quote(rest)
+        if end is not None:
+            self._is_over = True
+            rest = rest[:end]
+        else:
+            for unfinished in (_UNFINISHED_ESCAPE, _HALF_PAIR):
+                if found := unfinished.search(rest):
+                    rest = rest[: found.start(1) if unfinished is _UNFINISHED_ESCAPE else found.start()]
+        self._shown += len(rest)
+        return _unescaped(rest)
+
+
+def _closing_quote(text: str) -> int | None:
+    found = re.match(r'(?:[^"\\]|\\.)*"', text, re.DOTALL)
+    return found.end() - 1 if found else None
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return msgspec.json.decode(f'"{text}"', type=str)
+    except msgspec.MsgspecError:
+        return text
+
+
+def _said(role: str, content: str) -> bytes:
+    return ENCODER.encode({"role": role, "content": content})
+
+
+def _actions(message: AssistantMessage) -> Iterator[str]:
+    calls = [part for part in message.parts if isinstance(part, CallAsked)]
+    text = "".join(part.text for part in message.parts if isinstance(part, Text))
+    if text and not calls:
+        yield _text({"action": ANSWER, "text": text})
+    for call in calls:
+        name = _text(call.name)
+        yield f'{{"action": {name}, "arguments": {object_text(call.arguments)}}}'
+
+
+def _results(message: ResultsMessage) -> Iterator[str]:
+    for result in message.results:
+        outcome = "failed" if result.is_error else "gave"
+        text = result.text
+        if len(text) > _MAX_RESULT_CHARACTERS:
+            half = _MAX_RESULT_CHARACTERS // 2
+            text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+        yield f"[{result.name} {outcome}]\n{text}"
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _plain(parameters: Any) -> Any:
+    """A schema with only what a grammar can be made of; anything else is open."""
+    if isinstance(parameters, list):
+        return [_plain(item) for item in cast("list[Any]", parameters)]
+    if not isinstance(parameters, dict):
+        return parameters
+    fields = cast("dict[str, Any]", parameters)
+    kept: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name == "properties":
+            kept[name] = {key: _plain(inner) for key, inner in value.items()}
+        elif name in _KEPT:
+            kept[name] = value if name in ("enum", "const", "required") else _plain(value)
+    if "properties" in kept:
+        kept["additionalProperties"] = False
+    return kept
+
+
+def _needed(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters without those that may be left out: a small model fills in whatever it is offered. A
+    tool that requires nothing keeps what it has."""
+    required = cast("list[str]", parameters.get("required", []))
+    fields = cast("dict[str, Any]", parameters.get("properties", {}))
+    if not required:
+        return parameters
+    return {**parameters, "properties": {name: fields[name] for name in required if name in fields}}
+
+
+def _signature(parameters: dict[str, Any]) -> str:
+    """Arguments on one line."""
+    fields: list[str] = []
+    for name, field in cast("dict[str, dict[str, Any]]", parameters.get("properties", {})).items():
+        about = f" ({field['description']})" if field.get("description") else ""
+        fields.append(f'"{name}": {field.get("type", "any")}{about}')
+    return "arguments: {" + "; ".join(fields) + "}"

@@ -1,0 +1,97 @@
+"""What a model server on a URL says about itself: which models it serves, and how much they take.
+
+llama.cpp, Ollama, vLLM and LM Studio list their models alike and tell their context sizes each in a place of
+its own. What a server does not say is None; a server that does not answer is a `NetworkFailed`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import httpx2
+import msgspec
+
+from mainspring.errors import NetworkFailed
+
+_T = TypeVar("_T")
+_TIMEOUT_S = 5.0
+
+
+class ServedModel(msgspec.Struct, frozen=True):
+    """`has_tools` says whether the model was taught to make calls."""
+
+    id: str
+    context_tokens: int | None = None
+    has_tools: bool | None = None
+
+
+class _Meta(msgspec.Struct):
+    n_ctx: int | None = None
+
+
+class _Listed(msgspec.Struct):
+    id: str
+    max_model_len: int | None = None
+    loaded_context_length: int | None = None
+    max_context_length: int | None = None
+    meta: _Meta | None = None
+
+
+class _Models(msgspec.Struct):
+    data: list[_Listed] = []
+
+
+class _Generation(msgspec.Struct):
+    n_ctx: int | None = None
+
+
+class _Props(msgspec.Struct):
+    default_generation_settings: _Generation | None = None
+    chat_template_caps: dict[str, Any] | None = None
+
+
+class _Loaded(msgspec.Struct):
+    name: str = ""
+    context_length: int | None = None
+
+
+class _Processes(msgspec.Struct):
+    models: list[_Loaded] = []
+
+
+async def probe_server(url: str, api_key: str = "") -> tuple[ServedModel, ...]:
+    """The models at a server, by its base URL, with `/v1` or without."""
+    root = url.rstrip("/").removesuffix("/v1")
+    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
+        listed = await _get(client, f"{root}/v1/models", _Models)
+        if listed is None:
+            raise NetworkFailed(
+                f"{url} does not list its models.", remedy="Start the server there, or check the URL."
+            )
+        props = await _get(client, f"{root}/props", _Props)
+        studio = None if props else await _get(client, f"{root}/api/v0/models", _Models)
+        ollama = None if props or studio else await _get(client, f"{root}/api/ps", _Processes)
+    sizes = {model.id: model.loaded_context_length for model in (studio or _Models()).data}
+    sizes |= {model.name: model.context_length for model in (ollama or _Processes()).models}
+    return tuple(_served(model, props or _Props(), sizes) for model in listed.data)
+
+
+def _served(model: _Listed, props: _Props, sizes: dict[str, int | None]) -> ServedModel:
+    running = props.default_generation_settings.n_ctx if props.default_generation_settings else None
+    told = (running, model.max_model_len, sizes.get(model.id), model.meta.n_ctx if model.meta else None)
+    caps = props.chat_template_caps
+    return ServedModel(
+        id=model.id,
+        context_tokens=next((size for size in told if size), None),
+        has_tools=bool(caps.get("supports_tools")) if caps else None,
+    )
+
+
+async def _get(client: httpx2.AsyncClient, url: str, kind: type[_T]) -> _T | None:
+    """What stands at the URL, None when it is not there or not of this kind."""
+    try:
+        response = await client.get(url)
+        return msgspec.json.decode(response.content, type=kind) if response.status_code == 200 else None
+    except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.MsgspecError):
+        return None

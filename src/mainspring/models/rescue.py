@@ -1,0 +1,168 @@
+"""Calls that a model wrote as text, for models whose server does not see them as calls.
+
+Known forms: a fenced block of JSON, JSON as the whole message, `<tool_call>` around JSON; a call is an object
+with a name and arguments under any of their usual names. Only tools that exist are called: other JSON is
+what the model wanted to say. `rescue` is pure; `rescued` applies it to a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Collection
+from typing import Any, cast
+
+import msgspec
+
+from mainspring.events import CallDelta, TextDelta
+from mainspring.models import Finished, Message, Model, Price, Request, Retrying, StreamItem
+
+_TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
+_FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_BARE = re.compile(r"^[ \t]*[\[{].*\Z", re.DOTALL | re.MULTILINE)
+_BEGINNING = re.compile(r"<(?:tool_call|function_call|tools)>|^[ \t]*(?:```|[\[{])", re.MULTILINE)
+_PARTIAL = re.compile(r"<[a-z_]{0,14}\Z|^[ \t]*`{1,2}\Z", re.MULTILINE)
+_NAMES = ("name", "tool", "tool_name", "function", "action")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
+_LISTS = ("tool_calls", "calls")
+
+
+class Call(msgspec.Struct, frozen=True):
+    name: str
+    arguments: str
+
+
+class Rescued(msgspec.Struct, frozen=True):
+    """What is left of the text, and the calls that stood in it, in order."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+
+
+def rescue(text: str, known: Collection[str]) -> Rescued:
+    """The calls of known tools in a message."""
+    for pattern in (_TAGGED, _FENCED, _BARE):
+        calls: list[Call] = []
+        rest: list[str] = []
+        position = 0
+        for found in pattern.finditer(text):
+            made = _calls(found[found.lastindex or 0], known)
+            if made:
+                rest.append(text[position : found.start()])
+                position = found.end()
+                calls.extend(made)
+        if calls:
+            rest.append(text[position:])
+            return Rescued("".join(rest).strip(), tuple(calls))
+    return Rescued(text)
+
+
+async def rescued(items: AsyncIterator[StreamItem], known: Collection[str]) -> AsyncIterator[StreamItem]:
+    """A stream in which calls written as text are calls. What may become one is held back until the end."""
+    last, held, has_calls = "", "", False
+    async for item in items:
+        match item:
+            case TextDelta():
+                held += item.text
+                start = _start(last + held)
+                free = held if start is None else held[: max(start - len(last), 0)]
+                held = held[len(free) :]
+                last = (last + free)[-1:]
+                if free:
+                    yield TextDelta(text=free)
+            case Retrying():
+                last, held, has_calls = "", "", False
+                yield item
+            case Finished():
+                for final in _ended(held, known, item, has_calls=has_calls):
+                    yield final
+            case CallDelta():
+                has_calls = True
+                yield item
+            case _:
+                yield item
+
+
+class Rescuing:
+    """A model whose calls are looked for in its text as well."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def context_tokens(self) -> int | None:
+        return self._model.context_tokens
+
+    @property
+    def price(self) -> Price | None:
+        return self._model.price
+
+    def encode(self, message: Message) -> bytes:
+        return self._model.encode(message)
+
+    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+        return rescued(self._model.stream(request), frozenset(tool.name for tool in request.tools))
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+def _start(text: str) -> int | None:
+    found = _BEGINNING.search(text) or _PARTIAL.search(text)
+    return found.start() if found else None
+
+
+def _ended(held: str, known: Collection[str], finished: Finished, *, has_calls: bool) -> list[StreamItem]:
+    saved = rescue(held, known) if held and not has_calls else Rescued(held)
+    items: list[StreamItem] = [TextDelta(text=saved.text)] if saved.text else []
+    for index, call in enumerate(saved.calls):
+        items.append(CallDelta(index=index, name=call.name, arguments=call.arguments))
+    if saved.calls and finished.stop == "end":
+        finished = msgspec.structs.replace(finished, stop="calls")
+    return [*items, finished]
+
+
+def _calls(text: str, known: Collection[str]) -> list[Call]:
+    """The calls in a text that is one JSON value, or one on each line; none when any of it is not a call."""
+    values = _values(text)
+    calls: list[Call] = []
+    for value in values:
+        made = _from_value(value, known)
+        if not made:
+            return []
+        calls.extend(made)
+    return calls
+
+
+def _values(text: str) -> list[Any]:
+    for pieces in ([text], text.splitlines()):
+        try:
+            return [msgspec.json.decode(piece) for piece in pieces if piece.strip()]
+        except msgspec.MsgspecError:
+            continue
+    return []
+
+
+def _from_value(value: Any, known: Collection[str]) -> list[Call]:
+    if isinstance(value, list):
+        made = [_from_value(item, known) for item in cast("list[Any]", value)]
+        return [call for calls in made for call in calls] if all(made) else []
+    if not isinstance(value, dict):
+        return []
+    fields = cast("dict[str, Any]", value)
+    for name in _LISTS:
+        if isinstance(fields.get(name), list):
+            return _from_value(fields[name], known)
+    inner = fields.get("function")
+    if isinstance(inner, dict):
+        return _from_value(inner, known)
+    name: str = next((fields[key] for key in _NAMES if isinstance(fields.get(key), str)), "")
+    if name not in known:
+        return []
+    arguments: Any = next((fields[key] for key in _ARGUMENTS if key in fields), dict[str, Any]())
+    if isinstance(arguments, str):
+        return [Call(name, arguments)]
+    return [Call(name, msgspec.json.encode(arguments).decode())] if isinstance(arguments, dict) else []

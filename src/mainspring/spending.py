@@ -1,0 +1,116 @@
+"""How everything that spends does it: reserve, then call, then settle, with a name for what it was for.
+
+A reservation is on record before the request is made, in this session's journal and in that of every session
+above it, whose caps hold as well. Under a cap for the day it is made while no other process can make one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
+from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
+from mainspring.models import Model, Price
+from mainspring.turn import Turn
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """What was set aside, at which price. `max_output_tokens` is what the reply may have at most, None when
+    nothing is capped."""
+
+    reserved: SpendReserved
+    max_output_tokens: int | None
+    price: Price | None
+
+
+async def reserve(
+    turn: Turn, *, source: str, input_tokens: int, spend: str = "", model: Model | None = None
+) -> Reservation | Refusal:
+    """Sets aside what one request of a model (else the turn's) may cost at most, or says why it may not be
+    made."""
+    model = model or turn.model
+    line, price = tuple(_line(turn)), model.price
+    async with _today(line) as today:
+        outputs: list[int] = []
+        for each in line:
+            limits = each.state.limits
+            fitting = each.state.ledger.affordable_output(
+                price,
+                input_tokens,
+                limits,
+                is_step=source == STEP,
+                today=today if limits.day != Cap() else None,
+            )
+            if isinstance(fitting, Refusal):
+                return fitting
+            outputs.append(fitting)
+        usage = Usage(input_tokens=input_tokens, output_tokens=min(outputs))
+        reserved = SpendReserved(
+            spend=spend or f"{source}:{turn.state.ledger.reservations + 1}",
+            source=source,
+            model=model.name,
+            tokens=usage.total_tokens,
+            usd=most_usd(price, usage) if price else 0.0,
+            priced=price is not None,
+        )
+        for each in line:
+            each.state.ledger.hold(_seen_by(each, turn, reserved))
+        is_capped = any(is_spend_capped(each.state.limits) for each in line)
+        reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price)
+        try:
+            for each in reversed(line):
+                await each.emit(_seen_by(each, turn, reserved))
+        except asyncio.CancelledError:
+            # It is on record all the same, and nothing will be asked for it.
+            await settle(turn, reservation, Usage())
+            raise
+    return reservation
+
+
+async def settle(
+    turn: Turn, reservation: Reservation, usage: Usage, *events: Event, speed: Speed | None = None
+) -> None:
+    """Records what was spent, and `events` in the same commit."""
+    usd = reservation.price.cost_usd(usage) if reservation.price else 0.0
+    for each in _line(turn):
+        reserved = _seen_by(each, turn, reservation.reserved)
+        ledger = each.state.ledger
+        settled = SpendSettled(
+            spend=reserved.spend,
+            usage=usage,
+            usd=usd,
+            total_usd=max(ledger.spent_usd - reserved.usd, 0.0) + usd,
+            speed=speed,
+        )
+        warnings = ledger.warnings(settled, each.state.limits)
+        await each.emit(settled, *warnings, *(events if each is turn else ()))
+
+
+def _line(turn: Turn) -> Iterator[Turn]:
+    """The turn and those above it, whose caps it shares."""
+    at: Turn | None = turn
+    while at is not None:
+        yield at
+        at = at.parent
+
+
+def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendReserved:
+    if ancestor is spender:
+        return reserved
+    child = spender.state.session
+    return msgspec.structs.replace(reserved, spend=f"{child}/{reserved.spend}", child=child)
+
+
+@asynccontextmanager
+async def _today(line: tuple[Turn, ...]) -> AsyncGenerator[Tally | None]:
+    """What all sessions spent today, which stays so until this ends; None when no day is capped."""
+    day = line[0].day
+    if day is None or all(each.state.limits.day == Cap() for each in line):
+        yield None
+        return
+    async with day.held() as spent:
+        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps)

@@ -1,0 +1,91 @@
+"""What was spent, as `mainspring cost` tells it from the journals."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
+from mainspring.journal.store import Store
+
+from .conftest import Machine, lines
+
+USAGE = Usage(input_tokens=1000, cached_tokens=400, output_tokens=50)
+
+
+def record(machine: Machine, session: str, *events: Event) -> None:
+    async def recording() -> None:
+        journal = await Store(machine.home).create(session)
+        await journal.append(SessionStarted(session=session, workspace="/", version="1"), *events)
+        await journal.close()
+
+    asyncio.run(recording())
+
+
+def spent(number: int, model: str, source: str, usd: float) -> tuple[Event, Event]:
+    name = f"{source}:{number}"
+    return (
+        SpendReserved(spend=name, source=source, model=model, tokens=9000, usd=usd * 2),
+        SpendSettled(spend=name, usage=USAGE, usd=usd),
+    )
+
+
+def two_sessions(machine: Machine) -> None:
+    lost = SpendReserved(spend="step:3", source="step", model="large", tokens=700, usd=0.5)
+    record(machine, "first", *spent(1, "large", "step", 0.25), *spent(2, "small", "title", 0.001), lost)
+    child = SpendReserved(spend="x/step:1", source="step", model="large", usd=9.0, child="x")
+    record(
+        machine,
+        "second",
+        *spent(1, "small", "step", 0.002),
+        child,
+        SpendSettled(spend="x/step:1", usage=USAGE, usd=8.0),
+    )
+
+
+def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
+    two_sessions(machine)
+    today = datetime.now(UTC).date().isoformat()
+    expected = {
+        "model": {"large": 0.75, "small": 0.003},
+        "source": {"step": 0.752, "title": 0.001},
+        "session": {"first": 0.751, "second": 0.002},
+        "day": {today: 0.753},
+    }
+    for by, rows in expected.items():
+        told = lines(machine.run("cost", "--by", by, "--json").stdout)
+        assert {row[by]: round(row["usd"], 6) for row in told} == rows
+    assert lines(machine.run("cost", "--today", "--by", "day", "--json").stdout) == lines(
+        machine.run("cost", "--by", "day", "--json").stdout
+    )
+
+
+def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine) -> None:
+    two_sessions(machine)
+    told = machine.run("cost")
+    heading, large, small, total = told.stdout.splitlines()
+    assert heading.split() == ["model", "requests", "input", "cached", "output", "cost"]
+    assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500"]
+    assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030"]
+    assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530"]
+    assert "1 requests (700 tokens) were reserved and not settled" in told.stderr
+
+
+def test_one_session_is_asked_for_by_the_beginning_of_its_id(machine: Machine) -> None:
+    two_sessions(machine)
+    (row,) = lines(machine.run("cost", "sec", "--json").stdout)
+    assert (row["model"], row["usd"], row["requests"]) == ("small", 0.002, 1)
+    assert machine.run("cost", "nowhere").returncode == 2
+
+
+def test_no_name_of_a_model_breaks_the_table(machine: Machine) -> None:
+    record(machine, "odd", *spent(1, "a\nb\x1b[31m", "step", 0.5))
+    told = machine.run("cost")
+    assert told.returncode == 0
+    assert "\x1b" not in told.stdout
+    assert lines(machine.run("cost", "--json").stdout)[0]["model"] == "a\nb\x1b[31m"
+
+
+def test_a_home_without_sessions_has_spent_nothing(machine: Machine) -> None:
+    told = machine.run("cost")
+    assert (told.stdout, told.stderr) == ("", "Nothing was spent.\n")

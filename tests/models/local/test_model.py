@@ -1,0 +1,209 @@
+"""The local model against what a real llama.cpp server said (`tests/streams/llamacpp-*`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mainspring.errors import ModelError, NetworkFailed
+from mainspring.events import CallDelta, Speed, TextDelta, ToolSpec
+from mainspring.models import Finished, Request, UserMessage
+from mainspring.models.local import Answer, Settings
+from mainspring.models.local.model import LocalModel, threads
+from mainspring.models.probe import ServedModel, probe_server
+
+STREAMS = Path(__file__).parent.parent.parent / "streams"
+TOOL = ToolSpec(
+    name="read",
+    description="Reads a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+RECORDED = {
+    "/v1/models": (STREAMS / "llamacpp-models.json").read_bytes(),
+    "/props": (STREAMS / "llamacpp-props.json").read_bytes(),
+}
+
+
+def recorded(name: str) -> bytes:
+    return (STREAMS / f"llamacpp-{name}.txt").read_bytes()
+
+
+@asynccontextmanager
+async def serving(replies: dict[str, bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that answers each path with the same bytes, and what it was sent."""
+    seen: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = next(
+            (int(line[15:]) for line in head.lower().splitlines() if line.startswith("content-length")), 0
+        )
+        seen.append(await reader.readexactly(length))
+        body = replies.get(head.split()[1])
+        kind = "text/event-stream" if body and body.startswith(b"data:") else "application/json"
+        status = "200 OK" if body is not None else "404 Not Found"
+        writer.write(
+            f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n"
+            f"content-length: {len(body or b'')}\r\n\r\n".encode()
+            + (body or b"")
+        )
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1")
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", seen
+
+
+class Process:
+    """What stands for the process that holds the model."""
+
+    def __init__(self, url: str, error: str = "") -> None:
+        self.answer = msgspec.json.encode(Answer(url=url, error=error))
+        self.is_alive = True
+
+    def log_tail(self) -> str:
+        return "no such tensor"
+
+    async def close(self) -> None:
+        self.is_alive = False
+
+
+def playing(stream: str, use: Callable[[LocalModel, list[Any], list[bytes]], Any]) -> Any:
+    async def play() -> Any:
+        async with serving({**RECORDED, "/v1/chat/completions": recorded(stream)}) as (url, seen):
+            started: list[Any] = []
+
+            async def start(line: bytes) -> Process:
+                started.append((msgspec.json.decode(line, type=Settings), Process(url)))
+                return started[-1][1]
+
+            model = LocalModel("local", Path("m.gguf"), start, context_tokens=4096)
+            await model.start()
+            try:
+                return await use(model, started, seen)
+            finally:
+                await model.close()
+
+    return asyncio.run(play())
+
+
+async def _ask(model: LocalModel, *_: Any) -> list[Any]:
+    request = Request(system="Be brief.", tools=(TOOL,), messages=[model.encode(UserMessage("go"))])
+    return [item async for item in model.stream(request)]
+
+
+def test_a_call_that_it_was_held_to_is_a_call() -> None:
+    call, finished = playing("call", _ask)
+    assert isinstance(call, CallDelta)
+    assert (call.name, msgspec.json.decode(call.arguments)) == ("read", {"path": "notes.txt"})
+    assert finished.stop == "calls"
+    assert finished.usage.output_tokens > 0
+    assert isinstance(finished.speed, Speed)
+    assert finished.speed.output_per_s > 0
+
+
+def test_an_answer_comes_in_pieces() -> None:
+    *deltas, finished = playing("answer", _ask)
+    assert len(deltas) > 5
+    assert "".join(delta.text for delta in deltas) == "Hello, I am a Python user. How can I help you?"
+    assert finished.stop == "end"
+
+
+def test_an_answer_that_was_cut_off_says_so() -> None:
+    *deltas, finished = playing("cut", _ask)
+    assert all(isinstance(delta, TextDelta) for delta in deltas)
+    assert isinstance(finished, Finished)
+    assert finished.stop == "length"
+
+
+def test_it_says_what_it_takes_and_costs_nothing() -> None:
+    async def look(model: LocalModel, started: list[Any], _: list[bytes]) -> Any:
+        return model.context_tokens, model.price, started[0][0]
+
+    context, price, sent = playing("call", look)
+    assert context == 8192
+    assert price is not None
+    assert price.output == price.input == 0
+    assert (sent.context_tokens, sent.threads) == (4096, threads())
+    assert len(sent.key) > 20
+
+
+def test_the_request_holds_it_to_a_schema_and_describes_the_tools() -> None:
+    async def send(model: LocalModel, _: list[Any], seen: list[bytes]) -> Any:
+        await _ask(model)
+        return msgspec.json.decode(seen[-1])
+
+    sent = playing("call", send)
+    assert "tools" not in sent
+    assert sent["response_format"]["type"] == "json_schema"
+    assert "read: Reads a file." in sent["messages"][0]["content"]
+    assert sent["max_tokens"] == 1024
+
+
+def test_a_server_that_died_is_started_again() -> None:
+    async def die(model: LocalModel, started: list[Any], _: list[bytes]) -> int:
+        started[0][1].is_alive = False
+        await _ask(model)
+        return len(started)
+
+    assert playing("call", die) == 2
+
+
+def test_a_model_that_cannot_be_loaded_says_why() -> None:
+    async def start(_: bytes) -> Process:
+        return Process("", "RuntimeError: failed to load model")
+
+    async def load() -> None:
+        await _ask(LocalModel("local", Path("bad.gguf"), start, context_tokens=1))
+
+    with pytest.raises(ModelError, match=r"bad\.gguf could not be loaded: RuntimeError") as caught:
+        asyncio.run(load())
+    assert "no such tensor" in caught.value.remedy
+
+
+SERVERS = {
+    "llama.cpp": (RECORDED, ServedModel("smollm2.gguf", 8192, has_tools=False)),
+    "vLLM": (
+        {"/v1/models": b'{"data":[{"id":"q","max_model_len":32768}]}'},
+        ServedModel("q", 32768),
+    ),
+    "LM Studio": (
+        {
+            "/v1/models": b'{"data":[{"id":"q"}]}',
+            "/api/v0/models": b'{"data":[{"id":"q","loaded_context_length":4096,"max_context_length":9}]}',
+        },
+        ServedModel("q", 4096),
+    ),
+    "Ollama": (
+        {
+            "/v1/models": b'{"data":[{"id":"q:1b"}]}',
+            "/api/ps": b'{"models":[{"name":"q:1b","context_length":4096}]}',
+        },
+        ServedModel("q:1b", 4096),
+    ),
+    "one that says no more": ({"/v1/models": b'{"data":[{"id":"q"}]}'}, ServedModel("q")),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("suffix", ["", "/v1", "/v1/"])
+def test_a_server_by_its_url_says_what_it_serves(name: str, suffix: str) -> None:
+    replies, expected = SERVERS[name]
+
+    async def probe() -> tuple[ServedModel, ...]:
+        async with serving(replies) as (url, _):
+            return await probe_server(url + suffix)
+
+    assert asyncio.run(probe()) == (expected,)
+
+
+def test_a_url_without_a_server_is_told() -> None:
+    with pytest.raises(NetworkFailed, match="does not list its models"):
+        asyncio.run(probe_server("http://127.0.0.1:9"))

@@ -1,0 +1,62 @@
+"""What is settled before a session begins: whether the model can take the prompt, and what it may spend."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mainspring.app import DEFAULT_TOOLS, check_context, check_price
+from mainspring.config import Caps, with_caps
+from mainspring.context.history import estimated_tokens
+from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.errors import UsageError
+from mainspring.events import Cap, Limits
+from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.tools.toolbox import Toolbox
+
+SYSTEM = system_prompt(prompt_parts(workspace=Path("/repo"), mode="auto"))
+TOOLS = Toolbox(DEFAULT_TOOLS).specs
+
+
+def model(context_tokens: int | None) -> ScriptedModel:
+    return ScriptedModel(Script(replies=(), context_tokens=context_tokens), name="tiny")
+
+
+def test_the_base_prompt_is_small() -> None:
+    assert estimated_tokens(len(SYSTEM) + len(msgspec.json.encode(TOOLS))) < 3000
+
+
+def test_a_model_that_cannot_take_the_prompt_is_refused_with_numbers() -> None:
+    with pytest.raises(
+        UsageError, match=r"tiny takes 2,048 tokens\..* need about [12],\d{3}, and .* 1,024 more"
+    ):
+        check_context(model(2048), SYSTEM, TOOLS)
+    check_context(model(8192), SYSTEM, TOOLS)
+    check_context(model(None), SYSTEM, TOOLS)
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(max_cost_usd=1.0), Limits(day=Cap(usd=1.0)), Limits(goal=Cap(usd=1.0))]
+)
+def test_an_unknown_price_is_refused_under_any_cap_on_money(limits: Limits) -> None:
+    unpriced = model(None)
+    unpriced.price = None
+    with pytest.raises(UsageError, match="unknown, so the cost limit cannot be kept"):
+        check_price(unpriced, limits, allow_unpriced=False)
+    check_price(unpriced, limits, allow_unpriced=True)
+    check_price(unpriced, Limits(max_tokens=1), allow_unpriced=False)
+
+
+def test_settings_cap_every_run_and_what_a_run_is_told_replaces_them() -> None:
+    caps = Caps(turn=Cap(steps=5, usd=1.0), session=Cap(usd=2.0, tokens=9), day=Cap(usd=3.0))
+    told = with_caps(Limits(max_cost_usd=10.0, max_steps=50, day=Cap(tokens=7)), caps)
+    assert told == Limits(
+        max_cost_usd=10.0,
+        max_steps=50,
+        turn=Cap(usd=1.0),
+        session=Cap(tokens=9),
+        day=Cap(usd=3.0, tokens=7),
+    )
+    assert with_caps(Limits(), Caps()) == Limits()
+    with pytest.raises(UsageError, match="no cap on calls or time"):
+        with_caps(Limits(), Caps(day=Cap(calls=1)))
