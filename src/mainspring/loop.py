@@ -17,8 +17,8 @@ from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn, notice
-from mainspring.upkeep import look_after, make_room
+from mainspring.turn import End, Turn, end_turn
+from mainspring.upkeep import look_after, make_room, notice
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."

@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Self
 
 from mainspring import __version__
-from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
@@ -55,7 +54,6 @@ from mainspring.parts import Parts
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
 from mainspring.sandbox import Sandbox
-from mainspring.sandbox.files import Files
 from mainspring.state import State, load_state
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
@@ -84,6 +82,8 @@ class Session:
         self.guards = Guards()
         self.compact_at = parts.compact_at
         self.nested = parts.nested
+        self.policy = parts.policy
+        self.files = parts.files
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -101,14 +101,6 @@ class Session:
     @property
     def toolbox(self) -> Toolbox:
         return self._parts.toolbox
-
-    @property
-    def policy(self) -> Policy:
-        return self._parts.policy
-
-    @property
-    def files(self) -> Files:
-        return self._parts.files
 
     @property
     def parent(self) -> Turn | None:

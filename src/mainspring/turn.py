@@ -28,7 +28,7 @@ from mainspring.events import (
 )
 from mainspring.journal.fold import Spent
 from mainspring.models import Model
-from mainspring.processes import Handles, news
+from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
@@ -151,11 +151,6 @@ class End(msgspec.Struct, frozen=True):
     ending: Ending
     detail: str = ""
     remedy: str = ""
-
-
-async def notice(turn: Turn) -> None:
-    """Records what happened outside the conversation since the last step, so that the model is told."""
-    await turn.emit(*news(turn.state.processes))
 
 
 async def end_turn(turn: Turn, end: End) -> None:

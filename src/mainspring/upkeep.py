@@ -9,6 +9,7 @@ from __future__ import annotations
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import paths_of
 from mainspring.events import Ending, GuardTripped, NoteAdded
+from mainspring.processes import news
 from mainspring.turn import End, Turn
 
 COMPACT_AT = 0.8
@@ -29,6 +30,11 @@ async def look_after(turn: Turn) -> End | None:
     if tripped is not turn.guards.final:
         await turn.emit(tripped)
     return _end(tripped) if tripped.is_final else None
+
+
+async def notice(turn: Turn) -> None:
+    """Records what happened outside the conversation since the last step, so that the model is told."""
+    await turn.emit(*news(turn.state.processes))
 
 
 async def make_room(turn: Turn) -> End | None:
