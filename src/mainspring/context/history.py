@@ -41,7 +41,9 @@ KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "Guard
 REBUILDING = (Compacted, Undone)
 """Events after which a history is projected anew."""
 
-_BYTES_PER_TOKEN = 3.6
+BYTES_PER_TOKEN = 3.6
+"""How dense text usually is, until a provider has counted some."""
+
 _LEAST, _MOST = 1.5, 8.0
 _BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
@@ -52,7 +54,7 @@ _UNSEEN = (
 
 def estimated_tokens(size: int) -> int:
     """What so many bytes of a request weigh, before any provider has counted them."""
-    return int(size / _BYTES_PER_TOKEN) + 16
+    return int(size / BYTES_PER_TOKEN) + 16
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -82,7 +84,7 @@ class History:
         self._bytes = 0
         self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
-        self.bytes_per_token = _BYTES_PER_TOKEN
+        self.bytes_per_token = BYTES_PER_TOKEN
         self.last_seq = 0
         self.is_answered = True
 
@@ -304,13 +306,14 @@ async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, Call
     }
 
 
-async def read_all(journal: Reader, *, kinds: tuple[str, ...], until: int | None = None) -> list[Recorded]:
+async def read_all(
+    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
+) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     found: list[Recorded] = []
-    while page := await journal.read(
-        after=found[-1].seq if found else 0, until=until, kinds=kinds, limit=5000
-    ):
+    while page := await journal.read(after=after, until=until, kinds=kinds, limit=5000):
         found += page
+        after = page[-1].seq
     return found
 
 
