@@ -26,8 +26,11 @@ ROOMS = [
     "context",
     "web",
     "tools",
+    "task",
     "state",
+    "routing",
     "turn",
+    "failover",
     "spending",
     "asking",
     "compactor",
@@ -41,6 +44,7 @@ ROOMS = [
     "engines",
     "goals",
     "config",
+    "choice",
     "steps",
     "app",
     "cli",
@@ -50,8 +54,12 @@ ROOMS = [
 ]
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
-LONG_FILES: dict[str, int] = {"events.py": 570}  # a list of words, not code
-LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 72}  # names every part of a session once
+LONG_FILES: dict[str, int] = {
+    "events.py": 600,  # a list of words, not code
+    "session.py": 430,  # every command of a face is one method
+    "app.py": 415,  # names every concrete class once
+}
+LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 75}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",

@@ -239,10 +239,11 @@ def decoded(messages: Any) -> list[dict]:
 
 
 def facts(state: State) -> dict[str, Any]:
-    hidden = {"_calls", "_last_us", "ledger"}
+    hidden = {"_calls", "_last_us", "ledger", "processes"}
     seen = {name: value for name, value in vars(state).items() if name not in hidden}
     return seen | {
         "open_calls": state.open_calls,
+        "processes": state.processes.all,
         "usd": round(state.ledger.spent_usd, 12),
         "tokens": state.ledger.spent_tokens,
         "turn_cost_usd": round(state.turn_cost_usd, 12),

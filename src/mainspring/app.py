@@ -14,6 +14,7 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import open_vault
+from mainspring.choice import choose
 from mainspring.compactor import Compactor
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.history import estimated_tokens
@@ -22,6 +23,7 @@ from mainspring.engines import builtin
 from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
+    Effort,
     Limits,
     ModeChosen,
     ModelChosen,
@@ -41,6 +43,7 @@ from mainspring.models.local.weights import find_weights
 from mainspring.models.prices import PriceBook
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.models.tiers import model_of
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
 from mainspring.sandbox import MIB, OnOutput, Sandbox
@@ -85,6 +88,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     *,
     session: str = "",
     model: Model | str = "",
+    fallback: Sequence[Model | str] = (),
+    effort: Effort | None = None,
     mode: str = "",
     limits: Limits | None = None,
     tools: Sequence[Tool] = DEFAULT_TOOLS,
@@ -93,7 +98,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     allow_unpriced: bool = False,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
-    """A new session in a workspace, or with `session` an earlier one, going on where it was.
+    """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
+    fails, the session goes on with those in `fallback`, in their order.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -104,9 +110,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
-        named = model or known.model or config.model
-        chosen = await _ready(build_model(named, config) if isinstance(named, str) else named)
-        check_price(chosen, limits, allow_unpriced=allow_unpriced)
+        connected = partial(_priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
+        models = choose(model, fallback, known=known.model, config=config, connect=connected)
+        chosen = models["model"] = await _ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
         toolbox = Toolbox(tools)
@@ -116,7 +122,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         check_context(chosen, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
-            model=chosen,
+            **models,
+            effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(by_mode, known.place, config),
             sandbox=partial(_confine, sandbox, confinement, config),
@@ -210,7 +217,7 @@ class _Known(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses."""
 
     place: Path
-    model: str = ""
+    model: ModelChosen | None = None
     mode: str = ""
 
 
@@ -221,7 +228,7 @@ async def _recall(journal: Journal) -> _Known:
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     return _Known(
         place=_folder(Path(started.event.workspace)),
-        model=model.event.model if model and isinstance(model.event, ModelChosen) else "",
+        model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
     )
 
@@ -253,11 +260,18 @@ def _folder(path: Path) -> Path:
     return place
 
 
+def _priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced: bool) -> Model:
+    model = build_model(named, config) if isinstance(named, str) else named
+    check_price(model, limits, allow_unpriced=allow_unpriced)
+    return model
+
+
 def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
     `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
         raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+    spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
     if spec.startswith("scripted@"):
@@ -265,7 +279,7 @@ def build_model(spec: str, config: Config) -> Model:
     settings = config.settings
     kept = config.home / "prices.json"
     prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
-    return connect(spec, config.environment, prices=prices)
+    return connect(spec, config.environment, prices=prices, policy=settings.retry)
 
 
 async def _ready(model: Model) -> Model:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
+from mainspring.failover import failure
 from mainspring.models import Finished, Model, Request, Retrying
 from mainspring.models.reply import Reply
 from mainspring.spending import Reservation, settle
@@ -37,8 +38,7 @@ async def ask(
         await settle(turn, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
-        kind = type(error).__name__
-        failed = RequestFailed(step=step, attempt=0, error=kind, message=error.message)
+        failed = failure(error, step=step, model=model.name)
         await settle(turn, reservation, _partly(reply, input_tokens), failed)
         raise
 

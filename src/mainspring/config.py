@@ -14,8 +14,10 @@ import msgspec
 import platformdirs
 
 from mainspring.errors import ConfigError, UsageError
-from mainspring.events import Cap, Limits
+from mainspring.events import Cap, Effort, Limits
 from mainspring.models import Price
+from mainspring.models.retry import RetryPolicy
+from mainspring.routing import Breaker
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +44,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
     model: str = ""
+    models: tuple[str, ...] = ()
+    fallback: tuple[str, ...] = ()
+    effort: Effort | None = None
+    tiers: dict[str, str | dict[str, str]] = {}
+    router: bool = False
+    escalation: Breaker = Breaker()
+    retry: RetryPolicy = RetryPolicy()
     mode: str = ""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     prices: dict[str, Price] = {}
@@ -63,7 +72,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str:
-        return self.environment.get("MAINSPRING_MODEL") or self.settings.model
+        return self.environment.get("MAINSPRING_MODEL") or next(iter(self._models), "")
+
+    @property
+    def fallback(self) -> tuple[str, ...]:
+        """The models to go on with, in order, when the first one fails."""
+        line = dict.fromkeys((*self._models, *self.settings.fallback))
+        return tuple(name for name in line if name != self.model)
+
+    @property
+    def _models(self) -> tuple[str, ...]:
+        settings = self.settings
+        return (settings.model, *settings.models) if settings.model else settings.models
 
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""

@@ -34,6 +34,14 @@ Progress = Literal["open", "doing", "done"]
 """How far an item of a plan is."""
 
 
+Effort = Literal["low", "medium", "high", "max"]
+"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
+
+
+ChosenBy = Literal["user", "settings", "failover", "router", "escalation"]
+"""Why a model was chosen: somebody named it, the one before it failed, or a turn needed another tier."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an event."""
 
@@ -195,8 +203,26 @@ class PromptSet(Event, frozen=True):
 
 
 class ModelChosen(Event, frozen=True):
+    """From the next step on. `fallbacks` are the models to go on with, in order, should this one fail; `tier`
+    is the one that it stands for."""
+
     model: str
     reason: str = ""
+    fallbacks: tuple[str, ...] = ()
+    tier: str = ""
+    by: ChosenBy = "user"
+
+
+class RoutingWarned(Event, frozen=True):
+    """Something about the choice of models that a person should know; the model is not told."""
+
+    message: str
+
+
+class EffortChosen(Event, frozen=True):
+    """How hard the model should think from the next step on; None is its provider's own choice."""
+
+    effort: Effort | None = None
 
 
 class ModeChosen(Event, frozen=True):
@@ -264,13 +290,16 @@ class BudgetWarned(Event, frozen=True):
 
 
 class RequestFailed(Event, frozen=True):
-    """One attempt at a model failed. `retry_in_s` is None when no further attempt follows."""
+    """One attempt at a model failed. `retry_in_s` is None when no further attempt follows; then `model` says
+    which it was, and `resets_at_us` when its provider said that it would answer again."""
 
     step: int
     attempt: int
     error: str
     message: str
     retry_in_s: float | None = None
+    model: str = ""
+    resets_at_us: int | None = None
 
 
 class AssistantSaid(Event, frozen=True):
@@ -448,6 +477,8 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
+    """`resume_at_us` is when a turn that is `waiting` can go on."""
+
     turn: int
     ending: Ending
     detail: str = ""
@@ -455,6 +486,7 @@ class TurnEnded(Event, frozen=True):
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    resume_at_us: int | None = None
 
 
 class Unknown(Event, frozen=True):
@@ -499,6 +531,8 @@ STORED: tuple[type[Event], ...] = (
     SessionResumed,
     PromptSet,
     ModelChosen,
+    RoutingWarned,
+    EffortChosen,
     ModeChosen,
     SandboxChosen,
     UserSaid,

@@ -14,6 +14,7 @@ from mainspring.asking import ask
 from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
+from mainspring.failover import fail_over
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
@@ -56,12 +57,14 @@ async def _steps(turn: Turn) -> End:
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
+        await turn.take_model()
         if end := await make_room(turn) or await _step(turn):
             return end
 
 
 async def _step(turn: Turn) -> End | None:
-    """One request. Its reply, or that it was too large, is in the journal when this returns None."""
+    """One request. When this returns None, the journal has its reply, or says that it was too large, or names
+    another model."""
     state = turn.state
     await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
@@ -76,6 +79,7 @@ async def _step(turn: Turn) -> End | None:
         tools=state.prompt.tools,
         messages=messages,
         max_output_tokens=reservation.max_output_tokens,
+        effort=state.effort,
     )
     try:
         reply, finished = await ask(
@@ -83,6 +87,8 @@ async def _step(turn: Turn) -> End | None:
         )
     except ContextOverflow:
         return None
+    except ModelError as error:
+        return await fail_over(turn, error)
     turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -11,9 +11,19 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault
-from mainspring.events import ApprovalAsked, ApprovalGiven, Compacted, Limits, PromptPart
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ChosenBy,
+    Compacted,
+    Effort,
+    Limits,
+    ModelChosen,
+    PromptPart,
+)
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.routing import Router
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
@@ -43,6 +53,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is built from."""
 
     model: Model
+    fallbacks: tuple[Model, ...] = ()
+    tier: str = ""
+    tiers: Mapping[str, Model] = {}
+    chosen_by: ChosenBy = "user"
+    router: Router | None = None
+    connect: Callable[[str], Model] | None = None
+    effort: Effort | None = None
     toolbox: Toolbox
     policy: Policy
     sandbox: Callable[[], Awaitable[Sandbox]]
@@ -65,3 +82,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     parent: Turn | None = None
     day: Day | None = None
     compact_at: float = COMPACT_AT
+
+    @property
+    def chosen(self) -> ModelChosen:
+        names = tuple(model.name for model in self.fallbacks)
+        return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)

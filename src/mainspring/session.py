@@ -32,6 +32,8 @@ from mainspring.events import (
     Crashed,
     Decision,
     Delta,
+    Effort,
+    EffortChosen,
     Event,
     Media,
     ModeChosen,
@@ -50,6 +52,7 @@ from mainspring.events import (
 from mainspring.feed import Feed
 from mainspring.journal import Journal
 from mainspring.models import Model
+from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
@@ -84,6 +87,7 @@ class Session:
         self.nested = parts.nested
         self.policy = parts.policy
         self.files = parts.files
+        self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -96,7 +100,7 @@ class Session:
 
     @property
     def model(self) -> Model:
-        return self._parts.model
+        return self._lineup.current
 
     @property
     def toolbox(self) -> Toolbox:
@@ -234,6 +238,24 @@ class Session:
     async def recall(self, name: str) -> bytes:
         return await recall(self._journal, name)
 
+    async def set_model(self, name: str, reason: str = "asked for") -> None:
+        """Goes on with another model, or tier, from the next step on."""
+        model = self._lineup.find(name).name
+        rest = tuple(other for other in self.state.fallbacks if other != model)
+        tier = name if name in self._parts.tiers else ""
+        await self.emit(ModelChosen(model=model, reason=reason, fallbacks=rest, tier=tier))
+
+    async def set_effort(self, effort: Effort | None) -> None:
+        """Says how hard to think from the next step on."""
+        await self.emit(EffortChosen(effort=effort))
+
+    async def take_model(self) -> Model:
+        if self.state.model != self.model.name:
+            self._lineup.current = self._lineup.find(self.state.model)
+            self._projection = Projection(self.model.encode)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
+        return self.model
+
     async def run(self, text: str = "") -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
         async with aclosing(self.watch(text)) as recorded:
@@ -322,7 +344,7 @@ class Session:
         try:
             if self._sandbox is not None:
                 await self._sandbox.close()
-            await self.model.close()
+            await self._lineup.close()
         finally:
             await self._journal.close()
 
@@ -337,8 +359,11 @@ class Session:
             events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs, parts=parts.prompt))
         else:
             events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
-        if parts.model.name != self.state.model:
-            events.append(ModelChosen(model=parts.model.name))
+        chosen, state = parts.chosen, self.state
+        if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
+            events.append(chosen)
+        if parts.effort not in (None, self.state.effort):
+            events.append(EffortChosen(effort=parts.effort))
         if (parts.mode, parts.level) != (self.state.mode, self.state.level):
             events.append(ModeChosen(mode=parts.mode, level=parts.level))
         return events
@@ -365,6 +390,7 @@ class Session:
         try:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
+                    await self._route()
                     await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
                 self._is_proceeding = False
                 await self._parts.engine(self)
@@ -377,6 +403,11 @@ class Session:
             await self._record_failure(error)
             self._feed.close(error)
             raise
+
+    async def _route(self) -> None:
+        if self._parts.router is not None:
+            tokens = self.history.estimated_tokens(self.state.prompt_size)
+            await self.emit(*await self._parts.router.before_turn(self.state, self._journal, tokens))
 
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""

@@ -22,6 +22,8 @@ from mainspring.events import (
     CallEnded,
     CallStarted,
     Compacted,
+    Effort,
+    EffortChosen,
     Event,
     Limits,
     ModeChosen,
@@ -43,6 +45,7 @@ from mainspring.events import (
 from mainspring.journal import Reader
 from mainspring.ledger import STEP, Ledger
 from mainspring.processes import Processes
+from mainspring.task import Task
 
 OVERFLOW = ContextOverflow.__name__
 
@@ -67,6 +70,9 @@ class State:
         self.session = ""
         self.workspace = Path()
         self.model = ""
+        self.fallbacks: tuple[str, ...] = ()
+        self.failed_models: dict[str, RequestFailed] = {}
+        self.effort: Effort | None = None
         self.mode = ""
         self.level = ""
         self.prompt = PromptSet(system="")
@@ -89,6 +95,7 @@ class State:
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
         self.processes = Processes()
+        self.task = Task()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
 
@@ -105,6 +112,7 @@ class State:
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
         self.requests = self.requests.after(event)
+        self.task = self.task.after(event)
         self.ledger.apply(event)
         self.processes.apply(recorded)
         match event:
@@ -132,7 +140,9 @@ class State:
                 self.prompt = event
                 self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
             case ModelChosen():
-                self.model = event.model
+                self.model, self.fallbacks = event.model, event.fallbacks
+            case EffortChosen():
+                self.effort = event.effort
             case ModeChosen():
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
@@ -153,6 +163,8 @@ class State:
             self.is_overflowing = False
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
+        elif event.step and event.retry_in_s is None:
+            self.failed_models[event.model or self.model] = event
 
     def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
         if isinstance(event, SpendSettled):
@@ -171,6 +183,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
+                self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
@@ -188,6 +201,7 @@ class State:
     ) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
             self._calls = {asked.call: OpenCall(asked=asked, is_truncated=is_cut) for asked in event.calls}

@@ -73,6 +73,10 @@ class Turn(Protocol):
     @property
     def model(self) -> Model: ...
 
+    async def take_model(self) -> Model:
+        """The model that the journal names by now, with the history projected for it."""
+        ...
+
     @property
     def toolbox(self) -> Toolbox: ...
 
@@ -151,6 +155,7 @@ class End(msgspec.Struct, frozen=True):
     ending: Ending
     detail: str = ""
     remedy: str = ""
+    resume_at_us: int | None = None
 
 
 async def end_turn(turn: Turn, end: End) -> None:
@@ -167,6 +172,7 @@ async def end_turn(turn: Turn, end: End) -> None:
         steps=state.turn_steps,
         usage=state.turn_usage,
         cost_usd=state.turn_cost_usd,
+        resume_at_us=end.resume_at_us,
     )
     await turn.emit(*closing, ended)
 

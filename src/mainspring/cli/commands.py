@@ -31,7 +31,7 @@ _COMMANDS = {
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("transfer", "Bring an exported session in."),
-    "models": ("models", "List the models on this machine; pull a small one."),
+    "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
     "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }

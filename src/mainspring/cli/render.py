@@ -21,6 +21,7 @@ from mainspring.events import (
     CommandStarted,
     Compacted,
     Crashed,
+    EffortChosen,
     Ending,
     Event,
     GuardTripped,
@@ -34,6 +35,7 @@ from mainspring.events import (
     Recorded,
     Remembered,
     RequestFailed,
+    RoutingWarned,
     SandboxChosen,
     SessionResumed,
     SessionStarted,
@@ -159,8 +161,6 @@ def _about_settings(event: Event) -> str:
             return f"· session {event.session} in {event.workspace}"
         case SessionResumed():
             return f"· resumed by process {event.pid} on {event.host}"
-        case ModelChosen():
-            return f"· model {event.model}"
         case ModeChosen():
             return f"· mode {event.mode}" + (f" ({event.level})" if event.level else "")
         case SandboxChosen():
@@ -171,6 +171,19 @@ def _about_settings(event: Event) -> str:
             return f"· undone: everything after event {event.to_seq}"
         case Unknown():
             return f"· {event.kind} (of a newer version)"
+        case _:
+            return _about_model(event)
+
+
+def _about_model(event: Event) -> str:
+    match event:
+        case ModelChosen():
+            tier = f"{event.tier}: " if event.tier else ""
+            return f"· model {tier}{event.model}" + (f" ({event.reason})" if event.reason else "")
+        case RoutingWarned():
+            return f"! {event.message}"
+        case EffortChosen():
+            return f"· effort {event.effort or 'as the provider chooses'}"
         case _:
             return ""
 

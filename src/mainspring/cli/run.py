@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -28,6 +28,7 @@ from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
     Cap,
+    Effort,
     Limits,
     Recorded,
     SessionStarted,
@@ -44,7 +45,14 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `resume` share."""
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
-        click.option("--model", default="", help="Model, as provider@address#name; see the README."),
+        click.option(
+            "--model",
+            "models",
+            multiple=True,
+            help="Model, as provider@address#name; see the README. Given again: a fallback.",
+        ),
+        click.option("--fallback", multiple=True, help="Model to go on with when the one before it fails."),
+        click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
         click.option(
             "--mode",
             type=click.Choice([*MODES, *LEVELS]),
@@ -113,7 +121,9 @@ async def take_turn(
     folder: Path,
     *,
     is_json: bool,
-    model: str,
+    models: Sequence[str],
+    fallback: Sequence[str],
+    effort: Effort | None,
     mode: str | None,
     sandbox: str | None,
     max_steps: int | None,
@@ -137,7 +147,9 @@ async def take_turn(
     opened = app.open(
         folder,
         session=session,
-        model=model,
+        model=next(iter(models), ""),
+        fallback=(*models[1:], *fallback),
+        effort=effort,
         mode=mode or "",
         sandbox=sandbox or "",
         limits=limits,

@@ -8,11 +8,21 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from mainspring.events import CallDelta, Part, Speed, Stop, TextDelta, ThinkingDelta, ToolSpec, Usage
+from mainspring.events import (
+    CallDelta,
+    Effort,
+    Part,
+    Speed,
+    Stop,
+    TextDelta,
+    ThinkingDelta,
+    ToolSpec,
+    Usage,
+)
 
 
 class Attachment(msgspec.Struct, frozen=True):
@@ -80,10 +90,6 @@ class Price(msgspec.Struct, frozen=True):
             + usage.cache_write_tokens * written
             + usage.output_tokens * self.output
         ) / 1_000_000
-
-
-Effort = Literal["low", "medium", "high", "max"]
-"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 
 class Request(msgspec.Struct, frozen=True):

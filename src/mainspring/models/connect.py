@@ -36,8 +36,8 @@ def connect(
     wire = _wire(name, spec, key(spec, environment), known, bounds)
     retried = Retried(wire, heal=wire.heal, policy=policy)
     # Small models write calls as text, and their servers let them.
-    is_here = spec.provider.is_local or _is_here(spec.base_url)
-    return Rescuing(retried) if is_here else retried
+    is_local = spec.provider.is_local or is_here(spec.base_url)
+    return Rescuing(retried) if is_local else retried
 
 
 def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:
@@ -51,22 +51,31 @@ def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:
     provider = spec.provider
     if elsewhere and provider.id == "openai" and not spec.base_url:
         return ModelSpec(COMPATIBLE, spec.model, elsewhere.rstrip("/"))
-    base_url = spec.base_url or environment.get(provider.base_url_variable, "").strip() or provider.base_url
-    return ModelSpec(provider, spec.model, base_url.rstrip("/"))
+    return ModelSpec(provider, spec.model, spec.base_url or address(provider, environment))
+
+
+def address(provider: Provider, environment: Mapping[str, str]) -> str:
+    """Where a provider is asked; empty when it is nowhere."""
+    variable = "OPENAI_BASE_URL" if provider is COMPATIBLE else provider.base_url_variable
+    return (environment.get(variable, "").strip() or provider.base_url).rstrip("/")
 
 
 def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
     """The key for a model; a provider that needs one and has none is named with the variable to set."""
     provider = spec.provider
-    found = next(
-        (value for each in provider.key_variables if (value := environment.get(each, "").strip())), ""
-    )
-    if found or provider.is_local or provider is COMPATIBLE or _is_here(spec.base_url):
+    found = find_key(provider, environment)
+    if found or provider.is_local or provider is COMPATIBLE or is_here(spec.base_url):
         return found
     raise ConfigError(
         f"There is no key for {provider.title}.",
         remedy=f"Set {provider.key_variable}; keys are made at {provider.key_page}.",
     )
+
+
+def find_key(provider: Provider, environment: Mapping[str, str]) -> str:
+    """The key that is set for a provider, or nothing."""
+    values = (environment.get(variable, "").strip() for variable in provider.key_variables)
+    return next(filter(None, values), "")
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -76,12 +85,14 @@ class Served(msgspec.Struct, frozen=True):
     context_tokens: int | None = None
 
 
-async def served(provider: Provider, base_url: str = "", api_key: str = "") -> tuple[Served, ...]:
+async def served(
+    provider: Provider, base_url: str = "", api_key: str = "", *, bounds: Bounds | None = None
+) -> tuple[Served, ...]:
     """The models that a server lists; raises `ModelError` when it cannot be asked."""
     base_url = base_url or provider.base_url
     endpoint = Endpoint(provider.title, base_url, "", provider.key_variable, provider.is_local)
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    channel = Channel(endpoint, headers, Bounds(connect_s=2.0, silence_s=10.0, total_s=10.0))
+    channel = Channel(endpoint, headers, bounds or Bounds(connect_s=2.0, silence_s=10.0, total_s=10.0))
     try:
         body = await channel.get("/models")
         listed = msgspec.json.decode(body, type=_Listed)
@@ -123,7 +134,7 @@ def _wire(name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds
     options = Options(
         provider=provider.title,
         key_variable=provider.key_variable,
-        is_local=provider.is_local or _is_here(spec.base_url),
+        is_local=provider.is_local or is_here(spec.base_url),
         context_tokens=known.context_tokens,
         price=known.price,
         bounds=bounds,
@@ -139,5 +150,6 @@ def _wire(name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds
             return GeminiModel(name, spec.base_url, api_key, spec.model, **options)
 
 
-def _is_here(base_url: str) -> bool:
+def is_here(base_url: str) -> bool:
+    """Whether an address is on this machine."""
     return is_loopback(urlsplit(base_url).hostname or "")

@@ -19,7 +19,7 @@ from mainspring.errors import ModelError, RateLimited
 from mainspring.models import Message, Model, Price, Request, Retrying, StreamItem
 
 
-class RetryPolicy(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Waits are what the provider asks for, else these by attempt, shortened at random by up to a quarter."""
 
     max_requests: int = 4

@@ -1,0 +1,35 @@
+"""The models that a session may use, by name: the one at hand, and those it may go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mainspring.errors import UsageError
+from mainspring.models import Model
+
+
+class Lineup:
+    """`current` is the model at hand. `connect` makes one that is named later."""
+
+    def __init__(
+        self, current: Model, others: Sequence[Model] = (), *, connect: Callable[[str], Model] | None = None
+    ) -> None:
+        self._models = [current, *others]
+        self._connect = connect
+        self.current = current
+
+    def find(self, name: str) -> Model:
+        """The model of this name, or of what this name stands for, made now if need be."""
+        known = {model.name: model for model in reversed(self._models)}
+        if name in known:
+            return known[name]
+        if self._connect is None:
+            raise UsageError(f"This session knows no model {name}.", remedy=f"It knows {', '.join(known)}.")
+        model = self._connect(name)
+        if model.name not in known:
+            self._models.append(model)
+        return known.get(model.name, model)
+
+    async def close(self) -> None:
+        for model in self._models:
+            await model.close()

@@ -1,0 +1,39 @@
+"""`mainspring models`: what is set up on this machine."""
+
+from __future__ import annotations
+
+from .conftest import Machine, lines
+
+
+def test_providers_are_listed_with_their_wire_address_and_whether_they_have_a_key(machine: Machine) -> None:
+    ran = machine.run("models", "--json", ANTHROPIC_API_KEY="sk-secret", GOOGLE_API_KEY="also-secret")
+    assert ran.returncode == 0, ran.stderr
+    assert "secret" not in ran.stdout
+    rows = {row["provider"]: row for row in lines(ran.stdout)}
+    assert rows["anthropic"]["has_key"]
+    assert rows["gemini"]["has_key"]
+    assert not rows["openai"]["has_key"]
+    assert rows["anthropic"]["wire"] == "anthropic"
+    assert rows["anthropic"]["base_url"] == "https://api.anthropic.com"
+    assert "openai-compatible" not in rows
+    shown = machine.run("models").stdout
+    assert "no key: set OPENAI_API_KEY" in shown
+
+
+def test_a_server_on_this_machine_is_asked_what_it_serves(machine: Machine) -> None:
+    machine.serve({"text": "hi"}, models=["small", "large"])
+    url = machine.servers[-1].url.replace("http://", "http://me:hidden@")
+    ran = machine.run("models", OLLAMA_BASE_URL=url)
+    assert ran.returncode == 0, ran.stderr
+    assert "ollama/small" in ran.stdout
+    assert "ollama/large" in ran.stdout
+    assert "hidden" not in ran.stdout
+    assert "does not answer" in ran.stdout
+
+
+def test_a_server_in_place_of_openai_is_listed_in_its_place(machine: Machine) -> None:
+    machine.serve({"text": "hi"}, models=["small"])
+    ran = machine.run("models", "--json", OPENAI_BASE_URL=machine.servers[-1].url)
+    rows = {row["provider"]: row for row in lines(ran.stdout)}
+    assert "openai" not in rows
+    assert [model["id"] for model in rows["openai-compatible"]["serves"]] == ["small"]

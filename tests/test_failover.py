@@ -1,0 +1,193 @@
+"""Models that fail, models that are chosen meanwhile, and what a crash in between leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mainspring.errors import ModelError, NetworkFailed, NoCredit, Overloaded, RateLimited, UsageError
+from mainspring.events import EffortChosen, ModelChosen, RequestFailed, SpendReserved, TurnEnded, UserSaid
+from mainspring.models import Price, Request
+from mainspring.models.scripted import Script, ScriptedModel
+from stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
+
+
+class Line:
+    """Models with names; each notes what it was asked, and fails as often as it was told to."""
+
+    def __init__(self, stage: Stage, **errors: list[ModelError]) -> None:
+        self.stage, self.errors = stage, errors
+        self.asked: list[str] = []
+
+    def model(self, name: str, kind: type[ScriptedModel] = ScriptedModel) -> ScriptedModel:
+        def on_request(request: Request) -> ModelError | None:
+            self.asked.append(name)
+            self.stage.requests.append(request)
+            left = self.errors.get(name, [])
+            return left.pop(0) if left else None
+
+        return kind(self.stage.script, name=name, on_request=on_request)
+
+    def parts(self, *names: str) -> dict[str, object]:
+        first, *others = map(self.model, names)
+        return {"model": first, "fallbacks": tuple(others), "connect": self.model}
+
+
+@pytest.mark.parametrize("kind", [RateLimited, Overloaded, NetworkFailed, NoCredit])
+def test_what_another_model_may_not_have_is_answered_by_another_model(
+    tmp_path: Path, kind: type[ModelError]
+) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=[kind("It is down.")])
+    assert stage.take("go", **line.parts("a", "b", "c")).ending == "done"
+    assert line.asked == ["a", "b"]
+    chosen = stage.events(ModelChosen)[-1]
+    assert (chosen.model, chosen.fallbacks) == ("b", ("c", "a"))
+    assert "It is down." in chosen.reason
+    assert texts(stage.sent()) == ["user: go"]
+
+
+def test_every_model_is_asked_once_and_the_ending_names_them_all(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    down = {name: [Overloaded(f"{name} is full.")] for name in "abc"}
+    line = Line(stage, **down)
+    ended = stage.take("go", **line.parts("a", "b", "c"))
+    assert line.asked == ["a", "b", "c"]
+    assert ended.ending == "failed"
+    assert all(f"{name}: {name} is full." in ended.detail for name in "abc")
+    assert stage.take(**line.parts("c", "a", "b")).ending == "done"
+    assert line.asked[3:] == ["c"]
+
+
+def test_when_all_fail_the_earliest_reset_is_what_is_waited_for(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(
+        stage,
+        a=[RateLimited("a", retry_after_s=900)],
+        b=[RateLimited("b", retry_after_s=300)],
+        c=[NoCredit("c")],
+    )
+    ended = stage.take("go", **line.parts("a", "b", "c"))
+    assert ended.ending == "waiting"
+    resets = [failed.resets_at_us for failed in stage.events(RequestFailed)]
+    assert ended.resume_at_us == resets[1]
+
+
+def test_a_model_that_failed_before_a_reply_may_be_asked_again_after_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, calls(call("do", {"what": "x"})), says("Done."))
+    line = Line(stage, a=[Overloaded("full")])
+
+    def fail_b_later(request: Request) -> ModelError | None:
+        line.asked.append("b")
+        stage.requests.append(request)
+        return Overloaded("full too") if len(request.messages) > 1 else None
+
+    later = ScriptedModel(stage.script, name="b", on_request=fail_b_later)
+    parts = {**line.parts("a"), "fallbacks": (later,)}
+    assert stage.take("go", **parts).ending == "done"
+    assert line.asked == ["a", "b", "b", "a"]
+    assert stage.effects == ["x"]
+
+
+def test_the_money_is_counted_at_the_price_of_the_model_that_was_asked(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=[Overloaded("full")])
+    dear = ScriptedModel(Script(replies=stage.script.replies, price=Price(input=1e6, output=1e6)), name="b")
+    stage.take("go", model=line.model("a"), fallbacks=(dear,))
+    assert [spend.model for spend in stage.events(SpendReserved)] == ["a", "b"]
+    assert stage.events(TurnEnded)[-1].cost_usd > 1
+
+
+def test_a_process_that_dies_anywhere_in_a_fail_over_is_resumed_to_the_same_end(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "whole", calls(call("do", {"what": "x"})), says("Done."))
+    line = Line(stage, a=[Overloaded("full")])
+    stage.take("go", **line.parts("a", "b"))
+    whole = stage.journal()
+    first = next(item.seq for item in whole if isinstance(item.event, UserSaid))
+    for seq in range(first, len(whole)):
+        again = stage.killed_after(tmp_path / f"killed-{seq}", seq)
+        after = Line(again, a=[Overloaded("full")] * 9)
+        known = [item.event for item in whole[:seq] if isinstance(item.event, ModelChosen)][-1]
+        assert again.take(**after.parts(known.model, *known.fallbacks)).ending == "done", seq
+        assert after.asked.count("a") <= 1, seq
+
+
+def test_a_model_and_an_effort_chosen_in_a_step_hold_from_the_next_step_on(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, calls(call("do", {"what": "x"})), says("Done."))
+    line = Line(stage)
+
+    async def scene() -> None:
+        pausing = line.model("a", PausingModel)
+        assert isinstance(pausing, PausingModel)
+        async with stage.opened(model=pausing, fallbacks=(line.model("c"),), connect=line.model) as session:
+            taken = asyncio.ensure_future(take(session, "go"))
+            await pausing.is_streaming.wait()
+            await session.set_model("b")
+            await session.set_effort("max")
+            await session.note("something else")
+            pausing.may_go_on.set()
+            assert (await taken).ending == "done"
+            assert session.model.name == "b"
+
+    asyncio.run(scene())
+    assert line.asked == ["a", "b"]
+    assert [spend.model for spend in stage.events(SpendReserved)] == ["a", "b"]
+    assert [request.effort for request in stage.requests] == [None, "max"]
+    assert texts(stage.sent()) == [
+        "user: go",
+        "assistant: do",
+        "results: did x",
+        "user: [note from user] something else",
+    ]
+    assert stage.events(EffortChosen) == [EffortChosen(effort="max")]
+    chosen = stage.events(ModelChosen)[-1]
+    assert (chosen.model, chosen.fallbacks) == ("b", ("c",))
+
+
+def test_a_model_chosen_between_turns_is_recorded_and_taken(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("One."), says("Two."))
+    line = Line(stage)
+
+    async def scene() -> None:
+        async with stage.opened(**line.parts("a")) as session:
+            await take(session, "one")
+            await session.set_model("b")
+            await take(session, "two")
+
+    asyncio.run(scene())
+    assert line.asked == ["a", "b"]
+
+
+def test_a_model_that_nobody_can_connect_is_refused_and_not_recorded(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    async def scene() -> None:
+        async with stage.opened() as session:
+            with pytest.raises(UsageError, match="no model nobody"):
+                await session.set_model("nobody")
+
+    asyncio.run(scene())
+    assert [chosen.model for chosen in stage.events(ModelChosen)] == ["scripted"]
+
+
+def test_what_is_said_while_the_history_is_projected_anew_stands_in_it_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("One."), says("Two."))
+    line = Line(stage)
+
+    async def scene() -> None:
+        async with stage.opened(**line.parts("a")) as session:
+            await take(session, "one")
+            await session.set_model("b")
+            async with asyncio.TaskGroup() as group:
+                group.create_task(session.take_model())
+                for number in range(20):
+                    group.create_task(session.note(f"{number}"))
+            await take(session, "two")
+            await wait_for(session, TurnEnded)
+
+    asyncio.run(scene())
+    said = texts(stage.sent())
+    assert sorted(set(said)) == sorted(said)
+    assert len(said) == 23
