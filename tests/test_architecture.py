@@ -57,7 +57,7 @@ ROOMS = [
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
-    "events.py": 660,  # a list of words, not code
+    "events.py": 670,  # a list of words, not code
     "session.py": 450,  # every command of a face is one method
     "app.py": 430,  # names every concrete class once
 }

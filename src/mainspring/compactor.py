@@ -22,8 +22,8 @@ from mainspring.context.compaction import (
     thin_out,
     transcript,
 )
-from mainspring.context.facts import Facts
-from mainspring.context.history import is_undone, live_compaction, read_all, undone_ranges
+from mainspring.context.facts import KINDS, Facts
+from mainspring.context.history import live, live_compaction, read_all, undone_ranges
 from mainspring.errors import ModelError
 from mainspring.events import Compacted, Recorded, Text
 from mainspring.journal import Reader
@@ -151,10 +151,8 @@ async def _read(journal: Reader, until: int) -> _Found:
     facts, outline = Facts(), Outline(earlier.keep_from_seq, earlier.stubbed)
     events: list[Recorded] = []
     after = 0
-    while page := await journal.read(after=after, until=until):
-        for recorded in page:
-            if dead and is_undone(recorded.seq, dead):
-                continue
+    while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):
+        for recorded in live(page, dead):
             facts.apply(recorded)
             outline.apply(recorded)
             if recorded.seq >= earlier.keep_from_seq:

@@ -319,6 +319,21 @@ def test_a_model_that_always_overflows_gets_two_requests_and_one_clear_end(tmp_p
     assert len(writer.asked) <= 1
 
 
+def test_a_crash_right_after_an_overflow_compacts_before_it_asks_again(tmp_path):
+    stage = staged(tmp_path / "one", window=None)
+    stage.errors[5] = ContextOverflow("too large")
+    stage.take(GOAL, compactor=Compactor(Writer(GOOD)), limits=Limits(max_steps=7))
+    again = stage.killed_after(tmp_path / "two", stage.seq(RequestFailed))
+    again.take(compactor=Compactor(Writer(GOOD)), limits=Limits(max_steps=7))
+    steps = [item.seq for item in again.journal() if getattr(item.event, "source", "") == "step"]
+    assert (
+        again.seq(RequestFailed)
+        < again.seq(Compacted)
+        < min(s for s in steps if s > again.seq(RequestFailed))
+    )
+    assert len(again.events(RequestFailed)) == 1
+
+
 def test_a_first_message_larger_than_the_window_is_replaced_by_a_stub(tmp_path):
     stage = staged(tmp_path, steps=0)
     ended = stage.take("Sort this: " + "x" * 100_000, compactor=Compactor())

@@ -13,7 +13,7 @@ from mainspring import app
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.config import load_config
-from mainspring.context.history import KINDS, is_undone, live_compaction, read_all, undone_ranges
+from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
 from mainspring.errors import MainspringError
 from mainspring.events import (
@@ -21,7 +21,6 @@ from mainspring.events import (
     Limits,
     ModelChosen,
     PromptSet,
-    Recorded,
     SpendReserved,
     SpendSettled,
     TurnStarted,
@@ -100,19 +99,12 @@ async def _look(session: str) -> Filled:
         dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
         compacted = await live_compaction(journal, dead)
         after = compacted.keep_from_seq - 1 if compacted else 0
-        events = [item for item in await _said(journal, after) if not is_undone(item.seq, dead)]
+        events = list(live(await read_all(journal, kinds=KINDS, after=after), dead))
         last = await _last_usage(journal)
     name = chosen.event.model if chosen and isinstance(chosen.event, ModelChosen) else ""
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
     return Filled(name, _window(name, load_config()), sum(part.tokens for part in parts), last, parts)
-
-
-async def _said(journal: Reader, after: int) -> list[Recorded]:
-    found: list[Recorded] = []
-    while page := await journal.read(after=found[-1].seq if found else after, kinds=KINDS, limit=5000):
-        found += page
-    return found
 
 
 async def _last_usage(journal: Reader) -> Usage:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mainspring.context.facts import Facts, Said
-from mainspring.context.stubs import handle_of, size_of, stub, text_of
+from mainspring.context.stubs import handle_of, size_of
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
@@ -21,6 +21,7 @@ from mainspring.events import (
     GuardTripped,
     NoteAdded,
     Recorded,
+    Undone,
     UserSaid,
 )
 
@@ -30,6 +31,7 @@ _MAX_SAID = 12_000
 _MAX_NARRATIVE = 12_000
 _SHORT_SAID = 300
 _SHOWN_OUTPUT = 600
+_TOLD_WHOLE = 0.7
 _OPENING = (
     "[mainspring] To save room, everything before event {seq} is replaced by this summary."
     " Nothing is lost: `read` takes an event's handle for a path."
@@ -89,6 +91,8 @@ class Outline:
                 self.entries.append(Entry(seq, size, is_output=True))
             case UserSaid() | NoteAdded():
                 self.entries.append(Entry(seq, size, cut=0 if self._open else seq))
+            case Undone():
+                self._open = set()
             case GuardTripped():
                 self.entries.append(Entry(seq, len(event.message)))
             case _:
@@ -218,22 +222,19 @@ def flaws(narrative: str, facts: Facts) -> list[str]:
 
 def transcript(events: Sequence[Recorded], earlier: str, *, limit: int) -> str:
     """The part of a history that is to be told, as one text of at most about `limit` characters: outputs are
-    cut to their ends, the oldest to their handles, then the oldest steps are left out."""
-    told = [_told(recorded, whole=False) for recorded in events]
-    size = sum(map(len, told)) + len(earlier)
-    for index, recorded in enumerate(events):
-        if size <= limit:
+    cut to their ends, older ones to their handles, and what is older still is left out."""
+    told: list[str] = []
+    size = len(earlier)
+    for recorded in reversed(events):
+        text = _told(recorded) if size < _TOLD_WHOLE * limit else _named(recorded)
+        size += len(text)
+        if size > limit:
             break
-        short = _told(stub(recorded), whole=True) if isinstance(recorded.event, CallEnded) else told[index]
-        size -= len(told[index]) - len(short)
-        told[index] = short
-    start = 0
-    while size > limit and start < len(told):
-        size -= len(told[start])
-        start += 1
-    left_out = [f"[{start} older events are left out here]"] if start else []
+        if text:
+            told.append(text)
+    left_out = [] if size <= limit else ["[what is older is left out here]"]
     before = [f"[summary of what came before]\n{earlier}"] if earlier else []
-    return "\n".join([*before, *left_out, *filter(None, told[start:])])
+    return "\n".join([*before, *left_out, *reversed(told)])
 
 
 def shortened(text: str, limit: int, seq: int) -> str:
@@ -244,21 +245,27 @@ def shortened(text: str, limit: int, seq: int) -> str:
     return f"{text[:half]}\n{left_out}\n{text[-half:]}"
 
 
-def _told(recorded: Recorded, *, whole: bool) -> str:
+def _told(recorded: Recorded) -> str:
     match recorded.event:
         case UserSaid(text=text):
-            return f"USER: {text if whole else shortened(text, _MAX_GOAL, recorded.seq)}"
+            return f"USER: {shortened(text, _MAX_GOAL, recorded.seq)}"
         case NoteAdded() as note:
-            return f"NOTE from {note.source}: {note.text}"
+            return f"NOTE from {note.source}: {shortened(note.text, _SHOWN_OUTPUT, recorded.seq)}"
         case AssistantSaid() as said:
-            calls = [_call(call, recorded.seq) for call in said.calls]
-            return "\n".join(filter(None, [f"AGENT: {said.text}" if said.text else "", *calls]))
+            text = f"AGENT: {shortened(said.text, _MAX_GOAL, recorded.seq)}" if said.text else ""
+            return "\n".join(filter(None, [text, *(_call(call, recorded.seq) for call in said.calls)]))
         case CallEnded() as ended:
-            text = text_of(ended)
-            shown = text if whole else shortened(text, _SHOWN_OUTPUT, recorded.seq)
-            return f"RESULT ({ended.outcome}, {handle_of(recorded.seq)}): {shown}"
+            shown = shortened(ended.output, _SHOWN_OUTPUT, recorded.seq)
+            return f"RESULT ({ended.outcome}): {shown}"
         case _:
             return ""
+
+
+def _named(recorded: Recorded) -> str:
+    event = recorded.event
+    if isinstance(event, CallEnded):
+        return f"RESULT ({event.outcome}): {len(event.output):,} characters, {handle_of(recorded.seq)}"
+    return _told(recorded)
 
 
 def _call(call: CallAsked, seq: int) -> str:

@@ -5,7 +5,6 @@ and errors that nothing has resolved. `apply` takes each event once, in order.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -32,9 +31,32 @@ _MAX_NOTES = 20
 _MAX_FILES = 150
 _MAX_RULES = 40
 _SHOWN = 240
-_LEFT_RUNNING = re.compile(r"^still running in the background: (.+)$", re.MULTILINE)
-_OPENED = re.compile(r"(Process|Wait|Timer|Job|Child)(Started|Opened|Begun|Set)")
-_CLOSED = re.compile(r"(Process|Wait|Timer|Job|Child)(Ended|Stopped|Closed|Met|Woke|Expired|Cancelled)")
+_LEFT_RUNNING = "still running in the background: "
+_THINGS = ("Process", "Wait", "Timer", "Job", "Child")
+_OPENED = {f"{thing}{did}": thing for thing in _THINGS for did in ("Started", "Opened", "Begun", "Set")}
+_CLOSED = frozenset(
+    f"{thing}{did}"
+    for thing in _THINGS
+    for did in ("Ended", "Stopped", "Closed", "Met", "Woke", "Expired", "Cancelled")
+)
+KINDS = frozenset(
+    {
+        "UserSaid",
+        "NoteAdded",
+        "AssistantSaid",
+        "CallEnded",
+        "GuardTripped",
+        "ApprovalAsked",
+        "ApprovalGiven",
+        "PlanSet",
+        "Remembered",
+        "Undone",
+        *_OPENED,
+        *_CLOSED,
+    }
+)
+"""The kinds of events that matter when history is made short."""
+
 _NAMES = ("handle", "process", "wait", "timer", "job", "child", "id")
 
 
@@ -61,6 +83,10 @@ class Facts:
 
     def apply(self, recorded: Recorded) -> None:
         match recorded.event:
+            case AssistantSaid() as said:
+                self._asked = {asked.call: asked for asked in said.calls}
+            case CallEnded() as ended:
+                self._apply_ended(ended)
             case UserSaid(text=text):
                 self.said.append(Said(recorded.seq, text))
                 self.rules.update(dict.fromkeys(rules(text)))
@@ -71,10 +97,6 @@ class Facts:
                 self.plan = [f"[{item.progress}] {item.text}" for item in items]
             case Remembered(text=text):
                 self.notes = [*self.notes, text][-_MAX_NOTES:]
-            case AssistantSaid() as said:
-                self._asked = {asked.call: asked for asked in said.calls}
-            case CallEnded() as ended:
-                self._apply_ended(ended)
             case ApprovalAsked() as asked:
                 self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
             case ApprovalGiven(call=call):
@@ -102,9 +124,12 @@ class Facts:
             self.commands.pop(touched.command, None)
             self.commands[touched.command] = ended.exit_code
             _keep_newest(self.commands, _MAX_COMMANDS)
-        if found := _LEFT_RUNNING.search(ended.output[:2000]):
-            for process in found[1].split(", "):
-                self.open[process] = f"process {process}, left running by {about[:_SHOWN]}"
+        self._note_left_running(ended.output, about)
+
+    def _note_left_running(self, output: str, about: str) -> None:
+        _, found, rest = output[:2000].partition(_LEFT_RUNNING)
+        for process in rest.partition("\n")[0].split(", ") if found else ():
+            self.open[process] = f"process {process}, left running by {about[:_SHOWN]}"
 
     def _touch(self, path: str, tool: str) -> None:
         deeds = self.files.pop(path, Counter[str]())
@@ -114,14 +139,14 @@ class Facts:
 
     def _apply_handle(self, recorded: Recorded) -> None:
         """Kinds of events that open and close something, by their names, also those not known here."""
-        opened, closed = _OPENED.fullmatch(recorded.kind), _CLOSED.fullmatch(recorded.kind)
-        if not opened and not closed:
+        opened = _OPENED.get(recorded.kind)
+        if not opened and recorded.kind not in _CLOSED:
             return
         values = fields(recorded.event)
         name = next((str(values[key]) for key in _NAMES if values.get(key)), "")
         if name and opened:
             about = ", ".join(f"{key} {value}" for key, value in values.items() if key not in _NAMES)
-            self.open[name] = f"{opened[1].lower()} {name}: {about}"[:_SHOWN]
+            self.open[name] = f"{opened.lower()} {name}: {about}"[:_SHOWN]
         elif name:
             self.open.pop(name, None)
 

@@ -43,7 +43,9 @@ KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "Guard
 REBUILDING = (Compacted, Undone)
 """Events after which a history is projected anew."""
 
-_BYTES_PER_TOKEN = 3.6
+BYTES_PER_TOKEN = 3.6
+"""How dense text usually is, until a provider has counted some."""
+
 _LEAST, _MOST = 1.5, 8.0
 _BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
@@ -54,7 +56,7 @@ _UNSEEN = (
 
 def estimated_tokens(size: int) -> int:
     """What so many bytes of a request weigh, before any provider has counted them."""
-    return int(size / _BYTES_PER_TOKEN) + 16
+    return int(size / BYTES_PER_TOKEN) + 16
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ class History:
         self._bytes = 0
         self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
-        self.bytes_per_token = _BYTES_PER_TOKEN
+        self.bytes_per_token = BYTES_PER_TOKEN
         self.last_seq = 0
         self.is_answered = True
         self.fingerprint = Fingerprint()
@@ -100,6 +102,9 @@ class History:
                 self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
+            case Undone():
+                # What was taken back may have been the results of calls that still stand.
+                self._close_unseen()
             case GuardTripped(is_final=False, message=message):
                 note = NoteAdded(text=message, source="mainspring")
                 self._add_said(_Said(seq=recorded.seq, said=note))
@@ -179,7 +184,7 @@ class History:
             self._flush()
 
     def _close_unseen(self) -> None:
-        """A reply after open calls can only come from a damaged or foreign journal; keep it valid."""
+        """Closes calls whose results were taken back, or that a damaged or foreign journal left open."""
         for asked in self._asked:
             self._ended.setdefault(asked.call, CallEnded(call=asked.call, outcome="unknown", output=_UNSEEN))
         if self._asked:
@@ -221,10 +226,9 @@ async def load_history(
         if compacted.summary:
             history.begin_with(compacted.summary)
         after = compacted.keep_from_seq - 1
-    while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):
-        for recorded in page:
-            if not (dead and is_undone(recorded.seq, dead)):
-                history.apply(recorded)
+    while page := await journal.read(after=after, until=until, kinds={*KINDS, "Undone"}, limit=5000):
+        for recorded in live(page, dead):
+            history.apply(recorded)
         after = page[-1].seq
     return history
 
@@ -292,14 +296,13 @@ async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, Call
 
 
 async def read_all(
-    journal: Reader, *, kinds: tuple[str, ...], until: int | None = None, after: int = 0
+    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
 ) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     found: list[Recorded] = []
-    while page := await journal.read(
-        after=found[-1].seq if found else after, until=until, kinds=kinds, limit=5000
-    ):
+    while page := await journal.read(after=after, until=until, kinds=kinds, limit=5000):
         found += page
+        after = page[-1].seq
     return found
 
 
@@ -318,6 +321,14 @@ def undone_ranges(
         ):
             ranges.append((event.to_seq, recorded.seq))
     return ranges
+
+
+def live(recorded: Iterable[Recorded], dead: Sequence[tuple[int, int]]) -> Iterable[Recorded]:
+    """What still counts, and at the end of each stretch that does not, its `Undone`."""
+    if not dead:
+        return recorded
+    ends = {until for _, until in dead}
+    return (item for item in recorded if item.seq in ends or not is_undone(item.seq, dead))
 
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:

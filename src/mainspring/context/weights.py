@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mainspring.context.history import BYTES_PER_TOKEN
 from mainspring.context.stubs import size_of, stub
 from mainspring.events import (
     AssistantSaid,
@@ -17,8 +18,6 @@ from mainspring.events import (
     Recorded,
     UserSaid,
 )
-
-_BYTES_PER_TOKEN = 3.6
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -55,7 +54,7 @@ def weigh(prompt: PromptSet, compacted: Compacted | None, events: Iterable[Recor
                 _add(sizes, f"results: {names.get(event.call, 'calls')}", size_of(event))
             case _:
                 pass
-    return [Weight(part, round(size / _BYTES_PER_TOKEN), source) for (part, source), size in sizes.items()]
+    return [Weight(part, round(size / BYTES_PER_TOKEN), source) for (part, source), size in sizes.items()]
 
 
 def _add(sizes: dict[tuple[str, str], int], part: str, size: int) -> None:
