@@ -12,7 +12,8 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledg
     for _ in range(acknowledged):
         promised = int(process.stdout.readline())
     process.kill()
-    rest = process.communicate()[0].split()
+    rest = process.stdout.read().split()  # not `communicate`, which forgets what `readline` read ahead
+    process.wait()
     promised = int(rest[-1]) if rest else promised
     file = store.file("one")
     verdict = file.verify()
