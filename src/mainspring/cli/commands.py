@@ -31,7 +31,7 @@ _COMMANDS = {
     "steps": ("steps", "List or show the commands that were run without an agent."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
-    "import": ("transfer", "Bring an exported session in."),
+    "import": ("imports", "Bring a session in: an exported one, or one of Claude Code or Codex."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }
 
