@@ -37,7 +37,7 @@ _COMMANDS = {
     "memory": ("memory", "What is remembered about a project: show, add, forget."),
     "verify": ("transfer", "Check a session's hash chain."),
     "export": ("transfer", "Write a session to one portable file."),
-    "import": ("transfer", "Bring an exported session in."),
+    "import": ("imports", "Bring a session in: an exported one, or one of Claude Code or Codex."),
     "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
     "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),

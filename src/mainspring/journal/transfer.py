@@ -10,7 +10,7 @@ read, and the header says where the chain must end. Neither direction holds a wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -39,6 +39,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     head: str
     blobs: Literal["inline", "beside"] = "inline"
+    environment: dict[str, str] = {}
 
 
 class BlobLine(msgspec.Struct, frozen=True, kw_only=True, tag="blob", tag_field="line", omit_defaults=True):
@@ -65,12 +66,26 @@ _DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
 
 
 def export(
-    file: JournalFile, to: BinaryIO, *, blobs_beside: Path | None = None, readable_only: bool = False
+    file: JournalFile,
+    to: BinaryIO,
+    *,
+    blobs_beside: Path | None = None,
+    readable_only: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Header:
     """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
-    With `blobs_beside` each blob becomes a file in that folder."""
+    With `blobs_beside` each blob becomes a file in that folder. `environment` tells where it was written."""
+    header = Header(
+        format=FORMAT,
+        version=VERSION,
+        session=file.session,
+        events=0,
+        head="",
+        blobs="inline" if blobs_beside is None else "beside",
+        environment=dict(environment or {}),
+    )
     return file.scan(
-        lambda connection: _export(file, connection, to, blobs_beside, readable_only=readable_only)
+        lambda connection: _export(header, connection, to, blobs_beside, readable_only=readable_only)
     )
 
 
@@ -91,19 +106,12 @@ def import_journal(shelf: Shelf, lines: Iterable[bytes], *, blobs_beside: Path |
 
 
 def _export(
-    file: JournalFile, connection: apsw.Connection, to: BinaryIO, beside: Path | None, *, readable_only: bool
+    header: Header, connection: apsw.Connection, to: BinaryIO, beside: Path | None, *, readable_only: bool
 ) -> Header:
     verdict, blobs = survey(connection)
     if verdict.problem and not readable_only:
-        raise damaged(file.session, verdict)
-    header = Header(
-        format=FORMAT,
-        version=VERSION,
-        session=file.session,
-        events=verdict.events,
-        head=verdict.head,
-        blobs="inline" if beside is None else "beside",
-    )
+        raise damaged(header.session, verdict)
+    header = msgspec.structs.replace(header, events=verdict.events, head=verdict.head)
     to.write(_ENCODE(header) + b"\n")
     to.writelines(_ENCODE(line) + b"\n" for line in _blob_lines(connection, sorted(blobs), beside))
     rows: Iterator[Any] = connection.execute(
