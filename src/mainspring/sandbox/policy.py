@@ -45,8 +45,8 @@ SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".en
 
 
 class Network(msgspec.Struct, frozen=True):
-    """`hosts` are reached through a proxy of ours and matter in the mode `hosts` alone: "pypi.org",
-    "*.pythonhosted.org", "localhost:8080"."""
+    """`hosts` are reached through a proxy of ours and matter in the mode `hosts` alone: "example.org",
+    "*.example.org", "localhost:8080"."""
 
     mode: Literal["off", "full", "hosts"] = "off"
     hosts: tuple[str, ...] = ()
