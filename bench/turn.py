@@ -22,13 +22,14 @@ from mainspring.config import load_config
 TURNS = 1000
 
 
-async def nothing() -> str:
-    """Does nothing."""
-    return "ok"
+async def nothing(number: int) -> str:
+    """Does nothing, and never the same: a guard ends what repeats itself."""
+    return f"ok {number}"
 
 
 def main() -> None:
-    script = {"replies": [{"calls": [{"name": "nothing"}]}] * TURNS}
+    calls = [{"name": "nothing", "arguments": {"number": number}} for number in range(TURNS)]
+    script = {"replies": [{"calls": [call]} for call in calls]}
     with served(script) as server:
         floor(server, turns=300)
         bare = gaps(server)

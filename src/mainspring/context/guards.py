@@ -38,6 +38,7 @@ PLAN_NUDGES = 2
 IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
+_LOOKED_BACK = 10_000
 _REMEMBERED = 4096
 _WAITING = frozenset({"wait"})
 _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
@@ -237,7 +238,11 @@ async def load_guards(journal: Reader) -> Guards:
     if plan:
         guards.apply(plan)
     started = await journal.last("TurnStarted")
-    after = started.seq if started else 0
+    began = started.seq if started else 0
+    # Rules look at recent steps and at what was said to the model before: a long turn is not read whole.
+    after = max(began, await journal.last_seq() - _LOOKED_BACK)
+    for tripped in await journal.read(after=began, until=after, kinds=("GuardTripped",)):
+        guards.apply(tripped)
     while page := await journal.read(after=after, kinds=_KINDS, limit=5000):
         for recorded in page:
             guards.apply(recorded)
