@@ -6,7 +6,7 @@ the projection, or the wire of the model, has changed since: any real session is
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,13 +14,12 @@ import msgspec
 from mainspring.context.history import REBUILDING, History, load_history
 from mainspring.events import (
     AssistantSaid,
-    Blob,
     ModelChosen,
     PromptSet,
     Recorded,
     SpendReserved,
 )
-from mainspring.journal import Reader, Verdict
+from mainspring.journal import Reader
 from mainspring.models import Model
 from mainspring.models.fingerprint import Fingerprint
 from mainspring.state import STEP
@@ -51,13 +50,13 @@ async def replay(journal: Reader, model_named: Callable[[str], Model]) -> AsyncG
                 prompt = event
             case ModelChosen():
                 model = model_named(event.model)
-                history = await load_history(Prefix(journal, recorded.seq), model.encode)
+                history = await load_history(journal, model.encode, until=recorded.seq)
             case SpendReserved(source=source) if source == STEP and model and history:
                 messages = await history.messages(journal.get)
                 is_same = Fingerprint().of(prompt, messages) == event.request_sha256
                 if not is_same and (heard := await _heard(journal, recorded.seq)):
                     # Something was said while the request was on its way.
-                    history_then = await load_history(Prefix(journal, heard), model.encode)
+                    history_then = await load_history(journal, model.encode, until=heard)
                     messages = await history_then.messages(journal.get)
                     is_same = Fingerprint().of(prompt, messages) == event.request_sha256
                 verdict = "unknown" if not event.request_sha256 else "same" if is_same else "different"
@@ -65,49 +64,12 @@ async def replay(journal: Reader, model_named: Callable[[str], Model]) -> AsyncG
                 yield Request(recorded.seq, event.spend, model.name, verdict, len(messages), news)
                 before = messages
             case _ if isinstance(event, REBUILDING) and model:
-                history = await load_history(Prefix(journal, recorded.seq), model.encode)
+                history = await load_history(journal, model.encode, until=recorded.seq)
                 continue
             case _:
                 pass
         if history is not None:
             history.apply(recorded)
-
-
-class Prefix:
-    """A journal as it was after an event."""
-
-    def __init__(self, journal: Reader, until: int) -> None:
-        self._journal = journal
-        self._until = until
-
-    @property
-    def session(self) -> str:
-        return self._journal.session
-
-    async def last_seq(self) -> int:
-        return min(self._until, await self._journal.last_seq())
-
-    async def read(
-        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
-    ) -> list[Recorded]:
-        until = self._until if until is None else min(until, self._until)
-        return await self._journal.read(after=after, until=until, kinds=kinds, limit=limit)
-
-    async def last(self, *kinds: str) -> Recorded | None:
-        newest: Recorded | None = None
-        after = 0
-        while page := await self.read(after=after, kinds=kinds):
-            newest, after = page[-1], page[-1].seq
-        return newest
-
-    async def get(self, blob: Blob) -> bytes:
-        return await self._journal.get(blob)
-
-    async def verify(self) -> Verdict:
-        return await self._journal.verify()
-
-    async def close(self) -> None:
-        await self._journal.close()
 
 
 async def _events(journal: Reader) -> AsyncGenerator[Recorded]:

@@ -173,3 +173,23 @@ def test_compare_says_where_two_sessions_part(world):
     assert "second done" in answer
     assert "another answer" in answer
     assert "files     a.txt" in answer
+
+
+def test_a_session_that_was_compacted_and_changed_its_model_replays_the_same(world, tmp_path):
+    async def work():
+        async with world.open() as session:
+            async for _ in session.run("do two"):
+                pass
+            await session.compact()
+            await session.note("mind the tests")
+            async for _ in session.run("do three"):
+                pass
+
+    world.write_script(*[shell(f"seq 1 {number}000") for number in range(1, 9)], say("done"))
+    asyncio.run(work())
+    other = tmp_path / "other.json"
+    other.write_text('{"replies": []}')
+    world.command("resume", world.session, "more", "--model", f"scripted@{other}", "--max-cost-usd", "1")
+    kinds = {item.kind for item in world.journal()}
+    assert "Compacted" in kinds
+    assert "would be the same." in world.command("replay", world.session, "--check")

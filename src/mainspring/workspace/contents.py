@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -188,12 +187,6 @@ def _hold(folder: Path) -> tuple[Path, int]:
             continue
         return place, lock
     raise OSError(0, f"{_SLOTS} sessions look after this workspace already")
-
-
-def discard(folder: Path) -> None:
-    """Removes what is cached for a workspace, as far as nobody uses it."""
-    for slot in range(_SLOTS):
-        shutil.rmtree(folder.with_name(f"{folder.name}-{slot}"), ignore_errors=True)
 
 
 def _read_all(fd: int) -> bytes:
