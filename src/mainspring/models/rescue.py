@@ -14,7 +14,8 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta
-from mainspring.models import Finished, Message, Model, Price, Request, Retrying, StreamItem
+from mainspring.models import Finished, Request, Retrying, StreamItem
+from mainspring.models.around import Around
 
 _TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -82,32 +83,11 @@ async def rescued(items: AsyncIterator[StreamItem], known: Collection[str]) -> A
                 yield item
 
 
-class Rescuing:
+class Rescuing(Around):
     """A model whose calls are looked for in its text as well."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def context_tokens(self) -> int | None:
-        return self._model.context_tokens
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
-
-    def encode(self, message: Message) -> bytes:
-        return self._model.encode(message)
 
     def stream(self, request: Request) -> AsyncIterator[StreamItem]:
         return rescued(self._model.stream(request), frozenset(tool.name for tool in request.tools))
-
-    async def close(self) -> None:
-        await self._model.close()
 
 
 def _start(text: str) -> int | None:

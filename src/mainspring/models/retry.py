@@ -16,7 +16,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 import msgspec
 
 from mainspring.errors import ModelError, RateLimited
-from mainspring.models import Message, Model, Price, Request, Retrying, StreamItem
+from mainspring.models import Model, Request, Retrying, StreamItem
+from mainspring.models.around import Around
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +30,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)
 
 
-class Retried:
+class Retried(Around):
     """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try."""
 
     def __init__(
@@ -42,27 +43,12 @@ class Retried:
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._heal = heal
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
         self._chance = chance
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def context_tokens(self) -> int | None:
-        return self._model.context_tokens
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
-
-    def encode(self, message: Message) -> bytes:
-        return self._model.encode(message)
 
     async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
         started = self._clock()
@@ -84,9 +70,6 @@ class Retried:
                     await stream.aclose()
             yield retrying
             await self._sleep(wait_s)
-
-    async def close(self) -> None:
-        await self._model.close()
 
     def _wait_s(self, error: ModelError, attempt: int, passed_s: float) -> float | None:
         """How long to wait before the next attempt; None when there is none."""
