@@ -18,6 +18,7 @@ from mainspring.events import (
     CapScope,
     Ending,
     Event,
+    GoalSet,
     Limits,
     SpendReserved,
     SpendSettled,
@@ -51,6 +52,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     message: str
     remedy: str
+    scope: CapScope
     ending: Ending = "budget"
 
 
@@ -75,6 +77,7 @@ class Ledger:
     def __init__(self) -> None:
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
         self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self._has_goal = False
         self.reservations = 0
 
     @property
@@ -109,6 +112,9 @@ class Ledger:
                     opened.done.calls += 1
             case TurnStarted():
                 self.begin("turn")
+            case GoalSet() if not self._has_goal:
+                self._has_goal = True
+                self.begin("goal")
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap))
             case _:
@@ -151,6 +157,7 @@ class Ledger:
                 Refusal(
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
+                    scope,
                     "limit",
                 ),
             )
@@ -262,6 +269,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
+                scope,
             )
         output = min(output, left)
     if cap.usd is None or price is None:
@@ -272,6 +280,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
+            scope,
         )
     return output
 
@@ -296,7 +305,7 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
 
 
 def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
+    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:
