@@ -30,6 +30,7 @@ _COMMANDS = {
     "fork": ("forks", "Make a new session that shares another's history."),
     "replay": ("forks", "Run a session again, offline, and report the first difference."),
     "compare": ("forks", "Show where two sessions part, and what each did."),
+    "artifacts": ("artifacts", "List the files that a goal made, and what made them."),
     "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
     "steps": ("steps", "List or show the commands that were run without an agent."),
     "context": ("context", "Show what fills a session's window."),
