@@ -107,6 +107,11 @@ class Session:
         return self._journal
 
     @property
+    def opened_seq(self) -> int:
+        """The number of the last event before this process opened the session."""
+        return self._opened[0]
+
+    @property
     def model(self) -> Model:
         return self._lineup.current
 

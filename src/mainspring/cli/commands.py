@@ -15,6 +15,12 @@ from mainspring.errors import MainspringError
 _COMMANDS = {
     "run": ("run", "Work towards a goal, without a person at the keyboard."),
     "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
+    "goal": (
+        "goals",
+        "Work towards a goal for hours or days: start, list, show, pause, resume, stop, report.",
+    ),
+    "exploop": ("loops", "Run experiments towards a goal, and wait for what they start."),
+    "drvloop": ("loops", "Derive a result claim by claim, each decided by a check."),
     "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),
     "approvals": ("approvals", "Grants and rules: list, revoke, try a command, judge the past."),
     "sessions": ("sessions", "List sessions, the most recent first."),
