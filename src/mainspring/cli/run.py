@@ -34,6 +34,7 @@ from mainspring.events import (
     Limits,
     Recorded,
     SessionStarted,
+    StatusDelta,
     TextDelta,
     TurnEnded,
     UserSaid,
@@ -211,7 +212,7 @@ async def _print_text(session: Session, text: str) -> int:
                 click.echo(plain(event.text), nl=False)
                 is_midline = not event.text.endswith("\n")
                 continue
-            if is_midline and recorded.seq:
+            if is_midline and (recorded.seq or isinstance(event, StatusDelta)):
                 click.echo()
                 is_midline = False
             _print_event(recorded)
@@ -224,6 +225,8 @@ async def _print_text(session: Session, text: str) -> int:
 
 def _print_event(recorded: Recorded) -> None:
     event = recorded.event
+    if isinstance(event, StatusDelta):
+        click.echo(plain(f"◷ {event.text}"), err=True)
     if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
     if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
