@@ -89,6 +89,7 @@ class Session:
         self.guards = Guards()
         self.compact_at = parts.compact_at
         self.nested = parts.nested
+        self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
         self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)

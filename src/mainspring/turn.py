@@ -34,6 +34,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine
 from mainspring.workspace.instructions import NestedInstructions
 
@@ -107,6 +108,11 @@ class Turn(Protocol):
     @property
     def handles(self) -> Handles:
         """The background processes of this session."""
+        ...
+
+    @property
+    def reach(self) -> Reach:
+        """What waits can look at beyond this session, and how long they may take."""
         ...
 
     async def emit(self, *events: Event) -> None: ...

@@ -15,6 +15,7 @@ from mainspring.events import (
     Claim,
     ClaimChecked,
     ClaimsRead,
+    ConditionMet,
     EngineChosen,
     Evaluation,
     GoalChecks,
@@ -144,7 +145,7 @@ async def write(store: Store, session: str) -> None:
             wait="w1",
             conditions=(
                 OnProcess(handle="p1"),
-                OnPid(pid=7, identity="8:boot"),
+                OnPid(pid=7, identity="boot/pid:[8]/9", name="train"),
                 OnTime(at_us=AT_US),
                 OnFile(path="a", until="matches", pattern="^x", before="1"),
                 OnSlurm(job="12"),
@@ -160,6 +161,7 @@ async def write(store: Store, session: str) -> None:
             reason="the experiment",
             call="c2",
         ),
+        ConditionMet(wait="w1", condition=0, detail="p1 ended", at_us=AT_US),
         WaitEnded(wait="w1", cause="met", summary="p1 ended", met=(0, 2), late_s=1.5),
         CheckEnded(
             iteration=1,

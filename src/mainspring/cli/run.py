@@ -34,6 +34,7 @@ from mainspring.events import (
     Limits,
     Recorded,
     SessionStarted,
+    StatusDelta,
     TextDelta,
     TurnEnded,
     UserSaid,
@@ -226,7 +227,7 @@ class Lines:
             click.echo(plain(event.text), nl=False)
             self._is_midline = not event.text.endswith("\n")
             return
-        if self._is_midline and recorded.seq:
+        if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
             click.echo()
             self._is_midline = False
         _print_event(recorded)
@@ -234,6 +235,8 @@ class Lines:
 
 def _print_event(recorded: Recorded) -> None:
     event = recorded.event
+    if isinstance(event, StatusDelta):
+        click.echo(plain(f"◷ {event.text}"), err=True)
     if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
     if isinstance(event, ApprovalAsked) and is_there(sys.stdin):

@@ -14,6 +14,7 @@ from mainspring.events.deltas import (
     CallDelta,
     Delta,
     OutputDelta,
+    StatusDelta,
     TextDelta,
     ThinkingDelta,
 )
@@ -113,6 +114,7 @@ from mainspring.events.values import (
 )
 from mainspring.events.waits import (
     Condition,
+    ConditionMet,
     OnAnswer,
     OnCallback,
     OnCommand,
@@ -157,6 +159,7 @@ __all__ = [
     "CommandStarted",
     "Compacted",
     "Condition",
+    "ConditionMet",
     "Crashed",
     "Decision",
     "Delta",
@@ -222,6 +225,7 @@ __all__ = [
     "Speed",
     "SpendReserved",
     "SpendSettled",
+    "StatusDelta",
     "Stop",
     "Target",
     "Text",
@@ -283,6 +287,7 @@ STORED: tuple[type[Event], ...] = (
     TurnEnded,
     EngineChosen,
     WaitStarted,
+    ConditionMet,
     WaitEnded,
     GoalSet,
     IterationStarted,
