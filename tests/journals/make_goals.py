@@ -18,6 +18,7 @@ from mainspring.events import (
     ConditionMet,
     EngineChosen,
     Evaluation,
+    FrozenFile,
     GoalChecks,
     GoalEnded,
     GoalPaused,
@@ -85,7 +86,12 @@ async def write(store: Store, session: str) -> None:
                 iteration_time_s=30.0,
             ),
             evaluation=Evaluation(
-                command="python bench.py", repeats=5, frozen=("bench.py",), better="lower", metric="time"
+                command="python bench.py",
+                repeats=5,
+                frozen=("bench.py",),
+                better="lower",
+                metric="time",
+                hashes=(FrozenFile(path="bench.py", sha256="34" * 32),),
             ),
             by="daemon",
         ),
@@ -115,6 +121,9 @@ async def write(store: Store, session: str) -> None:
             values=(Measurement(metric="time", value=1.25, unit="s", source="bench.py"),),
             is_ours=True,
             flags=("bench.py was changed",),
+            exit_codes=(0, 1),
+            output=blob,
+            duration_s=1.5,
         ),
         ClaimsRead(
             iteration=1,

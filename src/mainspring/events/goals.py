@@ -56,15 +56,23 @@ class GoalRules(Value, frozen=True):
     iteration_time_s: float | None = None
 
 
+class FrozenFile(Value, frozen=True):
+    """A file that must stay as it was; without a hash, one that must not be there."""
+
+    path: str
+    sha256: str = ""
+
+
 class Evaluation(Value, frozen=True):
     """How results are measured by us, not by the agent: a command, how often it is repeated, and the files
-    that must stay as they were."""
+    that must stay as they were. `hashes` are those files when the goal was set."""
 
     command: str = ""
     repeats: int = 0
     frozen: tuple[str, ...] = ()
     better: Literal["", "lower", "higher"] = ""
     metric: str = ""
+    hashes: tuple[FrozenFile, ...] = ()
 
 
 class GoalSet(Event, frozen=True):
@@ -125,12 +133,16 @@ class Measurement(Value, frozen=True):
 
 
 class MeasurementsTaken(Event, frozen=True):
-    """`is_ours` when the controller ran the evaluation itself; `flags` say what makes them doubtful."""
+    """`is_ours` when the controller ran the evaluation itself, with the exit code of each run and the end of
+    their output; `flags` say what makes them doubtful."""
 
     iteration: int
     values: tuple[Measurement, ...] = ()
     is_ours: bool = False
     flags: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    output: Blob | None = None
+    duration_s: float = 0.0
 
 
 class Claim(Value, frozen=True):
