@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 import platformdirs
 
+from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
 from mainspring.models import Price
@@ -60,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     compaction_model: str = ""
     steps: dict[str, Template] = {}
+    engine: str = ""
+    engines: dict[str, EngineSettings] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from mainspring.events import (
     Compacted,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
@@ -96,6 +97,7 @@ class State:
         self.requests = Requests()
         self.processes = Processes()
         self.task = Task()
+        self.engine = EngineChosen(engine="")
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -117,6 +119,10 @@ class State:
         if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
             self.ledger.apply(event)
         self.processes.apply(recorded)
+        if isinstance(event, EngineChosen):
+            # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
+            is_ours = recorded.seq > self._inherited_seq
+            self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -199,6 +205,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
                 self._calls = {}
 
     def _apply_call(
