@@ -17,6 +17,7 @@ from mainspring.events import (
     ClaimsRead,
     ConditionMet,
     EngineChosen,
+    EngineEnded,
     Evaluation,
     FrozenFile,
     GoalChecks,
@@ -55,7 +56,16 @@ async def write(store: Store, session: str) -> None:
     blob = await journal.put(b"listing" * 900, "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
-        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0"),
+        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),
+        EngineEnded(
+            exit_code=1,
+            reason="stopped",
+            stderr="it broke",
+            unread_lines=2,
+            unread="not JSON",
+            left_running=(7,),
+            duration_s=1.5,
+        ),
         GoalSet(
             text="Make it fast",
             source="goal.md",

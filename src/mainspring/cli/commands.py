@@ -46,6 +46,7 @@ _COMMANDS = {
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("imports", "Bring a session in: an exported one, or one of Claude Code or Codex."),
     "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
+    "engines": ("engines", "List who can take turns, whether they are installed, and their versions."),
     "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }

@@ -49,6 +49,11 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
         click.option(
+            "--engine",
+            default="",
+            help="Who takes the turn: builtin, codex, claude, gemini, opencode, acp:COMMAND, exec:COMMAND.",
+        ),
+        click.option(
             "--model",
             "models",
             multiple=True,
@@ -126,6 +131,7 @@ async def take_turn(
     *,
     is_branched: bool = False,
     is_json: bool,
+    engine: str,
     models: Sequence[str],
     fallback: Sequence[str],
     effort: Effort | None,
@@ -152,6 +158,7 @@ async def take_turn(
     opened = app.open(
         folder or Path(),
         session=session,
+        engine=engine,
         model=next(iter(models), ""),
         fallback=(*models[1:], *fallback),
         effort=effort,

@@ -232,8 +232,24 @@ class GoalEnded(Event, frozen=True):
 
 
 class EngineChosen(Event, frozen=True):
-    """Who takes the turns from here on; an outside agent with the program and the version that it names."""
+    """Who takes the turns from here on; an outside agent with the program and the version that it names, and
+    its own name of the conversation once it has told it."""
 
     engine: str
     program: str = ""
     version: str = ""
+    conversation: str = ""
+
+
+class EngineEnded(Event, frozen=True):
+    """How the program of an outside agent ended. Without an exit code we ended it, for `reason`.
+    `unread_lines` were not of its format: `unread` has the first of them. `left_running` were still alive
+    when it had exited, and were ended."""
+
+    exit_code: int | None = None
+    reason: str = ""
+    stderr: str = ""
+    unread_lines: int = 0
+    unread: str = ""
+    left_running: tuple[int, ...] = ()
+    duration_s: float = 0.0

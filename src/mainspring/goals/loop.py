@@ -208,8 +208,8 @@ class Pursuit:
         reason: str,
     ) -> WaitEnded:
         for open_wait in self.session.state.waits.open:
-            if not open_wait.call:
-                return await hold(self.session, open_wait)
+            if not open_wait.started.call:
+                return await hold(self.session, open_wait.started)
         started = WaitStarted(
             wait=f"goal-{self.goal.waits + 1}",
             conditions=tuple(conditions),

@@ -75,8 +75,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The first
-    of the `cases` that fits a request takes the place of `replies`."""
+    """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
+    first of the `cases` that fits a request takes the place of `replies`."""
 
     replies: tuple[ScriptedReply, ...] = ()
     faults: tuple[Fault, ...] = ()
