@@ -15,7 +15,9 @@ from mainspring.events import (
     Claim,
     ClaimChecked,
     ClaimsRead,
+    ConditionMet,
     EngineChosen,
+    EngineEnded,
     Evaluation,
     FrozenFile,
     GoalChecks,
@@ -40,6 +42,7 @@ from mainspring.events import (
     OnTime,
     SessionStarted,
     Target,
+    TurnEnded,
     WaitEnded,
     WaitStarted,
 )
@@ -53,7 +56,16 @@ async def write(store: Store, session: str) -> None:
     blob = await journal.put(b"listing" * 900, "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
-        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0"),
+        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),
+        EngineEnded(
+            exit_code=1,
+            reason="stopped",
+            stderr="it broke",
+            unread_lines=2,
+            unread="not JSON",
+            left_running=(7,),
+            duration_s=1.5,
+        ),
         GoalSet(
             text="Make it fast",
             source="goal.md",
@@ -77,6 +89,8 @@ async def write(store: Store, session: str) -> None:
                 wait_s=1.0,
                 max_wait_s=6000.0,
                 stall_s=300.0,
+                at_max_wait="stop",
+                outage_wait_s=5.0,
                 iteration_steps=50,
                 iteration_cost_usd=0.5,
                 iteration_time_s=30.0,
@@ -150,7 +164,7 @@ async def write(store: Store, session: str) -> None:
             wait="w1",
             conditions=(
                 OnProcess(handle="p1"),
-                OnPid(pid=7, identity="8:boot"),
+                OnPid(pid=7, identity="boot/pid:[8]/9", name="train"),
                 OnTime(at_us=AT_US),
                 OnFile(path="a", until="matches", pattern="^x", before="1"),
                 OnSlurm(job="12"),
@@ -166,6 +180,7 @@ async def write(store: Store, session: str) -> None:
             reason="the experiment",
             call="c2",
         ),
+        ConditionMet(wait="w1", condition=0, detail="p1 ended", at_us=AT_US),
         WaitEnded(wait="w1", cause="met", summary="p1 ended", met=(0, 2), late_s=1.5),
         CheckEnded(
             iteration=1,
@@ -182,13 +197,15 @@ async def write(store: Store, session: str) -> None:
             iteration=1,
             outcome="refused",
             detail="a check failed",
-            is_progress=True,
+            is_waiting=True,
+            exit_code=7,
             changed=("files",),
             cost_usd=0.5,
             tokens=10,
         ),
+        TurnEnded(turn=1, ending="budget", scope="goal", exit_code=3),
         MemoryKeptAside(path="projects/memory.1.md", reason="not ours"),
-        GoalPaused(reason="asked"),
+        GoalPaused(reason="asked", by="signal"),
         GoalEnded(ending="done", reason="every check passed", exit_code=0, is_verified=True),
     )
     await journal.close()

@@ -1,1 +1,1 @@
-"""Work towards a goal over many iterations: what it remembers, finds, measures and can show."""
+"""Work towards a goal for hours: iterations, waits, memory, artifacts, evidence, stop rules."""
