@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.events import Condition, StatusDelta, WaitEnded, WaitStarted
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -45,6 +46,7 @@ class Asleep(Stage):
         self.work = folder / "work"
         self.work.mkdir(exist_ok=True, parents=True)
         self.folder = folder
+        self.vault = Vault()
         self.reach = Reach(shelf=self.store, outside=partial(plain, path), **({"pace": QUICK} | reach))
 
     @asynccontextmanager
@@ -56,6 +58,7 @@ class Asleep(Stage):
             files=Files(policy(self.work, home=self.folder / "user")),
             processes=self.folder / "processes",
             reach=self.reach,
+            vault=self.vault,
             **changes,
         ) as session:
             yield session

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mainspring.approvals.secrets import Vault
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalGiven,
@@ -223,6 +224,16 @@ def test_status_lines_say_the_time_that_is_left_and_are_not_stored(tmp_path: Pat
     assert all("left" in line for line in lines)
     assert {item.kind for item in asleep.journal()} >= {"WaitStarted", "WaitEnded"}
     assert "StatusDelta" not in {item.kind for item in asleep.journal()}
+
+
+def test_secrets_are_neither_shown_nor_recorded_and_the_command_has_them(tmp_path: Path) -> None:
+    asleep = Asleep(tmp_path)
+    asleep.vault = Vault({"API_TOKEN": "correct-horse-battery-1"})
+    secret = OnCommand(command="echo correct-horse-battery-1 > seen; exit 1")
+    (line,) = asleep.statuses(secret)
+    assert "echo __secret_API_TOKEN_" in line
+    assert "correct-horse" not in str(asleep.journal())
+    assert (asleep.work / "seen").read_text() == "correct-horse-battery-1\n"
 
 
 async def called(url: str, body: bytes = b"", *, path: str = "") -> str:

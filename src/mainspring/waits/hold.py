@@ -188,7 +188,8 @@ class _Holding:
         left = "no limit"
         if self._started.deadline_us is not None:
             left = f"{duration((self._started.deadline_us - now_us) / 1e6)} left"
-        text = f"waiting for {joined(self._started)}: {so_far} so far, {left}"
+        known = self._open  # as it stands on record: without secrets
+        text = f"waiting for {joined(known.started if known else self._started)}: {so_far} so far, {left}"
         self._sleeper.show(StatusDelta(text=text, wait=self._started.wait))
 
     async def _end(self, decision: Decision) -> WaitEnded:
@@ -274,11 +275,16 @@ async def _cancel(sleeper: Sleeper, started: WaitStarted) -> None:
 
 
 def _going_on(known: WaitStarted, asked: WaitStarted) -> WaitStarted:
-    """The wait on record. Commands are taken as they are asked for now: on record they have no secrets."""
+    """The wait on record. Texts are taken as they are asked for now: on record they have no secrets."""
     conditions = list(known.conditions)
     for place, (old, new) in enumerate(zip(known.conditions, asked.conditions, strict=False)):
-        if isinstance(old, OnCommand) and isinstance(new, OnCommand):
-            conditions[place] = new
+        match old, new:
+            case OnCommand(), OnCommand():
+                conditions[place] = new
+            case OnFile(), OnFile():
+                conditions[place] = msgspec.structs.replace(old, path=new.path, pattern=new.pattern)
+            case _:
+                pass
     return msgspec.structs.replace(known, conditions=tuple(conditions))
 
 
