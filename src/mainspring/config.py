@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 import platformdirs
 
+from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
 from mainspring.models import Price
@@ -62,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compaction_model: str = ""
     steps: dict[str, Template] = {}
     waits: Patience = Patience()
+    engine: str = ""
+    engines: dict[str, EngineSettings] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,6 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
-import asyncio
-
 from mainspring.asking import ask
 from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
@@ -18,7 +16,7 @@ from mainspring.failover import await_quota, fail_over
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn
+from mainspring.turn import End, Turn, refused, take_to_its_end
 from mainspring.upkeep import look_after, make_room, notice
 
 _MAX_CUTOFFS = 3
@@ -26,22 +24,8 @@ _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in sma
 
 
 async def run_turn(turn: Turn) -> None:
-    """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
-    left = turn.state.ledger.time_left(turn.state.limits)
-    allowed = asyncio.timeout(left.time_s if left else None)
-    try:
-        async with allowed:
-            end = await _steps(turn)
-    except TimeoutError:
-        if left is None or not allowed.expired():
-            raise
-        end = _refused(left.refusal)
-    except asyncio.CancelledError:
-        await end_turn(turn, End("interrupted", "Stopped by request."))
-        raise
-    except ModelError as error:
-        end = End("failed", error.message, error.remedy)
-    await end_turn(turn, end)
+    """Takes the turn to its end, and records that end."""
+    await take_to_its_end(turn, _steps)
 
 
 async def _steps(turn: Turn) -> End:
@@ -50,7 +34,7 @@ async def _steps(turn: Turn) -> End:
         if state.open_calls:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
-                return _refused(refusal)
+                return refused(refusal)
             if end := await run_calls(turn):
                 return end
         if end := await look_after(turn):
@@ -81,7 +65,7 @@ async def _step(turn: Turn) -> End | None:
         request_sha256=turn.history.fingerprint.of(state.prompt, messages),
     )
     if isinstance(reservation, Refusal):
-        return _refused(reservation)
+        return refused(reservation)
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
@@ -101,10 +85,6 @@ async def _step(turn: Turn) -> End | None:
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
-
-
-def _refused(refusal: Refusal) -> End:
-    return End(refusal.ending, refusal.message, refusal.remedy)
 
 
 async def _answered(turn: Turn) -> End | None:

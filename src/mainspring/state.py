@@ -24,6 +24,7 @@ from mainspring.events import (
     Compacted,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
@@ -100,6 +101,7 @@ class State:
         self.processes = Processes()
         self.waits = Waits()
         self.task = Task()
+        self.engine = EngineChosen(engine="")
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -122,6 +124,10 @@ class State:
             self.ledger.apply(event)
         self.processes.apply(recorded)
         self._apply_wait(recorded)
+        if isinstance(event, EngineChosen):
+            # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
+            is_ours = recorded.seq > self._inherited_seq
+            self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -214,6 +220,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
                 self._calls = {}
 
     @property

@@ -9,6 +9,7 @@ from mainspring.events import (
     ClaimsRead,
     ConditionMet,
     EngineChosen,
+    EngineEnded,
     Event,
     GoalEnded,
     GoalPaused,
@@ -40,10 +41,22 @@ def goal_text(event: Event) -> str:
             return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
         case EngineChosen():
             return f"· engine {event.engine} {event.version}".rstrip()
+        case EngineEnded():
+            return _engine_ended(event)
         case WaitStarted() | ConditionMet() | WaitEnded():
             return _wait(event)
         case _:
             return _findings(event)
+
+
+def _engine_ended(event: EngineEnded) -> str:
+    """Nothing, when all went as it should."""
+    told = [f"exit code {event.exit_code}"] if event.exit_code else []
+    told += [event.reason] if event.reason else []
+    told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
+    if event.left_running:
+        told.append(f"it had left {len(event.left_running)} processes running, which were ended")
+    return f"! engine: {'; '.join(told)}" if told else ""
 
 
 def _findings(event: Event) -> str:
