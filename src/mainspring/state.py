@@ -44,7 +44,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import STEP, Ledger
+from mainspring.ledger import ENGINE, STEP, Ledger
 from mainspring.processes import Processes
 from mainspring.task import Task
 
@@ -98,6 +98,7 @@ class State:
         self.processes = Processes()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -122,6 +123,8 @@ class State:
         if isinstance(event, EngineChosen):
             # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
             is_ours = recorded.seq > self._inherited_seq
+            if event.conversation != self.engine.conversation:
+                self.conversation_usage = Usage()
             self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
         match event:
             case SpendReserved() | SpendSettled():
@@ -179,6 +182,8 @@ class State:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
+            if event.spend.startswith(f"{ENGINE}:"):
+                self.conversation_usage = _sum(self.conversation_usage, event.usage)
         elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
