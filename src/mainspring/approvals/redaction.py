@@ -22,6 +22,8 @@ from mainspring.events import (
     ClaimChecked,
     ClaimsRead,
     Compacted,
+    Condition,
+    ConditionMet,
     Crashed,
     Event,
     GoalEnded,
@@ -30,6 +32,8 @@ from mainspring.events import (
     IterationEnded,
     MeasurementsTaken,
     NoteAdded,
+    OnCommand,
+    OnFile,
     Part,
     PlanSet,
     ProcessEnded,
@@ -42,6 +46,7 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
     WaitEnded,
+    WaitStarted,
     WorkFinished,
 )
 
@@ -69,6 +74,8 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     IterationEnded: ("detail",),
     CheckEnded: ("detail",),
     ClaimChecked: ("detail",),
+    WaitStarted: ("reason",),
+    ConditionMet: ("detail",),
 }
 
 
@@ -101,6 +108,8 @@ def redacted(event: _E, vault: Vault) -> _E:
             changes["flags"] = tuple(vault.redact(text) for text in event.flags)
         case ClaimsRead():
             changes["claims"] = tuple(_claim(claim, vault) for claim in event.claims)
+        case WaitStarted():
+            changes["conditions"] = tuple(_condition(each, vault) for each in event.conditions)
         case _:
             pass
     is_changed = any(getattr(event, name) != value for name, value in changes.items())
@@ -119,6 +128,17 @@ def redacted_arguments(text: str, vault: Vault) -> str:
         return vault.redact(text)
     hidden = vault.redact_all(value)
     return text if hidden == value else msgspec.json.encode(hidden).decode()
+
+
+def _condition(condition: Condition, vault: Vault) -> Condition:
+    match condition:
+        case OnCommand():
+            return msgspec.structs.replace(condition, command=vault.redact(condition.command))
+        case OnFile():
+            hidden = {"path": vault.redact(condition.path), "pattern": vault.redact(condition.pattern)}
+            return msgspec.structs.replace(condition, **hidden)
+        case _:
+            return condition
 
 
 def _part(part: Part, vault: Vault) -> Part:

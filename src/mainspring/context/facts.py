@@ -24,7 +24,9 @@ from mainspring.events import (
     Recorded,
     Remembered,
     UserSaid,
+    WaitStarted,
 )
+from mainspring.waits.words import joined
 
 _MAX_COMMANDS = 12
 _MAX_ERRORS = 6
@@ -81,6 +83,7 @@ class Facts:
         self.open: dict[str, str] = {}
         self.errors: dict[tuple[str, str], str] = {}
         self._asked: dict[str, CallAsked] = {}
+        self._waits: dict[str, str] = {}
 
     @property
     def goal(self) -> str:
@@ -108,6 +111,10 @@ class Facts:
                 self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
             case ApprovalGiven(call=call):
                 self.open.pop(call, None)
+            case WaitStarted() as started:
+                reason = f" ({started.reason})" if started.reason else ""
+                self.open[started.wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
+                self._waits[started.wait] = started.call
             case _:
                 self._apply_handle(recorded)
 
@@ -118,6 +125,8 @@ class Facts:
 
     def _apply_ended(self, ended: CallEnded) -> None:
         self.open.pop(ended.call, None)
+        for wait in [wait for wait, call in self._waits.items() if call == ended.call]:
+            self.open.pop(wait, None)  # over with its call
         asked = self._asked.pop(ended.call, None)
         if asked is None:
             return
