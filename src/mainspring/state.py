@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals.answers import Requests
+from mainspring.context.facts import FRESH
 from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -186,6 +187,8 @@ class State:
             self.note_sources.clear()
             self.is_shrunk = self.is_shrunk or self.is_overflowing
             self.is_overflowing = False
+            if event.reason == FRESH:
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
         elif event.step and event.retry_in_s is None:
