@@ -30,6 +30,9 @@ from mainspring.models import Price
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
+ENGINE = "engine"
+"""The source of a spend that is a whole turn of an outside agent."""
+
 OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
 """The scopes that one journal knows all about."""
 

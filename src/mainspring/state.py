@@ -46,7 +46,7 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import STEP, Ledger
+from mainspring.ledger import ENGINE, STEP, Ledger
 from mainspring.processes import Processes
 from mainspring.task import Task
 from mainspring.waits.fold import Waits
@@ -102,6 +102,7 @@ class State:
         self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -127,6 +128,8 @@ class State:
         if isinstance(event, EngineChosen):
             # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
             is_ours = recorded.seq > self._inherited_seq
+            if event.conversation != self.engine.conversation:
+                self.conversation_usage = Usage()
             self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
         match event:
             case SpendReserved() | SpendSettled():
@@ -192,6 +195,8 @@ class State:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
+            if event.spend.startswith(f"{ENGINE}:"):
+                self.conversation_usage = _sum(self.conversation_usage, event.usage)
         elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
