@@ -32,7 +32,14 @@ class Findings:
         self._artifacts: Artifacts | None = None
         self._changed: ArtifactsChanged | None = None
         self._experiment = Experiment(session)
-        self._derivation = Derivation(session, profile.claims)
+        self._derivation = Derivation(
+            profile.claims,
+            journal=session.journal,
+            files=session.files,
+            sandbox=session.sandbox,
+            keep=session.put_blob,
+            emit=session.emit,
+        )
 
     async def look(self, iteration: int, since: int = 0) -> bool:
         """Records what changed in the files since the last look; whether anything did. The commands recorded
@@ -56,7 +63,7 @@ class Findings:
         made = self._artifacts.made if self._artifacts else ()
         if await self._experiment.measure(goal, current, made):
             kinds.append("metrics")
-        if await self._derivation.check(current.number):
+        if self._profile.claims and await self._derivation.gather(current.number):
             kinds.append("claims")
         return kinds
 
@@ -72,8 +79,8 @@ class Findings:
     async def proofs(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
         """What the metrics and the claims say about being done."""
         found = await self._experiment.targets(goal, iteration)
-        if goal.checks.needs_claims:
-            found += await self._derivation.proof(iteration)
+        if goal.checks.needs_claims and await self._derivation.is_begun():
+            found.append(await self._derivation.proof(iteration))
         return found
 
     def noted(self, memory: Memory, at_us: int) -> Memory:
