@@ -18,6 +18,7 @@ from mainspring.events import (
     CapScope,
     Ending,
     Event,
+    GoalSet,
     Limits,
     SpendReserved,
     SpendSettled,
@@ -54,6 +55,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     message: str
     remedy: str
+    scope: CapScope
     ending: Ending = "budget"
 
 
@@ -78,6 +80,7 @@ class Ledger:
     def __init__(self) -> None:
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
         self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self._has_goal = False
         self.reservations = 0
 
     @property
@@ -112,6 +115,9 @@ class Ledger:
                     opened.done.calls += 1
             case TurnStarted():
                 self.begin("turn")
+            case GoalSet() if not self._has_goal:
+                self._has_goal = True
+                self.begin("goal")
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap))
             case _:
@@ -154,10 +160,10 @@ class Ledger:
             spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
             if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
                 reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
-                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"))
+                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope)
             if cap.tokens is not None and spent > cap.tokens:
                 reached = f"is reached: {spent:,} of {cap.tokens:,} tokens are used"
-                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"))
+                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"), scope)
         return None
 
     def refuse_steps(self, count: int, limits: Limits) -> Refusal | None:
@@ -180,6 +186,7 @@ class Ledger:
                 Refusal(
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
+                    scope,
                     "limit",
                 ),
             )
@@ -291,6 +298,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
+                scope,
             )
         output = min(output, left)
     if cap.usd is None or price is None:
@@ -301,6 +309,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
+            scope,
         )
     return output
 
@@ -325,7 +334,7 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
 
 
 def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
+    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:

@@ -12,7 +12,7 @@ from mainspring.asking import ask
 from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
-from mainspring.failover import fail_over
+from mainspring.failover import await_quota, fail_over
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
@@ -41,6 +41,8 @@ async def _steps(turn: Turn) -> End:
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
+        if end := await await_quota(turn):
+            return end
         await turn.take_model()
         if end := await make_room(turn) or await _step(turn):
             return end
@@ -48,7 +50,7 @@ async def _steps(turn: Turn) -> End:
 
 async def _step(turn: Turn) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large, or names
-    another model."""
+    another model, or when there will be an answer."""
     state = turn.state
     await notice(turn)
     messages = await turn.history.messages(turn.get_blob)

@@ -30,6 +30,7 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    OnQuota,
     PromptSet,
     Recorded,
     RequestFailed,
@@ -42,11 +43,13 @@ from mainspring.events import (
     Undone,
     Usage,
     UserSaid,
+    WaitEnded,
 )
 from mainspring.journal import Reader
 from mainspring.ledger import ENGINE, STEP, Ledger
 from mainspring.processes import Processes
 from mainspring.task import Task
+from mainspring.waits.fold import Waits
 
 OVERFLOW = ContextOverflow.__name__
 
@@ -96,6 +99,7 @@ class State:
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
         self.processes = Processes()
+        self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
         self.conversation_usage = Usage()
@@ -120,6 +124,7 @@ class State:
         if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
             self.ledger.apply(event)
         self.processes.apply(recorded)
+        self._apply_wait(recorded)
         if isinstance(event, EngineChosen):
             # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
             is_ours = recorded.seq > self._inherited_seq
@@ -137,6 +142,14 @@ class State:
                 self._apply_room(event)
             case _:
                 self._apply_setting(event)
+
+    def _apply_wait(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, WaitEnded):
+            known = self.waits.get(event.wait)
+            if known and any(isinstance(item, OnQuota) for item in known.started.conditions):
+                self.failed_models = {}
+        self.waits.apply(recorded)
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open:
@@ -192,12 +205,14 @@ class State:
         match event:
             case UserSaid():
                 self.is_turn_wanted = True
+                self.failed_models = {}
             case TurnStarted():
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
-                self.failed_models = {}
+                if not self._is_held_up:
+                    self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
@@ -212,6 +227,11 @@ class State:
                 self.note_sources.clear()
                 self.engine = msgspec.structs.replace(self.engine, conversation="")
                 self._calls = {}
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether the last turn ended because every model has to be waited for."""
+        return self.last_ending is not None and self.last_ending.ending == "waiting"
 
     def _apply_call(
         self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded

@@ -21,6 +21,7 @@ from mainspring.events import (
     ApprovalGiven,
     Blob,
     CallEnded,
+    CapScope,
     Compacted,
     Delta,
     Ending,
@@ -35,6 +36,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine
 from mainspring.workspace.instructions import NestedInstructions
 
@@ -110,6 +112,11 @@ class Turn(Protocol):
         """The background processes of this session."""
         ...
 
+    @property
+    def reach(self) -> Reach:
+        """What waits can look at beyond this session, and how long they may take."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -162,6 +169,8 @@ class End(msgspec.Struct, frozen=True):
     detail: str = ""
     remedy: str = ""
     resume_at_us: int | None = None
+    scope: CapScope | None = None
+    exit_code: int | None = None
 
 
 async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
@@ -186,7 +195,7 @@ async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) ->
 
 def refused(refusal: Refusal) -> End:
     """The end of a turn for which nothing is left."""
-    return End(refusal.ending, refusal.message, refusal.remedy)
+    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope)
 
 
 async def end_turn(turn: Turn, end: End) -> None:
@@ -204,6 +213,8 @@ async def end_turn(turn: Turn, end: End) -> None:
         usage=state.turn_usage,
         cost_usd=state.turn_cost_usd,
         resume_at_us=end.resume_at_us,
+        scope=end.scope,
+        exit_code=end.exit_code,
     )
     await turn.emit(*closing, ended)
 

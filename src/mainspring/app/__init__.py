@@ -17,6 +17,7 @@ from mainspring.app.policies import (
     build_policy,
     confine,
     confinement_of,
+    outside,
     parse_mode,
 )
 from mainspring.approvals import Mode
@@ -65,15 +66,17 @@ from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
 from mainspring.turn import Engine
+from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
 SECRETS_FILE = "secrets.json"
 
 
@@ -144,6 +147,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
+            reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()

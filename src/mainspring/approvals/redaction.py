@@ -17,10 +17,23 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    CheckEnded,
+    Claim,
+    ClaimChecked,
+    ClaimsRead,
     Compacted,
+    Condition,
+    ConditionMet,
     Crashed,
     Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    MeasurementsTaken,
     NoteAdded,
+    OnCommand,
+    OnFile,
     Part,
     PlanSet,
     ProcessEnded,
@@ -32,6 +45,8 @@ from mainspring.events import (
     Thinking,
     TurnEnded,
     UserSaid,
+    WaitEnded,
+    WaitStarted,
     WorkFinished,
 )
 
@@ -52,6 +67,15 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     Compacted: ("summary",),
     Crashed: ("traceback",),
     TurnEnded: ("detail",),
+    WaitEnded: ("summary",),
+    GoalSet: ("text",),
+    GoalPaused: ("reason",),
+    GoalEnded: ("reason",),
+    IterationEnded: ("detail",),
+    CheckEnded: ("detail",),
+    ClaimChecked: ("detail",),
+    WaitStarted: ("reason",),
+    ConditionMet: ("detail",),
 }
 
 
@@ -80,10 +104,21 @@ def redacted(event: _E, vault: Vault) -> _E:
             )
         case CallEnded():
             changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
+        case MeasurementsTaken():
+            changes["flags"] = tuple(vault.redact(text) for text in event.flags)
+        case ClaimsRead():
+            changes["claims"] = tuple(_claim(claim, vault) for claim in event.claims)
+        case WaitStarted():
+            changes["conditions"] = tuple(_condition(each, vault) for each in event.conditions)
         case _:
             pass
     is_changed = any(getattr(event, name) != value for name, value in changes.items())
     return msgspec.structs.replace(event, **changes) if is_changed else event
+
+
+def _claim(claim: Claim, vault: Vault) -> Claim:
+    texts = {name: vault.redact(getattr(claim, name)) for name in ("statement", "check", "note")}
+    return msgspec.structs.replace(claim, **texts)
 
 
 def redacted_arguments(text: str, vault: Vault) -> str:
@@ -93,6 +128,17 @@ def redacted_arguments(text: str, vault: Vault) -> str:
         return vault.redact(text)
     hidden = vault.redact_all(value)
     return text if hidden == value else msgspec.json.encode(hidden).decode()
+
+
+def _condition(condition: Condition, vault: Vault) -> Condition:
+    match condition:
+        case OnCommand():
+            return msgspec.structs.replace(condition, command=vault.redact(condition.command))
+        case OnFile():
+            hidden = {"path": vault.redact(condition.path), "pattern": vault.redact(condition.pattern)}
+            return msgspec.structs.replace(condition, **hidden)
+        case _:
+            return condition
 
 
 def _part(part: Part, vault: Vault) -> Part:

@@ -226,7 +226,7 @@ def _warned(event: BudgetWarned) -> str:
 
 def _compacted(event: Compacted) -> str:
     if not event.summary and not event.stubbed:
-        return "· history is whole again"
+        return "· history is whole again" if event.keep_from_seq == 1 else "· a fresh history"
     by = f" by {event.model}" if event.model else ""
     stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
     why = f" ({event.reason})" if event.reason else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from mainspring.events import (
     ArtifactsChanged,
     CheckEnded,
     ClaimChecked,
     ClaimsRead,
+    ConditionMet,
     EngineChosen,
     EngineEnded,
     Event,
@@ -22,9 +21,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.waits.words import described
-
-_MAX_SHOWN = 8
+from mainspring.waits.words import clock, duration, joined
 
 
 def goal_text(event: Event) -> str:
@@ -47,7 +44,7 @@ def goal_text(event: Event) -> str:
             return "" if is_told_elsewhere else f"· engine {event.engine} {event.version}".rstrip()
         case EngineEnded():
             return _engine_ended(event)
-        case WaitStarted() | WaitEnded():
+        case WaitStarted() | ConditionMet() | WaitEnded():
             return _wait(event)
         case _:
             return _findings(event)
@@ -87,14 +84,13 @@ def _findings(event: Event) -> str:
             return ""
 
 
-def _wait(event: WaitStarted | WaitEnded) -> str:
-    if isinstance(event, WaitEnded):
-        late = f" ({event.late_s:.0f} s ago, while nobody was here)" if event.late_s >= 1 else ""
-        return f"◷ woken, {event.cause}: {event.summary}{late}"
-    until = ""
-    if event.deadline_us is not None:
-        until = f", until {datetime.fromtimestamp(event.deadline_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ} at most"
-    joined = f" {'or' if event.needs == 'any' else 'and'} ".join(
-        described(item) for item in event.conditions[:_MAX_SHOWN]
-    )
-    return f"◷ waiting for {joined}{until}"
+def _wait(event: WaitStarted | ConditionMet | WaitEnded) -> str:
+    match event:
+        case WaitStarted():
+            until = "" if event.deadline_us is None else f", until {clock(event.deadline_us)} at most"
+            return f"◷ waiting for {joined(event)}{until}"
+        case ConditionMet():
+            return f"◷ {event.detail}"
+        case WaitEnded():
+            late = f" ({duration(event.late_s)} ago, while nobody was here)" if event.late_s >= 1 else ""
+            return f"◷ woken, {event.cause}: {event.summary}{late}"

@@ -12,11 +12,8 @@ GoalEnding = Literal[
 ]
 """Why a goal is over; everything but `done` can be resumed with more room."""
 
-IterationOutcome = Literal[
-    "continued", "done", "refused", "waiting", "blocked", "failed", "interrupted", "held_up"
-]
-"""What an iteration came to: `refused` said that it was done and was not, `held_up` is an outage and counts
-for nothing."""
+IterationOutcome = Literal["continued", "done", "refused", "failed"]
+"""What an iteration came to; `refused` said that it was done and was not."""
 
 ClaimStatus = Literal["open", "proved", "refuted", "assumed"]
 
@@ -52,20 +49,30 @@ class GoalRules(Value, frozen=True):
     wait_s: float = 0.0
     max_wait_s: float = 0.0
     stall_s: float | None = None
+    at_max_wait: Literal["continue", "stop"] = "continue"
+    outage_wait_s: float = 60.0
     iteration_steps: int | None = None
     iteration_cost_usd: float | None = None
     iteration_time_s: float | None = None
 
 
+class FrozenFile(Value, frozen=True):
+    """A file that must stay as it was; without a hash, one that must not be there."""
+
+    path: str
+    sha256: str = ""
+
+
 class Evaluation(Value, frozen=True):
     """How results are measured by us, not by the agent: a command, how often it is repeated, and the files
-    that must stay as they were."""
+    that must stay as they were. `hashes` are those files when the goal was set."""
 
     command: str = ""
     repeats: int = 0
     frozen: tuple[str, ...] = ()
     better: Literal["", "lower", "higher"] = ""
     metric: str = ""
+    hashes: tuple[FrozenFile, ...] = ()
 
 
 class GoalSet(Event, frozen=True):
@@ -126,12 +133,16 @@ class Measurement(Value, frozen=True):
 
 
 class MeasurementsTaken(Event, frozen=True):
-    """`is_ours` when the controller ran the evaluation itself; `flags` say what makes them doubtful."""
+    """`is_ours` when the controller ran the evaluation itself, with the exit code of each run and the end of
+    their output; `flags` say what makes them doubtful."""
 
     iteration: int
     values: tuple[Measurement, ...] = ()
     is_ours: bool = False
     flags: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    output: Blob | None = None
+    duration_s: float = 0.0
 
 
 class Claim(Value, frozen=True):
@@ -183,12 +194,14 @@ class CheckEnded(Event, frozen=True):
 
 
 class IterationEnded(Event, frozen=True):
-    """What came of an iteration, and whether anything measurable is new since the one before."""
+    """What came of an iteration, and what measurable is `changed` since the one before: files, metrics,
+    claims, the plan. Nothing at all is no progress, unless it waits for something."""
 
     iteration: int
     outcome: IterationOutcome
     detail: str = ""
-    is_progress: bool = False
+    is_waiting: bool = False
+    exit_code: int | None = None
     changed: tuple[str, ...] = ()
     cost_usd: float = 0.0
     tokens: int = 0
@@ -202,7 +215,11 @@ class MemoryKeptAside(Event, frozen=True):
 
 
 class GoalPaused(Event, frozen=True):
+    """Nobody works on the goal from here on. What a signal interrupted goes on by itself; what a person
+    paused waits for that person."""
+
     reason: str = ""
+    by: Literal["user", "signal"] = "user"
 
 
 class GoalEnded(Event, frozen=True):

@@ -366,7 +366,8 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`resume_at_us` is when a turn that is `waiting` can go on."""
+    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it; `exit_code`
+    is that of an outside engine."""
 
     turn: int
     ending: Ending
@@ -376,3 +377,5 @@ class TurnEnded(Event, frozen=True):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     resume_at_us: int | None = None
+    scope: CapScope | None = None
+    exit_code: int | None = None
