@@ -183,6 +183,7 @@ class State:
     def _apply_room(self, event: RequestFailed | Compacted) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
         if isinstance(event, Compacted):
+            self.engine = msgspec.structs.replace(self.engine, conversation="")
             self.compacted_tokens = event.tokens_after
             self.note_sources.clear()
             self.is_shrunk = self.is_shrunk or self.is_overflowing
