@@ -1,16 +1,19 @@
 """What a journal says now: the fold that the loop and the session decide from.
 
-`State.apply` takes each event once, in order. `load_state` gives the same state from a journal while reading
-only light events and what came after the last reply, so a long session opens quickly.
+`State.apply` takes each event once, in order, and shows it only to the folds that its kind concerns.
+`load_state` gives the same state from a journal while reading only light events and what came after the last
+reply, so a long session opens quickly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_args
 
 import msgspec
 
-from mainspring.approvals.answers import Requests
+from mainspring.approvals.answers import Consenting, Requests
 from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -43,14 +46,17 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import STEP, Ledger
-from mainspring.processes import Processes
-from mainspring.task import Task
+from mainspring.ledger import STEP, Counted, Ledger
+from mainspring.processes import Custodial, Processes
+from mainspring.task import Task, Telling
 
 OVERFLOW = ContextOverflow.__name__
 
-_HEAVY = {"AssistantSaid", "CallEnded", "FilesChanged", "ApprovalAsked", "ApprovalGiven"}
-_LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
+_Spend = SpendReserved | SpendSettled
+_Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
+_Turn = UserSaid | TurnStarted | TurnEnded | Undone
+_Room = RequestFailed | Compacted
+_Setting = SessionStarted | PromptSet | ModelChosen | EffortChosen | ModeChosen | SessionResumed | NoteAdded
 
 
 class OpenCall(msgspec.Struct, frozen=True):
@@ -112,29 +118,28 @@ class State:
         if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
-        self.requests = self.requests.after(event)
-        self.task = self.task.after(event)
-        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
-            self.ledger.apply(event)
-        self.processes.apply(recorded)
-        match event:
-            case SpendReserved() | SpendSettled():
-                self._apply_spend(event)
-            case AssistantSaid() | ApprovalAsked() | ApprovalGiven() | CallStarted() | CallEnded():
-                self._apply_call(event)
-            case UserSaid() | TurnStarted() | TurnEnded() | Undone():
-                self._apply_turn(event)
-            case RequestFailed() | Compacted():
-                self._apply_room(event)
-            case _:
-                self._apply_setting(event)
+        for concern in _CONCERNS.get(type(event), ()):
+            concern(self, recorded, event)
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open:
             self.ledger.pass_time(time_us - (self._last_us or time_us))
         self._last_us = time_us
 
-    def _apply_setting(self, event: Event) -> None:
+    def _apply_requests(self, _recorded: Recorded, event: Consenting) -> None:
+        self.requests = self.requests.after(event)
+
+    def _apply_task(self, _recorded: Recorded, event: Telling) -> None:
+        self.task = self.task.after(event)
+
+    def _apply_ledger(self, recorded: Recorded, event: Counted) -> None:
+        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
+            self.ledger.apply(event)
+
+    def _apply_processes(self, recorded: Recorded, _event: Custodial) -> None:
+        self.processes.apply(recorded)
+
+    def _apply_setting(self, _recorded: Recorded, event: _Setting) -> None:
         match event:
             case SessionStarted():
                 self.session, self.workspace = event.session, Path(event.workspace)
@@ -154,10 +159,8 @@ class State:
                 self.turn_cutoffs += 1
             case NoteAdded(source=source):
                 self.note_sources.add(source)
-            case _:
-                pass
 
-    def _apply_room(self, event: RequestFailed | Compacted) -> None:
+    def _apply_room(self, _recorded: Recorded, event: _Room) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
         if isinstance(event, Compacted):
             self.compacted_tokens = event.tokens_after
@@ -169,7 +172,7 @@ class State:
         elif event.step and event.retry_in_s is None:
             self.failed_models[event.model or self.model] = event
 
-    def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
+    def _apply_spend(self, _recorded: Recorded, event: _Spend) -> None:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
@@ -177,7 +180,7 @@ class State:
             self.step += 1
             self.turn_steps += 1
 
-    def _apply_turn(self, event: UserSaid | TurnStarted | TurnEnded | Undone) -> None:
+    def _apply_turn(self, _recorded: Recorded, event: _Turn) -> None:
         match event:
             case UserSaid():
                 self.is_turn_wanted = True
@@ -201,9 +204,7 @@ class State:
                 self.note_sources.clear()
                 self._calls = {}
 
-    def _apply_call(
-        self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
-    ) -> None:
+    def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
             self.failed_models = {}
@@ -224,6 +225,35 @@ class State:
                 self._calls[event.call] = replace(call, is_started=True)
             case CallEnded():
                 del self._calls[event.call]
+
+
+def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None], ...]]:
+    folds: tuple[tuple[Any, Callable[[State, Recorded, Any], None]], ...] = (
+        (Consenting, State._apply_requests),
+        (Telling, State._apply_task),
+        (Counted, State._apply_ledger),
+        (Custodial, State._apply_processes),
+        (_Spend, State._apply_spend),
+        (_Call, State._apply_call),
+        (_Turn, State._apply_turn),
+        (_Room, State._apply_room),
+        (_Setting, State._apply_setting),
+    )
+    return {
+        kind: concerned
+        for kind in STORED
+        if (concerned := tuple(fold for union, fold in folds if kind in get_args(union)))
+    }
+
+
+_CONCERNS = _concerns()
+"""Which folds a kind of event concerns; a fold sees nothing but the kinds that it is typed for."""
+
+_LIGHT = tuple(
+    kind.__name__
+    for kind in _CONCERNS
+    if kind not in (AssistantSaid, CallEnded, ApprovalAsked, ApprovalGiven)
+)
 
 
 async def load_state(journal: Reader) -> State:

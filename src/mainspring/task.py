@@ -7,13 +7,15 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.events import (
-    Event,
     ModelChosen,
     RequestFailed,
     SpendSettled,
     TurnEnded,
     TurnStarted,
 )
+
+Telling = ModelChosen | TurnStarted | RequestFailed | SpendSettled | TurnEnded
+"""The events that tell how a task goes."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -30,7 +32,7 @@ class Task(msgspec.Struct, frozen=True):
     usd: float = 0.0
     is_cut_off: bool = False
 
-    def after(self, event: Event) -> Task:
+    def after(self, event: Telling) -> Task:
         """The task once this was recorded."""
         replace = msgspec.structs.replace
         match event:
