@@ -75,7 +75,7 @@ class TimeLeft(msgspec.Struct, frozen=True):
 
 class Ledger:
     def __init__(self) -> None:
-        self._worked_us = 0
+        self.worked_us = 0
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
         self._open = tuple(self._scopes.values())
         self._held: dict[str, _Held] = {}
@@ -98,17 +98,14 @@ class Ledger:
             tokens=opened.tokens + sum(spend.tokens for spend in held),
             steps=opened.steps,
             calls=opened.calls,
-            time_s=(self._worked_us - opened.began_us) / 1e6,
+            time_s=(self.worked_us - opened.began_us) / 1e6,
         )
 
     def begin(self, scope: CapScope) -> None:
         """From here on the scope counts anew."""
-        self._scopes[scope] = _Open(self._worked_us)
+        self._scopes[scope] = _Open(self.worked_us)
         self._open = tuple(self._scopes.values())
         self._warned = {warned for warned in self._warned if warned[0] != scope}
-
-    def pass_time(self, time_us: int) -> None:
-        self._worked_us += time_us
 
     def apply(self, event: Counted) -> None:
         match event:

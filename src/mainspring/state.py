@@ -122,8 +122,8 @@ class State:
             concern(self, recorded, event)
 
     def pass_time(self, time_us: int) -> None:
-        if self.is_turn_open:
-            self.ledger.pass_time(time_us - (self._last_us or time_us))
+        if self.is_turn_open and self._last_us:
+            self.ledger.worked_us += time_us - self._last_us
         self._last_us = time_us
 
     def _apply_requests(self, _recorded: Recorded, event: Consenting) -> None:

@@ -41,13 +41,13 @@ class Requests(msgspec.Struct, frozen=True):
     def after(self, event: Consenting) -> Requests:
         """The requests once this was recorded."""
         match event:
+            case CallStarted() | CallEnded():
+                return self._close(event.call, "the call is no longer waiting")
             case ApprovalAsked():
                 closed = {call: why for call, why in self.closed.items() if call != event.call}
                 return Requests({**self.open, event.call: event}, closed)
             case ApprovalGiven():
                 return self._close(event.call, "it was answered already")
-            case CallStarted() | CallEnded():
-                return self._close(event.call, "the call is no longer waiting")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
             case TurnEnded():

@@ -80,6 +80,7 @@ class History:
         self._messages: list[bytes] = []
         self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
+        self._open: set[str] = set()
         self._ended: dict[str, CallEnded] = {}
         self._deferred: list[_Said] = []
         self._newest: list[_Said] = []
@@ -96,12 +97,12 @@ class History:
         if recorded.seq in self._stubbed:
             recorded = stub(recorded)
         match recorded.event:
-            case UserSaid() | NoteAdded() as said:
-                self._add_said(_Said(seq=recorded.seq, said=said))
-            case AssistantSaid() as said:
-                self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
+            case AssistantSaid() as said:
+                self._add_reply(said)
+            case UserSaid() | NoteAdded() as said:
+                self._add_said(_Said(seq=recorded.seq, said=said))
             case Undone():
                 # What was taken back may have been the results of calls that still stand.
                 self._close_unseen()
@@ -165,8 +166,9 @@ class History:
         calls = said.calls
         self.is_answered = not calls
         if calls or any(isinstance(part, Text) for part in said.parts):
-            self._append(AssistantMessage(parts=said.parts), ())
+            self._append(AssistantMessage(said.parts), ())
             self._asked = calls
+            self._open = {asked.call for asked in calls} - self._ended.keys()
         for item in unheard:
             self._add_said(item)
 
@@ -180,7 +182,8 @@ class History:
 
     def _add_result(self, ended: CallEnded) -> None:
         self._ended.setdefault(ended.call, ended)
-        if self._asked and all(asked.call in self._ended for asked in self._asked):
+        self._open.discard(ended.call)
+        if self._asked and not self._open:
             self._flush()
 
     def _close_unseen(self) -> None:
@@ -191,12 +194,13 @@ class History:
             self._flush()
 
     def _flush(self) -> None:
-        ended = [self._ended[asked.call] for asked in self._asked]
-        results = tuple(
-            Result(call=asked.call, name=asked.name, text=end.output, is_error=end.is_error)
-            for asked, end in zip(self._asked, ended, strict=True)
-        )
-        self._append(ResultsMessage(results=results), tuple(end.media for end in ended))
+        results: list[Result] = []
+        media: list[tuple[Media, ...]] = []
+        for asked in self._asked:
+            end = self._ended[asked.call]
+            results.append(Result(asked.call, asked.name, end.output, is_error=end.is_error))
+            media.append(end.media)
+        self._append(ResultsMessage(tuple(results)), tuple(media))
         self._asked, self._ended = (), {}
         self.is_answered = False
         deferred, self._deferred, self._newest = self._deferred, [], []
