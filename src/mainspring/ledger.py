@@ -17,6 +17,7 @@ from mainspring.events import (
     Cap,
     CapScope,
     Ending,
+    GoalSet,
     Limits,
     SpendReserved,
     SpendSettled,
@@ -28,7 +29,7 @@ from mainspring.models import Price
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
-Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | BudgetWarned
+Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | GoalSet | BudgetWarned
 """The events that a ledger takes."""
 
 OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
@@ -53,6 +54,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     message: str
     remedy: str
+    scope: CapScope
     ending: Ending = "budget"
 
 
@@ -80,6 +82,7 @@ class Ledger:
         self._open = tuple(self._scopes.values())
         self._held: dict[str, _Held] = {}
         self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self._has_goal = False
         self.reservations = 0
 
     @property
@@ -118,6 +121,10 @@ class Ledger:
                     opened.calls += 1
             case TurnStarted():
                 self.begin("turn")
+            case GoalSet():
+                if not self._has_goal:
+                    self._has_goal = True
+                    self.begin("goal")
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap))
 
@@ -169,6 +176,7 @@ class Ledger:
                 Refusal(
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
+                    scope,
                     "limit",
                 ),
             )
@@ -271,6 +279,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
+                scope,
             )
         output = min(output, left)
     if cap.usd is None or price is None:
@@ -281,6 +290,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
+            scope,
         )
     return output
 
@@ -305,7 +315,7 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
 
 
 def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
+    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:

@@ -102,7 +102,7 @@ async def _step(turn: Turn) -> End | None:
 
 
 def _refused(refusal: Refusal) -> End:
-    return End(refusal.ending, refusal.message, refusal.remedy)
+    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope)
 
 
 async def _answered(turn: Turn) -> End | None:

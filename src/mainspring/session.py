@@ -52,7 +52,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.feed import Feed
-from mainspring.journal import Journal
+from mainspring.journal import Journal, Reader
 from mainspring.models import Model
 from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts
@@ -103,6 +103,10 @@ class Session:
         return self._projection.history
 
     @property
+    def journal(self) -> Reader:
+        return self._journal
+
+    @property
     def model(self) -> Model:
         return self._lineup.current
 
@@ -151,14 +155,16 @@ class Session:
         finally:
             await self._close()
 
-    async def say(self, text: str, media: Sequence[Media] = ()) -> None:
+    async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
-        Approvals that are still open are abandoned."""
+        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
         self._questions.abandon()
         left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
+        await self.emit(*left, *after, UserSaid(text=text, media=tuple(media)))
+        if any(isinstance(event, Compacted) for event in after):
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:

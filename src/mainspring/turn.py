@@ -20,6 +20,7 @@ from mainspring.events import (
     ApprovalGiven,
     Blob,
     CallEnded,
+    CapScope,
     Compacted,
     Delta,
     Ending,
@@ -160,6 +161,8 @@ class End(msgspec.Struct, frozen=True):
     detail: str = ""
     remedy: str = ""
     resume_at_us: int | None = None
+    scope: CapScope | None = None
+    exit_code: int | None = None
 
 
 async def end_turn(turn: Turn, end: End) -> None:
@@ -177,6 +180,8 @@ async def end_turn(turn: Turn, end: End) -> None:
         usage=state.turn_usage,
         cost_usd=state.turn_cost_usd,
         resume_at_us=end.resume_at_us,
+        scope=end.scope,
+        exit_code=end.exit_code,
     )
     await turn.emit(*closing, ended)
 

@@ -18,6 +18,7 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    Compacted,
     NoteAdded,
     PlanSet,
     Recorded,
@@ -51,11 +52,15 @@ KINDS = frozenset(
         "PlanSet",
         "Remembered",
         "Undone",
+        "Compacted",
         *_OPENED,
         *_CLOSED,
     }
 )
 """The kinds of events that matter when history is made short."""
+
+FRESH = "a fresh history"
+"""The reason of a compaction that leaves everything out: what was said before no longer asks for anything."""
 
 _NAMES = ("handle", "process", "wait", "timer", "job", "child", "id")
 
@@ -97,12 +102,19 @@ class Facts:
                 self.plan = [f"[{item.progress}] {item.text}" for item in items]
             case Remembered(text=text):
                 self.notes = [*self.notes, text][-_MAX_NOTES:]
+            case Compacted(reason=reason) if reason == FRESH:
+                self._forget()
             case ApprovalAsked() as asked:
                 self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
             case ApprovalGiven(call=call):
                 self.open.pop(call, None)
             case _:
                 self._apply_handle(recorded)
+
+    def _forget(self) -> None:
+        """What is still open stays open, and the plan stays the plan."""
+        for known in (self.said, self.rules, self.notes, self.files, self.commands, self.errors):
+            known.clear()
 
     def _apply_ended(self, ended: CallEnded) -> None:
         self.open.pop(ended.call, None)

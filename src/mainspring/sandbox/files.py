@@ -94,13 +94,17 @@ class Files:
         *,
         unchanged_since: Version | None = None,
         mode: int | None = None,
+        is_new: bool = False,
     ) -> Version:
-        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version.
-        A file that is replaced keeps its mode; a new one gets this, or the usual one."""
+        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version, or
+        is there although it should be new. A file that is replaced keeps its mode; a new one gets this, or
+        the usual one."""
         real = self.writable(path)
         with self._folder(real.parent) as folder:
             old = _lstat(real.name, folder)
             self._check_replaceable(real, old, unchanged_since)
+            if is_new and old is not None:
+                raise PathRefused(f"`{path}` was made by somebody else meanwhile. Read it first.")
             return _replace(folder, real.name, data, old, mode)
 
     def remove(self, path: str | Path, *, unchanged_since: Version | None = None) -> None:

@@ -1,0 +1,86 @@
+"""Events of goals and waits as lines for people. Pure, as `render` is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from mainspring.events import (
+    ArtifactsChanged,
+    CheckEnded,
+    ClaimChecked,
+    ClaimsRead,
+    EngineChosen,
+    Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    IterationStarted,
+    MeasurementsTaken,
+    MemoryKeptAside,
+    WaitEnded,
+    WaitStarted,
+)
+from mainspring.waits.words import described
+
+_MAX_SHOWN = 8
+
+
+def goal_text(event: Event) -> str:
+    """What a person reads about an event of a goal; empty for every other."""
+    match event:
+        case GoalSet():
+            return f"◎ goal ({event.profile}, {event.engine}): {event.text}"
+        case IterationStarted():
+            return f"◎ iteration {event.iteration}"
+        case IterationEnded():
+            new = f"; new: {', '.join(event.changed)}" if event.changed else "; nothing new"
+            return f"◎ iteration {event.iteration} {event.outcome}{new}. {event.detail}".rstrip(". ")
+        case GoalPaused():
+            return f"◎ paused: {event.reason}".removesuffix(": ")
+        case GoalEnded():
+            proof = {True: ", verified", False: ", unverified"}[event.is_verified]
+            return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
+        case EngineChosen():
+            return f"· engine {event.engine} {event.version}".rstrip()
+        case WaitStarted() | WaitEnded():
+            return _wait(event)
+        case _:
+            return _findings(event)
+
+
+def _findings(event: Event) -> str:
+    match event:
+        case ArtifactsChanged():
+            counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
+            return "· artifacts: " + ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        case MeasurementsTaken():
+            shown = ", ".join(
+                f"{item.metric}={item.value:g}{item.unit and ' ' + item.unit}" for item in event.values
+            )
+            return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
+        case ClaimsRead():
+            problems = [f"! {problem}" for problem in event.problems]
+            return "\n".join([f"· {len(event.claims)} claims", *problems])
+        case ClaimChecked():
+            return f"· claim {event.claim} {event.status}: {event.detail}".removesuffix(": ")
+        case CheckEnded():
+            mark = "✓" if event.passed else "✗"
+            return f"  {mark} check {event.check}: {event.detail}".removesuffix(": ")
+        case MemoryKeptAside():
+            return f"! the memory file was put aside as {event.path}: {event.reason}"
+        case _:
+            return ""
+
+
+def _wait(event: WaitStarted | WaitEnded) -> str:
+    if isinstance(event, WaitEnded):
+        late = f" ({event.late_s:.0f} s ago, while nobody was here)" if event.late_s >= 1 else ""
+        return f"◷ woken, {event.cause}: {event.summary}{late}"
+    until = ""
+    if event.deadline_us is not None:
+        until = f", until {datetime.fromtimestamp(event.deadline_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ} at most"
+    joined = f" {'or' if event.needs == 'any' else 'and'} ".join(
+        described(item) for item in event.conditions[:_MAX_SHOWN]
+    )
+    return f"◷ waiting for {joined}{until}"

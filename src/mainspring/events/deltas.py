@@ -1,0 +1,36 @@
+"""What is shown while it happens and never stored."""
+
+from __future__ import annotations
+
+from mainspring.events.base import Event
+
+
+class TextDelta(Event, frozen=True):
+    text: str
+
+
+class ThinkingDelta(Event, frozen=True):
+    text: str = ""
+    opaque: str = ""
+    wire: str = ""
+
+
+class CallDelta(Event, frozen=True):
+    """A fragment of the call at `index`; id and name come once, arguments in pieces."""
+
+    index: int
+    name: str = ""
+    arguments: str = ""
+    provider_id: str = ""
+    opaque: str = ""
+
+
+class OutputDelta(Event, frozen=True):
+    """Live output of a running call."""
+
+    call: str
+    text: str
+
+
+Delta = TextDelta | ThinkingDelta | CallDelta | OutputDelta
+"""Shown while it happens, never stored: the whole follows as an event."""
