@@ -248,6 +248,22 @@ def cap_of(limits: Limits, scope: CapScope) -> Cap:
             return limits.day
 
 
+def relimited(limits: Limits, told: Limits) -> Limits:
+    """The limits of a turn once a person has told others: what they did not tell stays."""
+    return Limits(
+        turn=filled(cap_of(told, "turn"), cap_of(limits, "turn")),
+        session=filled(cap_of(told, "session"), cap_of(limits, "session")),
+        goal=filled(told.goal, limits.goal),
+        day=filled(told.day, limits.day),
+    )
+
+
+def filled(told: Cap, usual: Cap) -> Cap:
+    """A cap as told, and the usual one where nothing was told."""
+    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
+    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
+
+
 def is_spend_capped(limits: Limits) -> bool:
     """Whether any scope caps money or tokens."""
     caps = [cap_of(limits, scope) for scope in (*OWN_SCOPES, "day")]

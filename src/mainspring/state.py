@@ -87,6 +87,8 @@ class State:
         self.turn = 0
         self.is_turn_open = False
         self.is_turn_wanted = False
+        self.is_said_late = False
+        """Whether something was said since the turn began, or since its last reply."""
         self.limits = Limits()
         self.turn_steps = 0
         self.turn_usage = Usage()
@@ -154,11 +156,13 @@ class State:
             case ModeChosen():
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
+                self.limits = event.limits or self.limits
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
                 self.turn_cutoffs += 1
             case NoteAdded(source=source):
                 self.note_sources.add(source)
+                self.is_said_late = self.is_said_late or source != "user"
 
     def _apply_room(self, _recorded: Recorded, event: _Room) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
@@ -183,8 +187,9 @@ class State:
     def _apply_turn(self, _recorded: Recorded, event: _Turn) -> None:
         match event:
             case UserSaid():
-                self.is_turn_wanted = True
+                self.is_turn_wanted = self.is_said_late = True
             case TurnStarted():
+                self.is_said_late = False
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
@@ -192,14 +197,15 @@ class State:
                 self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
-                self.is_turn_open = self.is_turn_wanted = False
+                self.is_turn_open = False
+                self.is_turn_wanted = event.ending == "done" and self.is_said_late
                 self.last_ending = event
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
             case Undone(scope="files"):
                 pass
             case Undone():
-                self.is_turn_open = self.is_turn_wanted = False
+                self.is_turn_open = self.is_turn_wanted = self.is_said_late = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
                 self._calls = {}
@@ -207,6 +213,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.is_said_late = False
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"

@@ -62,7 +62,7 @@ class Channel:
         self._bounds = bounds or Bounds()
         self._client: httpx2.AsyncClient | None = None
 
-    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncIterator[StreamItem]:
+    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
         try:
             response = await self._ask("POST", path, body)
