@@ -7,7 +7,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -47,6 +47,7 @@ BYTES_PER_TOKEN = 3.6
 """How dense text usually is, until a provider has counted some."""
 
 _LEAST, _MOST = 1.5, 8.0
+_LOOKED_BACK = 1000
 _BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
     "This call had started when the session was interrupted. Its outcome is unknown:"
@@ -290,24 +291,34 @@ async def recall(journal: Reader, name: str) -> bytes:
 
 
 async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
-    """The results on record of these calls, or of all."""
-    ended = [item.event for item in await read_all(journal, kinds=("CallEnded",))]
-    return {
-        event.call: event
-        for event in ended
-        if isinstance(event, CallEnded) and (not calls or event.call in calls)
-    }
+    """The results on record of these calls, or the newest there are, oldest first. Read from the end, since
+    what is asked for is mostly recent and a journal may be large."""
+    found: dict[str, CallEnded] = {}
+    until = await journal.last_seq()
+    while until > 0 and (not found if not calls else not found.keys() >= set(calls)):
+        after = max(until - _LOOKED_BACK, 0)
+        page = await journal.read(after=after, until=until, kinds=("CallEnded",), limit=_LOOKED_BACK)
+        ended = [item.event for item in page if isinstance(item.event, CallEnded)]
+        found = {event.call: event for event in ended if not calls or event.call in calls} | found
+        until = after
+    return found
 
 
 async def read_all(
     journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
 ) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
-    found: list[Recorded] = []
+    return [recorded async for recorded in each(journal, kinds=kinds, after=after, until=until)]
+
+
+async def each(
+    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
+) -> AsyncGenerator[Recorded]:
+    """Every event of these kinds, a page at a time."""
     while page := await journal.read(after=after, until=until, kinds=kinds, limit=5000):
-        found += page
+        for recorded in page:
+            yield recorded
         after = page[-1].seq
-    return found
 
 
 def undone_ranges(
