@@ -11,6 +11,7 @@ from mainspring.errors import ModelError, NetworkFailed, NoCredit, Overloaded, R
 from mainspring.events import EffortChosen, ModelChosen, RequestFailed, SpendReserved, TurnEnded, UserSaid
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.waits.reach import Patience, Reach
 from stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
 
 
@@ -69,7 +70,7 @@ def test_when_all_fail_the_earliest_reset_is_what_is_waited_for(tmp_path: Path) 
         b=[RateLimited("b", retry_after_s=300)],
         c=[NoCredit("c")],
     )
-    ended = stage.take("go", **line.parts("a", "b", "c"))
+    ended = stage.take("go", **line.parts("a", "b", "c"), reach=Reach(patience=Patience(max_quota_wait_s=60)))
     assert ended.ending == "waiting"
     resets = [failed.resets_at_us for failed in stage.events(RequestFailed)]
     assert ended.resume_at_us == resets[1]

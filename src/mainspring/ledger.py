@@ -168,6 +168,32 @@ class Ledger:
                 return _refused(scope, "calls", reached, ending="limit")
         return None
 
+    def refuse_spent(
+        self, reserved: SpendReserved, tokens: int, usd: float, limits: Limits
+    ) -> Refusal | None:
+        """Why what a reservation has cost so far passes a cap."""
+        for scope, cap, used in self._capped(limits, None):
+            spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
+            if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
+                reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
+                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope)
+            if cap.tokens is not None and spent > cap.tokens:
+                reached = f"is reached: {spent:,} of {cap.tokens:,} tokens are used"
+                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"), scope)
+        return None
+
+    def refuse_steps(self, count: int, limits: Limits) -> Refusal | None:
+        """Why a turn of somebody else's may not have so many steps."""
+        cap = cap_of(limits, "turn").steps
+        if cap is not None and count > cap:
+            return _refused("turn", "steps", f"of {cap:,} steps is reached", ending="limit")
+        return None
+
+    def left_usd(self, limits: Limits) -> float | None:
+        """The least money that any scope leaves; None when none is capped."""
+        lefts = (cap.usd - used.usd for _, cap, used in self._capped(limits, None) if cap.usd is not None)
+        return min(lefts, default=None)
+
     def time_left(self, limits: Limits) -> TimeLeft | None:
         """The shortest time that any scope leaves; None when none is limited."""
         lefts = [

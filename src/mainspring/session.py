@@ -84,6 +84,7 @@ class Session:
         self.guards = Guards()
         self.compact_at = parts.compact_at
         self.nested = parts.nested
+        self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
         self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
@@ -100,6 +101,11 @@ class Session:
     @property
     def journal(self) -> Reader:
         return self._journal
+
+    @property
+    def opened_seq(self) -> int:
+        """The number of the last event before this process opened the session."""
+        return self._opened[0]
 
     @property
     def model(self) -> Model:

@@ -79,10 +79,15 @@ async def reserve(
 
 
 async def settle(
-    turn: Turn, reservation: Reservation, usage: Usage, *events: Event, speed: Speed | None = None
+    turn: Turn,
+    reservation: Reservation,
+    usage: Usage,
+    *events: Event,
+    speed: Speed | None = None,
+    usd: float | None = None,
 ) -> None:
-    """Records what was spent, and `events` in the same commit."""
-    usd = reservation.price.cost_usd(usage) if reservation.price else 0.0
+    """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
+    usd = cost_usd(reservation, usage) if usd is None else usd
     for each in _line(turn):
         reserved = _seen_by(each, turn, reservation.reserved)
         ledger = each.state.ledger
@@ -95,6 +100,25 @@ async def settle(
         )
         warnings = ledger.warnings(settled, each.state.limits)
         await each.emit(settled, *warnings, *(events if each is turn else ()))
+
+
+def cost_usd(reservation: Reservation, usage: Usage) -> float:
+    return reservation.price.cost_usd(usage) if reservation.price else 0.0
+
+
+def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
+    """Why what a reservation has cost so far is too much, here or above."""
+    for each in _line(turn):
+        reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
+        if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.state.limits):
+            return refusal
+    return None
+
+
+def left_usd(turn: Turn) -> float | None:
+    """The least money that any cap leaves, here or above; None when none is capped."""
+    lefts = [each.state.ledger.left_usd(each.state.limits) for each in _line(turn)]
+    return min((left for left in lefts if left is not None), default=None)
 
 
 def _line(turn: Turn) -> Iterator[Turn]:

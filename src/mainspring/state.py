@@ -27,11 +27,13 @@ from mainspring.events import (
     Compacted,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    OnQuota,
     PromptSet,
     Recorded,
     RequestFailed,
@@ -44,11 +46,13 @@ from mainspring.events import (
     Undone,
     Usage,
     UserSaid,
+    WaitEnded,
 )
 from mainspring.journal import Reader
 from mainspring.ledger import STEP, Counted, Ledger
 from mainspring.processes import Custodial, Processes
 from mainspring.task import Task, Telling
+from mainspring.waits.fold import Awaited, Waits
 
 OVERFLOW = ContextOverflow.__name__
 
@@ -103,7 +107,9 @@ class State:
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
         self.processes = Processes()
+        self.waits = Waits()
         self.task = Task()
+        self.engine = EngineChosen(engine="")
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -122,6 +128,18 @@ class State:
         self.pass_time(recorded.time_us)
         for concern in _CONCERNS.get(type(event), ()):
             concern(self, recorded, event)
+
+    def _apply_wait(self, recorded: Recorded, event: Awaited) -> None:
+        if isinstance(event, WaitEnded):
+            known = self.waits.get(event.wait)
+            if known and any(isinstance(item, OnQuota) for item in known.started.conditions):
+                self.failed_models = {}
+        self.waits.apply(recorded)
+
+    def _apply_engine(self, recorded: Recorded, event: EngineChosen) -> None:
+        # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
+        is_ours = recorded.seq > self._inherited_seq
+        self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open and self._last_us:
@@ -188,13 +206,15 @@ class State:
         match event:
             case UserSaid():
                 self.is_turn_wanted = self.is_said_late = True
+                self.failed_models = {}
             case TurnStarted():
                 self.is_said_late = False
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
-                self.failed_models = {}
+                if not self._is_held_up:
+                    self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = False
@@ -208,7 +228,13 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = self.is_said_late = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
                 self._calls = {}
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether the last turn ended because every model has to be waited for."""
+        return self.last_ending is not None and self.last_ending.ending == "waiting"
 
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
@@ -240,16 +266,18 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (Telling, State._apply_task),
         (Counted, State._apply_ledger),
         (Custodial, State._apply_processes),
+        (Awaited, State._apply_wait),
         (_Spend, State._apply_spend),
         (_Call, State._apply_call),
         (_Turn, State._apply_turn),
         (_Room, State._apply_room),
         (_Setting, State._apply_setting),
+        (EngineChosen, State._apply_engine),
     )
     return {
         kind: concerned
         for kind in STORED
-        if (concerned := tuple(fold for union, fold in folds if kind in get_args(union)))
+        if (concerned := tuple(fold for union, fold in folds if kind in (get_args(union) or (union,))))
     }
 
 

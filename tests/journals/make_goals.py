@@ -15,8 +15,11 @@ from mainspring.events import (
     Claim,
     ClaimChecked,
     ClaimsRead,
+    ConditionMet,
     EngineChosen,
+    EngineEnded,
     Evaluation,
+    FrozenFile,
     GoalChecks,
     GoalEnded,
     GoalPaused,
@@ -53,7 +56,16 @@ async def write(store: Store, session: str) -> None:
     blob = await journal.put(b"listing" * 900, "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
-        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0"),
+        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),
+        EngineEnded(
+            exit_code=1,
+            reason="stopped",
+            stderr="it broke",
+            unread_lines=2,
+            unread="not JSON",
+            left_running=(7,),
+            duration_s=1.5,
+        ),
         GoalSet(
             text="Make it fast",
             source="goal.md",
@@ -84,7 +96,12 @@ async def write(store: Store, session: str) -> None:
                 iteration_time_s=30.0,
             ),
             evaluation=Evaluation(
-                command="python bench.py", repeats=5, frozen=("bench.py",), better="lower", metric="time"
+                command="python bench.py",
+                repeats=5,
+                frozen=("bench.py",),
+                better="lower",
+                metric="time",
+                hashes=(FrozenFile(path="bench.py", sha256="34" * 32),),
             ),
             by="daemon",
         ),
@@ -114,6 +131,9 @@ async def write(store: Store, session: str) -> None:
             values=(Measurement(metric="time", value=1.25, unit="s", source="bench.py"),),
             is_ours=True,
             flags=("bench.py was changed",),
+            exit_codes=(0, 1),
+            output=blob,
+            duration_s=1.5,
         ),
         ClaimsRead(
             iteration=1,
@@ -144,7 +164,7 @@ async def write(store: Store, session: str) -> None:
             wait="w1",
             conditions=(
                 OnProcess(handle="p1"),
-                OnPid(pid=7, identity="8:boot"),
+                OnPid(pid=7, identity="boot/pid:[8]/9", name="train"),
                 OnTime(at_us=AT_US),
                 OnFile(path="a", until="matches", pattern="^x", before="1"),
                 OnSlurm(job="12"),
@@ -160,6 +180,7 @@ async def write(store: Store, session: str) -> None:
             reason="the experiment",
             call="c2",
         ),
+        ConditionMet(wait="w1", condition=0, detail="p1 ended", at_us=AT_US),
         WaitEnded(wait="w1", cause="met", summary="p1 ended", met=(0, 2), late_s=1.5),
         CheckEnded(
             iteration=1,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.engines import engine_name, outside_choice, outside_engine
 from mainspring.app.models import build_compactor, check_context, priced, ready
 from mainspring.app.policies import (
     DEFAULT_MODE,
@@ -16,19 +17,22 @@ from mainspring.app.policies import (
     build_policy,
     confine,
     confinement_of,
+    outside,
     parse_mode,
 )
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.secrets import Vault, open_vault
-from mainspring.choice import choose
+from mainspring.choice import Choice, Connect, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
+from mainspring.engines.catalog import build_engine
 from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
     Effort,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
@@ -62,14 +66,17 @@ from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
+from mainspring.turn import Engine
+from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
 SECRETS_FILE = "secrets.json"
 
 
@@ -78,6 +85,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     workspace: Path | str = ".",
     *,
     session: str = "",
+    engine: Engine | str = "",
     model: Model | str = "",
     fallback: Sequence[Model | str] = (),
     effort: Effort | None = None,
@@ -91,7 +99,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
-    fails, the session goes on with those in `fallback`, in their order.
+    fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
+    `exec:COMMAND`, ...) the model is named as that engine does.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -104,7 +113,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        models = choose(model, fallback, known=known.model, config=config, connect=connected)
+        models, takes = _choose(engine, model, fallback, known, config, limits, connected, allow_unpriced)
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
@@ -121,7 +130,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             policy=build_policy(by_mode, known.place, config),
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
-            engine=builtin.take_turn,
+            engine=takes,
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
@@ -137,6 +146,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
+            reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
@@ -149,6 +159,29 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _choose(
+    engine: Engine | str,
+    model: Model | str,
+    fallback: Sequence[Model | str],
+    known: _Known,
+    config: Config,
+    limits: Limits,
+    connected: Connect,
+    allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
+) -> tuple[Choice, Engine]:
+    """The models of a session, and who takes its turns."""
+    name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
+    if name != builtin.NAME:
+        outside = outside_engine(
+            name, model, known=known.model, config=config, limits=limits, allow_unpriced=allow_unpriced
+        )
+        return outside_choice(outside), build_engine(outside)
+    is_ours = known.engine is None or known.engine.engine == builtin.NAME
+    before = known.model if is_ours else None
+    models = choose(model, fallback, known=before, config=config, connect=connected)
+    return models, builtin.take_turn if isinstance(engine, str) else engine
 
 
 async def run_step(
@@ -228,17 +261,20 @@ class _Known(msgspec.Struct, frozen=True):
     place: Path
     model: ModelChosen | None = None
     mode: str = ""
+    engine: EngineChosen | None = None
 
 
 async def _recall(journal: Journal) -> _Known:
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
+    engine = await journal.last("EngineChosen")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     return _Known(
         place=_folder(Path(started.event.workspace)),
         model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
+        engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
     )
 
 

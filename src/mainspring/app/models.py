@@ -48,10 +48,12 @@ def build_model(spec: str, config: Config) -> Model:
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    return connect(spec, config.environment, prices=price_book(config), policy=config.settings.retry)
+
+
+def price_book(config: Config) -> PriceBook:
     settings = config.settings
-    kept = config.home / "prices.json"
-    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
-    return connect(spec, config.environment, prices=prices, policy=settings.retry)
+    return PriceBook(settings.prices, windows=settings.context_tokens, kept=config.home / "prices.json")
 
 
 async def ready(model: Model) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,20 @@ async def confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -
     from mainspring.sandbox.ladder import choose  # noqa: PLC0415 - needed by the first command, not by a start
 
     return await choose(policy, config.environment, name=sandbox)
+
+
+async def outside(policy: Confinement, config: Config) -> Sandbox:
+    """Where our own questions to a cluster run: unconfined, with programs that no agent can write."""
+    entries = [Path(entry) for entry in config.variable("PATH").split(os.pathsep) if entry.startswith("/")]
+    safe = [str(entry) for entry in entries if not _is_writable(entry.resolve(), policy)]
+    confined = msgspec.structs.replace(
+        config, environment={**config.environment, "PATH": os.pathsep.join(safe)}
+    )
+    return await confine("none", policy, confined)
+
+
+def _is_writable(folder: Path, policy: Confinement) -> bool:
+    return folder.is_relative_to(policy.workspace) or not policy.refuses_write(folder)
 
 
 class _Late:

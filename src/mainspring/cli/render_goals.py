@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from mainspring.events import (
     ArtifactsChanged,
     CheckEnded,
     ClaimChecked,
     ClaimsRead,
+    ConditionMet,
     EngineChosen,
+    EngineEnded,
     Event,
     GoalEnded,
     GoalPaused,
@@ -21,9 +21,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.waits.words import described
-
-_MAX_SHOWN = 8
+from mainspring.waits.words import clock, duration, joined
 
 
 def goal_text(event: Event) -> str:
@@ -43,10 +41,22 @@ def goal_text(event: Event) -> str:
             return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
         case EngineChosen():
             return f"· engine {event.engine} {event.version}".rstrip()
-        case WaitStarted() | WaitEnded():
+        case EngineEnded():
+            return _engine_ended(event)
+        case WaitStarted() | ConditionMet() | WaitEnded():
             return _wait(event)
         case _:
             return _findings(event)
+
+
+def _engine_ended(event: EngineEnded) -> str:
+    """Nothing, when all went as it should."""
+    told = [f"exit code {event.exit_code}"] if event.exit_code else []
+    told += [event.reason] if event.reason else []
+    told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
+    if event.left_running:
+        told.append(f"it had left {len(event.left_running)} processes running, which were ended")
+    return f"! engine: {'; '.join(told)}" if told else ""
 
 
 def _findings(event: Event) -> str:
@@ -73,14 +83,13 @@ def _findings(event: Event) -> str:
             return ""
 
 
-def _wait(event: WaitStarted | WaitEnded) -> str:
-    if isinstance(event, WaitEnded):
-        late = f" ({event.late_s:.0f} s ago, while nobody was here)" if event.late_s >= 1 else ""
-        return f"◷ woken, {event.cause}: {event.summary}{late}"
-    until = ""
-    if event.deadline_us is not None:
-        until = f", until {datetime.fromtimestamp(event.deadline_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ} at most"
-    joined = f" {'or' if event.needs == 'any' else 'and'} ".join(
-        described(item) for item in event.conditions[:_MAX_SHOWN]
-    )
-    return f"◷ waiting for {joined}{until}"
+def _wait(event: WaitStarted | ConditionMet | WaitEnded) -> str:
+    match event:
+        case WaitStarted():
+            until = "" if event.deadline_us is None else f", until {clock(event.deadline_us)} at most"
+            return f"◷ waiting for {joined(event)}{until}"
+        case ConditionMet():
+            return f"◷ {event.detail}"
+        case WaitEnded():
+            late = f" ({duration(event.late_s)} ago, while nobody was here)" if event.late_s >= 1 else ""
+            return f"◷ woken, {event.cause}: {event.summary}{late}"

@@ -1,5 +1,16 @@
 """The built-in engine: our own loop."""
 
-from mainspring.loop import run_turn as take_turn
+from __future__ import annotations
 
-__all__ = ["take_turn"]
+from mainspring.events import EngineChosen
+from mainspring.loop import run_turn
+from mainspring.turn import Turn
+
+NAME = "builtin"
+
+
+async def take_turn(turn: Turn) -> None:
+    """Says on record that it takes over, when an outside agent took the turns before."""
+    if turn.state.engine.engine not in ("", NAME):
+        await turn.emit(EngineChosen(engine=NAME))
+    await run_turn(turn)

@@ -32,5 +32,12 @@ class OutputDelta(Event, frozen=True):
     text: str
 
 
-Delta = TextDelta | ThinkingDelta | CallDelta | OutputDelta
+class StatusDelta(Event, frozen=True):
+    """How far something is that takes long: a wait, with the time that is left."""
+
+    text: str
+    wait: str = ""
+
+
+Delta = TextDelta | ThinkingDelta | CallDelta | OutputDelta | StatusDelta
 """Shown while it happens, never stored: the whole follows as an event."""

@@ -56,15 +56,23 @@ class GoalRules(Value, frozen=True):
     iteration_time_s: float | None = None
 
 
+class FrozenFile(Value, frozen=True):
+    """A file that must stay as it was; without a hash, one that must not be there."""
+
+    path: str
+    sha256: str = ""
+
+
 class Evaluation(Value, frozen=True):
     """How results are measured by us, not by the agent: a command, how often it is repeated, and the files
-    that must stay as they were."""
+    that must stay as they were. `hashes` are those files when the goal was set."""
 
     command: str = ""
     repeats: int = 0
     frozen: tuple[str, ...] = ()
     better: Literal["", "lower", "higher"] = ""
     metric: str = ""
+    hashes: tuple[FrozenFile, ...] = ()
 
 
 class GoalSet(Event, frozen=True):
@@ -125,12 +133,16 @@ class Measurement(Value, frozen=True):
 
 
 class MeasurementsTaken(Event, frozen=True):
-    """`is_ours` when the controller ran the evaluation itself; `flags` say what makes them doubtful."""
+    """`is_ours` when the controller ran the evaluation itself, with the exit code of each run and the end of
+    their output; `flags` say what makes them doubtful."""
 
     iteration: int
     values: tuple[Measurement, ...] = ()
     is_ours: bool = False
     flags: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    output: Blob | None = None
+    duration_s: float = 0.0
 
 
 class Claim(Value, frozen=True):
@@ -220,8 +232,24 @@ class GoalEnded(Event, frozen=True):
 
 
 class EngineChosen(Event, frozen=True):
-    """Who takes the turns from here on; an outside agent with the program and the version that it names."""
+    """Who takes the turns from here on; an outside agent with the program and the version that it names, and
+    its own name of the conversation once it has told it."""
 
     engine: str
     program: str = ""
     version: str = ""
+    conversation: str = ""
+
+
+class EngineEnded(Event, frozen=True):
+    """How the program of an outside agent ended. Without an exit code we ended it, for `reason`.
+    `unread_lines` were not of its format: `unread` has the first of them. `left_running` were still alive
+    when it had exited, and were ended."""
+
+    exit_code: int | None = None
+    reason: str = ""
+    stderr: str = ""
+    unread_lines: int = 0
+    unread: str = ""
+    left_running: tuple[int, ...] = ()
+    duration_s: float = 0.0

@@ -19,10 +19,12 @@ class OnProcess(Value, frozen=True, tag="process", tag_field="on"):
 
 
 class OnPid(Value, frozen=True, tag="pid", tag_field="on"):
-    """A process that is not ours ends. `identity` tells it from a later one of the same number."""
+    """A process that is not ours ends. `identity` tells it from a later one of the same number; `name` is the
+    program that it ran."""
 
     pid: int
     identity: str = ""
+    name: str = ""
 
 
 class OnTime(Value, frozen=True, tag="time", tag_field="on"):
@@ -86,7 +88,8 @@ Condition = (
 
 class WaitStarted(Event, frozen=True):
     """From here on the session sleeps until any or all of `conditions` hold, `deadline_us` is past, or
-    nothing that it waits for has used the processor for `stall_s`. `call` is the one that asked for it."""
+    nothing that it waits for has used the processor for `stall_s`. `call` is the one that asked for it. Said
+    again of an open wait, it replaces the conditions: an address has changed."""
 
     wait: str
     conditions: tuple[Condition, ...]
@@ -95,6 +98,16 @@ class WaitStarted(Event, frozen=True):
     stall_s: float | None = None
     reason: str = ""
     call: str = ""
+
+
+class ConditionMet(Event, frozen=True):
+    """One of several conditions that are all needed was met, and need not be looked at again. `at_us` is when
+    that happened, as far as it is known."""
+
+    wait: str
+    condition: int
+    detail: str = ""
+    at_us: int | None = None
 
 
 class WaitEnded(Event, frozen=True):

@@ -13,6 +13,7 @@ _LONGEST_OUTAGE_WAIT_S = 900.0
 class Stop(msgspec.Struct, frozen=True):
     ending: GoalEnding
     reason: str
+    is_verified: bool = False
 
 
 def stop_rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
     CheckEnded,
@@ -67,8 +68,8 @@ class Goal(msgspec.Struct, kw_only=True):
 
     seq: int = 0
     set_seq: int = 0
-    first: GoalSet | None = None
-    now: GoalSet | None = None
+    origin: GoalSet | None = None
+    latest: GoalSet | None = None
     started_us: int = 0
     changes: int = 0
     iterations: int = 0
@@ -82,6 +83,15 @@ class Goal(msgspec.Struct, kw_only=True):
     woke: WaitEnded | None = None
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
+
+    @property
+    def first(self) -> GoalSet:
+        """The goal as it was given at first."""
+        return self.origin or _none()
+
+    @property
+    def now(self) -> GoalSet:
+        return self.latest or _none()
 
     async def catch_up(self, journal: Reader) -> None:
         """Takes in what was recorded since."""
@@ -114,11 +124,11 @@ class Goal(msgspec.Struct, kw_only=True):
                 self._apply_within(recorded)
 
     def _apply_goal(self, event: GoalSet, time_us: int) -> None:
-        if self.first is None:
-            self.first, self.started_us = event, time_us
-        elif self.now is not None and self.now.text != event.text:
+        if self.origin is None:
+            self.origin, self.started_us = event, time_us
+        elif self.latest is not None and self.latest.text != event.text:
             self.changes += 1
-        self.now = event
+        self.latest = event
         if self.ended or self.paused:
             self.refusals = self.failures = self.idle = 0
         self.ended = self.paused = None
@@ -157,6 +167,10 @@ class Goal(msgspec.Struct, kw_only=True):
                 current.checks.append(event)
             case _:
                 pass
+
+
+def _none() -> GoalSet:
+    raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
 
 
 async def last_message(journal: Reader, after: int) -> str:

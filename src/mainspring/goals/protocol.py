@@ -15,7 +15,7 @@ DONE = "<promise>DONE</promise>"
 
 _TAG = re.compile(r"<(pid_number|wait_seconds|slurm_job_number)>\s*(.*?)\s*</\1>")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_JOB = re.compile(r"\d{1,18}([._+\w\[\]-]{0,40})")
+_JOB = re.compile(r"[0-9]{1,18}([._+\w\[\]-]{0,40})")
 _MAX_PID = 2**22
 _MAX_WAIT_S = 31 * 24 * 3600.0
 
@@ -70,10 +70,10 @@ def spoken_lines(text: str) -> Iterator[str]:
 
 
 def _pid(value: str) -> int:
-    return int(value) if re.fullmatch(r"\d{1,7}", value) and 1 < int(value) <= _MAX_PID else 0
+    return int(value) if re.fullmatch(r"[0-9]{1,7}", value) and 1 < int(value) <= _MAX_PID else 0
 
 
 def _seconds(value: str) -> float | None:
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", value):
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", value):
         return None
     return min(float(value), _MAX_WAIT_S)

@@ -79,6 +79,13 @@ class Files:
             data = _read_up_to(fd, max_bytes)
         return Content(real, data, found.st_size, stat.S_IMODE(found.st_mode), _version(found))
 
+    def version(self, path: str | Path) -> Version | None:
+        """What a path leads to now, of whatever kind; None when there is nothing. It is not opened."""
+        try:
+            return _version(self._readable(path).lstat())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def entries(self, path: str | Path = ".") -> list[Entry]:
         """A folder's entries by name; hidden ones are left out."""
         real = self._readable(path)

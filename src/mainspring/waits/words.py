@@ -16,8 +16,11 @@ from mainspring.events import (
     OnSession,
     OnSlurm,
     OnTime,
+    WaitStarted,
 )
 
+_MAX_SHOWN = 8
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 _FILE_WORDS = {"exists": "to exist", "gone": "to be gone", "changed": "to change"}
 
 
@@ -37,6 +40,26 @@ def described(condition: Condition) -> str:
             return f"`{condition.command}` to succeed"
         case OnCallback() | OnAnswer() | OnQuota() | OnSession():
             return _outside(condition)
+
+
+def joined(started: WaitStarted) -> str:
+    """What a wait is for, in one phrase."""
+    word = " or " if started.needs == "any" else " and "
+    more = len(started.conditions) - _MAX_SHOWN
+    shown = [described(condition) for condition in started.conditions[:_MAX_SHOWN]]
+    return word.join([*shown, f"{more} more"] if more > 0 else shown)
+
+
+def duration(seconds: float) -> str:
+    """How long something takes, as a person says it."""
+    whole = max(round(seconds), 0)
+    if whole < 2 * _MINUTE_S:
+        return f"{whole} s"
+    if whole < 2 * _HOUR_S:
+        return f"{whole // _MINUTE_S} min"
+    if whole < 2 * _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+    return f"{whole // _DAY_S} days {whole % _DAY_S // _HOUR_S} h"
 
 
 def _file(condition: OnFile) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
+from mainspring.goals.memory import Sections
 from mainspring.goals.protocol import DONE
 
 FOLDER = "profiles"
@@ -45,7 +46,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     history: Literal["fresh", "kept"] = "fresh"
     waits: Literal["time", "named", "processes"] = "named"
     memory: str = "projects/memory.md"
-    sections: tuple[str, ...] = ()
+    sections: Sections = Sections()
     artifacts: tuple[str, ...] = ("**",)
     claims: str = ""
     rules: GoalRules = GoalRules()
@@ -75,7 +76,12 @@ def load_profile(name: str, folder: Path) -> Profile:
 
 def _refuse_unknown(written: dict[str, Any]) -> None:
     """A misspelt rule must not go unnoticed; the structs of events themselves take unknown fields."""
-    for table, kind in (("rules", GoalRules), ("checks", GoalChecks), ("evaluation", Evaluation)):
+    for table, kind in (
+        ("rules", GoalRules),
+        ("checks", GoalChecks),
+        ("evaluation", Evaluation),
+        ("sections", Sections),
+    ):
         if unknown := set(written.get(table, {})) - set(kind.__struct_fields__):
             known = ", ".join(kind.__struct_fields__)
             raise msgspec.ValidationError(f"[{table}] has no {', '.join(sorted(unknown))}; it has {known}")

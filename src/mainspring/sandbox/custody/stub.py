@@ -26,8 +26,8 @@ MAX_JOB = 64 * 1024 * 1024
 class Job(TypedDict):
     """What is asked of a guard; see `mainspring.sandbox.launch` for the meaning.
 
-    With it come descriptors: output, errors, a Landlock ruleset if `confine`, then those that `extra`
-    numbers.
+    With it come descriptors: output, errors, a Landlock ruleset if `confine`, those that `extra` numbers,
+    and the input if `has_input`.
     """
 
     argv: list[str]
@@ -40,6 +40,7 @@ class Job(TypedDict):
     seccomp: str
     extra: list[int]
     is_wrapped: bool
+    has_input: bool
     cpu_s: float
     disk_reserve: int
     keep: str

@@ -1,0 +1,88 @@
+"""What a goal's work has left behind, as far as it can be measured: files, metrics, claims.
+
+Looks at the workspace before and after each iteration, records what it finds, and tells it in lines for the
+next prompt. What was found earlier is folded from the journal.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mainspring.events import ArtifactsChanged, CheckEnded, GoalChecks
+from mainspring.goals.artifacts import Artifact, Artifacts, makers, read_artifacts
+from mainspring.goals.fold import Iteration
+from mainspring.goals.looking import GoalFolder
+from mainspring.goals.memory import Memory
+from mainspring.goals.profiles import Profile
+from mainspring.session import Session
+
+_MADE_KINDS = ("AssistantSaid", "FilesChanged")
+_PAGE = 500
+
+
+class Findings:
+    def __init__(self, session: Session, profile: Profile, cache: Path) -> None:
+        self._session = session
+        self._profile = profile
+        workspace = session.state.workspace
+        own = tuple(workspace / name for name in (profile.memory, profile.claims) if name)
+        self._folder = GoalFolder(session.files, workspace, cache, include=profile.artifacts, left_out=own)
+        self._artifacts: Artifacts | None = None
+        self._changed: ArtifactsChanged | None = None
+
+    async def look(self, iteration: int, since: int = 0) -> bool:
+        """Records what changed in the files since the last look; whether anything did. The commands recorded
+        after `since` may have made it."""
+        known = self._artifacts or await read_artifacts(self._session.journal)
+        self._artifacts = known
+        made_by = await self._makers(since) if since else {}
+        changed = await self._folder.look(known.present, iteration, made_by, self._session.put_blob)
+        if changed is None:
+            return False
+        await self._session.emit(changed)
+        known.apply(changed, await self._session.get_blob(changed.listing) if changed.listing else None)
+        self._changed = changed
+        return True
+
+    async def gather(self, current: Iteration) -> list[str]:
+        """Records what an iteration left behind; says of what kinds something is new."""
+        kinds: list[str] = []
+        if await self.look(current.number, current.started_seq):
+            kinds.append("files")
+        return kinds
+
+    def changed_lines(self, iteration: int) -> tuple[str, ...]:
+        """The files that the last iteration, or something since, changed."""
+        known = self._artifacts.all if self._artifacts else ()
+        return tuple(_line(item) for item in known if item.iteration == iteration and iteration)
+
+    def lines(self) -> tuple[str, ...]:
+        """What is known about metrics and claims."""
+        return ()
+
+    async def proofs(self, wanted: GoalChecks, iteration: int) -> list[CheckEnded]:
+        """What the metrics and the claims say about being done."""
+        return []
+
+    def noted(self, memory: Memory, at_us: int) -> Memory:
+        """The memory file with what we know about the files."""
+        if self._changed is None:
+            return memory
+        listing = self._changed.listing
+        handle = f"blob:{listing.sha256}" if listing else f"mainspring artifacts {self._session.id}"
+        return memory.with_artifacts(self._changed, handle, at_us)
+
+    async def _makers(self, since: int) -> dict[str, str]:
+        made: dict[str, str] = {}
+        while page := await self._session.journal.read(after=since, kinds=_MADE_KINDS, limit=_PAGE):
+            made |= makers(page)
+            since = page[-1].seq
+        return made
+
+
+def _line(item: Artifact) -> str:
+    if item.is_deleted:
+        return f"{item.path} was deleted"
+    made_by = f", made by `{item.made_by}`" if item.made_by else ""
+    moved = f", renamed from {item.renamed_from}" if item.renamed_from else ""
+    return f"{item.path} ({item.size:,} bytes{moved}{made_by})"
