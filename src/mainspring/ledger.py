@@ -29,6 +29,9 @@ from mainspring.models import Price
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
+ENGINE = "engine"
+"""The source of a spend that is a whole turn of an outside agent."""
+
 Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | GoalSet | BudgetWarned
 """The events that a ledger takes."""
 

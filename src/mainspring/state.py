@@ -49,12 +49,14 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import STEP, Counted, Ledger
+from mainspring.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.processes import Custodial, Processes
 from mainspring.task import Task, Telling
 from mainspring.waits.fold import Awaited, Waits
 
 OVERFLOW = ContextOverflow.__name__
+
+_ENGINE_SPEND = f"{ENGINE}:"
 
 _Spend = SpendReserved | SpendSettled
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
@@ -110,6 +112,7 @@ class State:
         self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -139,6 +142,8 @@ class State:
     def _apply_engine(self, recorded: Recorded, event: EngineChosen) -> None:
         # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
         is_ours = recorded.seq > self._inherited_seq
+        if event.conversation != self.engine.conversation:
+            self.conversation_usage = Usage()
         self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
 
     def pass_time(self, time_us: int) -> None:
@@ -198,6 +203,8 @@ class State:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
+            if event.spend.startswith(_ENGINE_SPEND):
+                self.conversation_usage = _sum(self.conversation_usage, event.usage)
         elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from mainspring import app
+from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -27,6 +28,7 @@ from mainspring.events import (
     Limits,
     NoteAdded,
 )
+from mainspring.goals.evaluation import with_hashes
 from mainspring.goals.fold import Goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
@@ -34,6 +36,7 @@ from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
 from mainspring.journal.store import Store
 from mainspring.parts import Approver
+from mainspring.sandbox.files import Files
 from mainspring.session import Session
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped")
@@ -114,7 +117,9 @@ async def start_goal(
     wanted = _goal_set(text, source, profile, options)
 
     async def beginning() -> list[Event]:
-        return [wanted]
+        files = Files(confinement_of(options.folder.resolve(), DEFAULT_MODE, config))
+        evaluation = await with_hashes(wanted.evaluation, files)
+        return [msgspec.structs.replace(wanted, evaluation=evaluation)]
 
     with workspace_held(config.home, options.folder) as held:
         opened = _open(options, wanted, config, folder=options.folder, beginning=beginning, approver=approver)
@@ -213,6 +218,7 @@ def _open(
         session=session,
         model=options.model,
         fallback=options.fallback,
+        engine=goal.engine,
         effort=options.effort,
         mode=options.mode,
         sandbox=options.sandbox,

@@ -18,9 +18,13 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     Compacted,
+    Condition,
+    ConditionMet,
     Crashed,
     Event,
     NoteAdded,
+    OnCommand,
+    OnFile,
     Part,
     PlanSet,
     ProcessEnded,
@@ -32,6 +36,8 @@ from mainspring.events import (
     Thinking,
     TurnEnded,
     UserSaid,
+    WaitEnded,
+    WaitStarted,
     WorkFinished,
 )
 
@@ -52,6 +58,9 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     Compacted: ("summary",),
     Crashed: ("traceback",),
     TurnEnded: ("detail",),
+    WaitStarted: ("reason",),
+    ConditionMet: ("detail",),
+    WaitEnded: ("summary",),
 }
 
 
@@ -80,6 +89,8 @@ def redacted(event: _E, vault: Vault) -> _E:
             )
         case CallEnded():
             changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
+        case WaitStarted():
+            changes["conditions"] = tuple(_condition(each, vault) for each in event.conditions)
         case _:
             pass
     is_changed = any(getattr(event, name) != value for name, value in changes.items())
@@ -93,6 +104,17 @@ def redacted_arguments(text: str, vault: Vault) -> str:
         return vault.redact(text)
     hidden = vault.redact_all(value)
     return text if hidden == value else msgspec.json.encode(hidden).decode()
+
+
+def _condition(condition: Condition, vault: Vault) -> Condition:
+    match condition:
+        case OnCommand():
+            return msgspec.structs.replace(condition, command=vault.redact(condition.command))
+        case OnFile():
+            hidden = {"path": vault.redact(condition.path), "pattern": vault.redact(condition.pattern)}
+            return msgspec.structs.replace(condition, **hidden)
+        case _:
+            return condition
 
 
 def _part(part: Part, vault: Vault) -> Part:

@@ -23,7 +23,9 @@ from mainspring.events import (
     Recorded,
     Remembered,
     UserSaid,
+    WaitStarted,
 )
+from mainspring.waits.words import joined
 
 _MAX_COMMANDS = 12
 _MAX_ERRORS = 6
@@ -80,6 +82,7 @@ class Facts:
         self.open: dict[str, str] = {}
         self.errors: dict[tuple[str, str], str] = {}
         self._asked: dict[str, CallAsked] = {}
+        self._waits: dict[str, str] = {}
 
     @property
     def goal(self) -> str:
@@ -103,12 +106,21 @@ class Facts:
                 self.notes = [*self.notes, text][-_MAX_NOTES:]
             case Compacted(reason=reason) if reason == FRESH:
                 self._forget()
-            case ApprovalAsked() as asked:
-                self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
-            case ApprovalGiven(call=call):
-                self.open.pop(call, None)
+            case ApprovalAsked() | ApprovalGiven() | WaitStarted() as event:
+                self._apply_open(event)
             case _:
                 self._apply_handle(recorded)
+
+    def _apply_open(self, event: ApprovalAsked | ApprovalGiven | WaitStarted) -> None:
+        match event:
+            case ApprovalAsked():
+                self.open[event.call] = f"approval of {event.tool} {event.arguments[:_SHOWN]}"
+            case ApprovalGiven():
+                self.open.pop(event.call, None)
+            case WaitStarted():
+                reason = f" ({event.reason})" if event.reason else ""
+                self.open[event.wait] = f"wait for {joined(event)}{reason}"[:_SHOWN]
+                self._waits[event.wait] = event.call
 
     def _forget(self) -> None:
         """What is still open stays open, and the plan stays the plan."""
@@ -117,6 +129,8 @@ class Facts:
 
     def _apply_ended(self, ended: CallEnded) -> None:
         self.open.pop(ended.call, None)
+        for wait in [wait for wait, call in self._waits.items() if call == ended.call]:
+            self.open.pop(wait, None)  # over with its call
         asked = self._asked.pop(ended.call, None)
         if asked is None:
             return

@@ -184,4 +184,5 @@ FACTS = Facts(
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"),
     provider="openai",
     needs_end=True,
+    counts_conversation=True,
 )

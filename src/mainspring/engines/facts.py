@@ -37,7 +37,8 @@ def nowhere(home: Path, environment: Mapping[str, str]) -> Place:
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """`variables` are those of the environment that it may see. `provider` is whose models it uses by their
-    plain names, for their price. `needs_end` says that a run without its last line was broken off."""
+    plain names, for their price. `needs_end` says that a run without its last line was broken off, and
+    `counts_conversation` that it reports what its whole conversation used, with earlier turns."""
 
     name: str
     title: str
@@ -51,6 +52,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     provider: str = ""
     reports_cost: bool = False
     needs_end: bool = False
+    counts_conversation: bool = False
     has_version: bool = True
 
 

@@ -4,7 +4,7 @@ and what a person must say before it runs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -65,7 +65,7 @@ class OutsideModel:
             case ResultsMessage():
                 return msgspec.json.encode(_Encoded(results=message))
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         del request
         raise UsageError(
             f"{self.name} takes whole turns and cannot be asked for one reply.",
@@ -112,14 +112,18 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
             readable=(*policy.readable, *own, *(path.resolve() for path in shown)),
         )
 
-    def task(self, turn: Turn, sandbox: Sandbox) -> Task:
+    def conversation(self, turn: Turn) -> str:
+        """The one that this turn goes on with, or nothing."""
         is_continued = self.settings.conversation and turn.state.engine.engine == self.name
+        return turn.state.engine.conversation if is_continued else ""
+
+    def task(self, turn: Turn, sandbox: Sandbox) -> Task:
         return Task(
             workspace=turn.state.workspace,
             mode=cast("Mode", turn.state.mode),
             is_confined=sandbox.is_containing,
             model=self.model.own_name,
-            conversation=turn.state.engine.conversation if is_continued else "",
+            conversation=self.conversation(turn),
             left_usd=left_usd(turn),
         )
 

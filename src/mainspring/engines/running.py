@@ -18,14 +18,13 @@ from mainspring.engines.telling import Enough, Teller
 from mainspring.engines.words import Failed, Finished, Item, Named, Reader, Unread, Used
 from mainspring.errors import SandboxError
 from mainspring.events import EngineEnded, Usage
-from mainspring.ledger import Refusal
+from mainspring.ledger import ENGINE, Refusal
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
 from mainspring.spending import Reservation, cost_usd, overspent, reserve, settle
 from mainspring.turn import End, Turn, failed, refused, take_to_its_end
 
-SOURCE = "engine"
 _FOREVER_S = 30 * 24 * 3600.0
 _MAX_PRINTED = 1024**3
 _MAX_UNREAD = 8 * 1024
@@ -38,9 +37,11 @@ _NOT_FOUND = 127
 class Meter:
     """What a run has used so far, by what it reports."""
 
-    def __init__(self, turn: Turn, reservation: Reservation) -> None:
+    def __init__(self, turn: Turn, reservation: Reservation, before: Usage) -> None:
+        """`before` is what earlier turns used of what the agent reports for all of them."""
         self._turn = turn
         self._reservation = reservation
+        self._before = before
         self._parts: dict[str, Used] = {}
         self._total: Used | None = None
 
@@ -49,7 +50,7 @@ class Meter:
         if used.key:
             self._parts[used.key] = used
         else:
-            self._total = used
+            self._total = msgspec.structs.replace(used, usage=_less(used.usage, self._before))
         if refusal := overspent(self._turn, self._reservation, self.usage, self.usd):
             raise Enough(refused(refusal))
 
@@ -69,13 +70,21 @@ class Meter:
         await settle(self._turn, self._reservation, self.usage, usd=self.usd)
 
 
+def _less(usage: Usage, before: Usage) -> Usage:
+    names = Usage.__struct_fields__
+    counts = {name: getattr(usage, name) - getattr(before, name) for name in names}
+    return Usage(**counts) if min(counts.values()) >= 0 else usage
+
+
 class Run:
     """One run of an agent as it is told: what it said of its end, and what could not be read."""
 
-    def __init__(self, turn: Turn, reservation: Reservation) -> None:
+    def __init__(self, turn: Turn, reservation: Reservation, outside: Outside) -> None:
         self.turn = turn
         self.teller = Teller(turn)
-        self.meter = Meter(turn, reservation)
+        is_counted = outside.facts.counts_conversation and outside.conversation(turn)
+        before = turn.state.conversation_usage if is_counted else Usage()
+        self.meter = Meter(turn, reservation, before)
         self.failed: Failed | None = None
         self.finished: Finished | None = None
         self.unread_lines = 0
@@ -147,11 +156,11 @@ class OutsideEngine:
             return prepared
         prompt = await prompt_of(turn)
         reservation = await reserve(
-            turn, source=SOURCE, input_tokens=estimated_tokens(len(prompt)), model=self.outside.model
+            turn, source=ENGINE, input_tokens=estimated_tokens(len(prompt)), model=self.outside.model
         )
         if isinstance(reservation, Refusal):
             return refused(reservation)
-        run = Run(turn, reservation)
+        run = Run(turn, reservation, self.outside)
         end, exited = End("interrupted", "stopped before it was done"), None
         try:
             await run.teller.begin()

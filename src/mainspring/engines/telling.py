@@ -109,7 +109,6 @@ class Teller:
             self._text.feed(last.encode())
         if is_done or self._text.total or self._thoughts:
             await self._turn.emit(self._reply())
-        self._show("", is_last=True)
         if changed := await self._changed(self.run):
             await self._turn.emit(changed)
 
@@ -214,6 +213,7 @@ class Teller:
 
     def _reply(self, *calls: CallAsked) -> AssistantSaid:
         self._replies += 1
+        self._show("", is_last=True)
         parts: list[Part] = [Thinking(text="\n".join(self._thoughts))] if self._thoughts else []
         if self._text.total:
             parts.append(Text(text=self._text.text().decode(errors="replace")))

@@ -11,42 +11,34 @@ from pathlib import Path
 
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded
-from mainspring.sandbox import Command, Sandbox
+from mainspring.goals.running import kept, run_line
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.workspace import Keep
 
 TIMEOUT_S = 1800.0
 _SHOWN = 4000
 
 
-async def run_check(
-    command: str, sandbox: Sandbox, workspace: Path, *, iteration: int
-) -> tuple[CheckEnded, bytes]:
-    """Runs one command; gives what to record, and its whole output."""
-    asked = Command(argv=("bash", "-c", command), cwd=workspace, timeout_s=TIMEOUT_S)
+async def run_check(line: str, sandbox: Sandbox, files: Files, keep: Keep, *, iteration: int) -> CheckEnded:
+    """Runs one command line; gives what to record."""
     try:
-        finished = await sandbox.run(asked)
+        ran = await run_line(sandbox, files, line, TIMEOUT_S)
     except SandboxError as error:
-        failed = CheckEnded(
-            iteration=iteration,
-            check=command,
-            kind="command",
-            passed=False,
-            detail=f"not run: {error.message}",
-        )
-        return failed, b""
-    output = finished.stdout + finished.stderr
-    passed = finished.exit_code == 0 and not finished.stopped
-    detail = finished.stopped or f"exit code {finished.exit_code}"
-    ended = CheckEnded(
+        detail = f"not run: {error.message}"
+        return CheckEnded(iteration=iteration, check=line, kind="command", passed=False, detail=detail)
+    finished = ran.finished
+    return CheckEnded(
         iteration=iteration,
-        check=command,
+        check=line,
         kind="command",
-        passed=passed,
+        passed=ran.is_passed,
         exit_code=finished.exit_code,
-        detail=detail,
-        sha256=hashlib.sha256(output).hexdigest(),
+        detail=finished.stopped or f"exit code {finished.exit_code}",
+        output=await kept(ran, keep),
+        sha256=hashlib.sha256(finished.stdout + finished.stderr).hexdigest(),
         duration_s=round(finished.duration_s, 3),
     )
-    return ended, output
 
 
 def look_for(name: str, workspace: Path, *, iteration: int) -> CheckEnded:

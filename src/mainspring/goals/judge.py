@@ -11,8 +11,6 @@ import hashlib
 import time
 from pathlib import Path
 
-import msgspec
-
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
 from mainspring.goals import protocol
 from mainspring.goals.checks import failing_text, look_for, run_check
@@ -55,7 +53,7 @@ class Judge:
             memory=memory.text,
             skills=await asyncio.to_thread(_skills, workspace),
             artifacts=self._findings.changed_lines(goal.iterations),
-            findings=self._findings.lines(),
+            findings=await self._findings.lines(goal.now),
             failing=tuple([await self._told(check) for check in goal.failing]),
             news=_news(goal),
             woke=goal.woke,
@@ -65,7 +63,7 @@ class Judge:
         self, goal: Goal, current: Iteration, ending: TurnEnded
     ) -> tuple[IterationEnded, Stop | None]:
         """What to record about an iteration whose turn has ended, and the end of the goal when it is done."""
-        changed = [*await self._findings.gather(current)]
+        changed = [*await self._findings.gather(goal.now, current)]
         if current.is_plan_new:
             changed.append("plan")
         text = await last_message(self._session.journal, current.started_seq)
@@ -102,14 +100,12 @@ class Judge:
         found = [look_for(name, workspace, iteration=iteration) for name in wanted.files]
         if found:
             await self._session.emit(*found)
-        for command in wanted.commands:
-            ended, output = await run_check(
-                command, await self._session.sandbox(), workspace, iteration=iteration
-            )
-            blob = await self._session.put_blob(output, "text/plain") if output else None
-            found.append(msgspec.structs.replace(ended, output=blob))
-            await self._session.emit(found[-1])
-        if proofs := await self._findings.proofs(wanted, iteration):
+        for line in wanted.commands:
+            sandbox, files = await self._session.sandbox(), self._session.files
+            ended = await run_check(line, sandbox, files, self._session.put_blob, iteration=iteration)
+            found.append(ended)
+            await self._session.emit(ended)
+        if proofs := await self._findings.proofs(goal.now, iteration):
             await self._session.emit(*proofs)
         return [*found, *proofs]
 

@@ -194,6 +194,11 @@ class Metrics:
         lines += [f"Doubtful: {flag}." for flag in self.flags(newest)[:_MAX_LINES]]
         return tuple(lines)
 
+    def newest(self, metric: str) -> str:
+        """The newest values of a metric, in one line."""
+        row = self.table(metric)[-1]
+        return f"{metric}: {self._told(metric, row)}, iteration {row.iteration}."
+
     def _told(self, metric: str, row: Summary) -> str:
         unit = f" {self.unit(metric)}" if self.unit(metric) else ""
         spread = f" ± {row.mad * _TO_SD:.2g}" if row.repeats > 1 else ""

@@ -70,6 +70,7 @@ class FileWatch(Watch):
         """The first line that matches among what is new. A file that was replaced or cut is new."""
         if found.inode != self._inode or found.size < self._offset:
             self._inode, self._offset, self._rest = found.inode, 0, b""
+            self._files.read(self._on.path, max_bytes=0)  # refuses what is not a file
         while self._offset < found.size:
             data = self._files.read(self._on.path, offset=self._offset, max_bytes=_READ_BYTES).data
             if not data:

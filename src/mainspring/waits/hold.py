@@ -63,9 +63,14 @@ async def hold(sleeper: Sleeper, started: WaitStarted) -> WaitEnded:
         raise UsageError(f"A wait is for 1 to {_MAX_CONDITIONS} conditions, not {len(asked.conditions)}.")
     async with AsyncExitStack() as stack:
         watches: list[Watch] = []
-        for condition in asked.conditions:
-            watches.append(await _watch(condition, sleeper))
-            stack.push_async_callback(watches[-1].close)
+        try:
+            for condition in asked.conditions:
+                watches.append(await _watch(condition, sleeper))
+                stack.push_async_callback(watches[-1].close)
+        except UsageError as error:
+            if known is None:
+                raise
+            return await _give_up(sleeper, asked, f"{error.message} {error.remedy}".strip())
         asked = msgspec.structs.replace(asked, conditions=tuple(watch.condition for watch in watches))
         try:
             if known is None or _has_moved(known.started, asked):
@@ -73,21 +78,23 @@ async def hold(sleeper: Sleeper, started: WaitStarted) -> WaitEnded:
         except asyncio.CancelledError:
             await _cancel(sleeper, asked)
             raise
-        return await _Holding(sleeper, asked, watches).run()
+        return await _Holding(sleeper, asked, watches, is_resumed=known is not None).run()
 
 
 class _Holding:
     """One wait while it is held by this process."""
 
-    def __init__(self, sleeper: Sleeper, started: WaitStarted, watches: Sequence[Watch]) -> None:
+    def __init__(
+        self, sleeper: Sleeper, started: WaitStarted, watches: Sequence[Watch], *, is_resumed: bool
+    ) -> None:
         self._sleeper = sleeper
         self._started = started
         self._watches = watches
         self._pace = sleeper.reach.pace
         self._clock = sleeper.reach.clock
-        self._began_us = self._clock()
-        known = self._open
-        self._since_us = known.since_us if known else self._began_us
+        known, now_us = self._open, self._clock()
+        self._since_us = known.since_us if known else now_us
+        self._began_us = now_us if is_resumed else self._since_us
         met = known.met if known else {}
         self._seen = {place: Seen(item.detail, item.at_us) for place, item in met.items()}
         self._looked = set(self._seen)
@@ -181,7 +188,8 @@ class _Holding:
         left = "no limit"
         if self._started.deadline_us is not None:
             left = f"{duration((self._started.deadline_us - now_us) / 1e6)} left"
-        text = f"waiting for {joined(self._started)}: {so_far} so far, {left}"
+        known = self._open  # as it stands on record: without secrets
+        text = f"waiting for {joined(known.started if known else self._started)}: {so_far} so far, {left}"
         self._sleeper.show(StatusDelta(text=text, wait=self._started.wait))
 
     async def _end(self, decision: Decision) -> WaitEnded:
@@ -252,6 +260,13 @@ async def _watch(condition: Condition, sleeper: Sleeper) -> Watch:
             return SessionWatch(condition, sleeper)
 
 
+async def _give_up(sleeper: Sleeper, started: WaitStarted, why: str) -> WaitEnded:
+    """Ends a wait on record that cannot be gone on with: what it was for is not there any more."""
+    ended = WaitEnded(wait=started.wait, cause="unknown", summary=why)
+    await sleeper.emit(ended)
+    return ended
+
+
 async def _cancel(sleeper: Sleeper, started: WaitStarted) -> None:
     """Records at once that the wait was broken off, before anything that takes time."""
     if sleeper.state.waits.get(started.wait):
@@ -260,11 +275,16 @@ async def _cancel(sleeper: Sleeper, started: WaitStarted) -> None:
 
 
 def _going_on(known: WaitStarted, asked: WaitStarted) -> WaitStarted:
-    """The wait on record. Commands are taken as they are asked for now: on record they have no secrets."""
+    """The wait on record. Texts are taken as they are asked for now: on record they have no secrets."""
     conditions = list(known.conditions)
     for place, (old, new) in enumerate(zip(known.conditions, asked.conditions, strict=False)):
-        if isinstance(old, OnCommand) and isinstance(new, OnCommand):
-            conditions[place] = new
+        match old, new:
+            case OnCommand(), OnCommand():
+                conditions[place] = new
+            case OnFile(), OnFile():
+                conditions[place] = msgspec.structs.replace(old, path=new.path, pattern=new.pattern)
+            case _:
+                pass
     return msgspec.structs.replace(known, conditions=tuple(conditions))
 
 

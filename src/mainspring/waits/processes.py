@@ -88,6 +88,7 @@ class PidWatch(Watch):
 
     def __init__(self, condition: OnPid, sleeper: Sleeper) -> None:
         _check(condition.pid)
+        self._was_seen = not condition.identity
         if not condition.identity:
             condition = _identified(condition)
         super().__init__(condition)
@@ -97,7 +98,6 @@ class PidWatch(Watch):
         self._start = int(start) if start.isdecimal() else -1
         self._name = f" ({condition.name})" if condition.name else ""
         self._slice_s = sleeper.reach.pace.slice_s
-        self._was_seen = False
 
     async def look(self) -> Seen | None:
         who = f"Process {self._pid}{self._name}"
