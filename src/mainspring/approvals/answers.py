@@ -26,6 +26,11 @@ from mainspring.events import (
     UserSaid,
 )
 
+Consenting = (
+    ApprovalAsked | ApprovalGiven | CallStarted | CallEnded | UserSaid | TurnEnded | AssistantSaid | Undone
+)
+"""The events that requests and answers follow from."""
+
 
 class Requests(msgspec.Struct, frozen=True):
     """Requests by call: those that wait for a person, and what became of the others."""
@@ -33,26 +38,24 @@ class Requests(msgspec.Struct, frozen=True):
     open: Mapping[str, ApprovalAsked] = {}
     closed: Mapping[str, str] = {}
 
-    def after(self, event: Event) -> Requests:
+    def after(self, event: Consenting) -> Requests:
         """The requests once this was recorded."""
         match event:
+            case CallStarted() | CallEnded():
+                return self._close(event.call, "the call is no longer waiting")
             case ApprovalAsked():
                 closed = {call: why for call, why in self.closed.items() if call != event.call}
                 return Requests({**self.open, event.call: event}, closed)
             case ApprovalGiven():
                 return self._close(event.call, "it was answered already")
-            case CallStarted() | CallEnded():
-                return self._close(event.call, "the call is no longer waiting")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
-            case TurnEnded() if event.ending not in KEEPS_CALLS_OPEN:
-                return self._close_all("its turn has ended")
+            case TurnEnded():
+                return self if event.ending in KEEPS_CALLS_OPEN else self._close_all("its turn has ended")
             case AssistantSaid():
                 return Requests()
             case Undone():
                 return self._close_all("it was undone")
-            case _:
-                return self
 
     def refusal(self, answer: ApprovalGiven) -> str:
         """Why an answer does not count; empty when it does."""
@@ -80,7 +83,8 @@ def requests_of(events: Iterable[Event]) -> Requests:
     """The requests of a whole journal."""
     requests = Requests()
     for event in events:
-        requests = requests.after(event)
+        if isinstance(event, Consenting):
+            requests = requests.after(event)
     return requests
 
 

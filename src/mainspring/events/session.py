@@ -41,11 +41,13 @@ class SessionStarted(Event, frozen=True):
 
 
 class SessionResumed(Event, frozen=True):
-    """Another process took this journal over; calls it found open are closed before anything else."""
+    """Another process took this journal over; calls it found open are closed before anything else. `limits`
+    are those of the open turn from here on, when a person gave other ones."""
 
     version: str
     host: str
     pid: int
+    limits: Limits | None = None
 
 
 class PromptSet(Event, frozen=True):
