@@ -16,13 +16,26 @@ from mainspring.sandbox.background import Background
 from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = [
+    "MIB",
+    "TIMED_OUT",
+    "Background",
+    "Command",
+    "Finished",
+    "Limits",
+    "OnOutput",
+    "Policy",
+    "Sandbox",
+]
 
 Name = Literal["bwrap", "landlock", "container", "none"]
 LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
 """The rungs, the highest first; `none` is taken only when a person says so."""
 
 OnOutput = Callable[[bytes], None]
+
+TIMED_OUT = "timed out"
+"""How `Finished.stopped` begins when its time was over."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import TIMED_OUT, Background, Command, Finished, OnOutput
 from mainspring.sandbox.limits import name_of, passed_by
 from mainspring.sandbox.running import Report, Running
 
@@ -221,7 +221,7 @@ class Custody:
         await asyncio.wait({running.exited}, timeout=END_WITHIN_S)
         # Only a process that the kernel itself holds (a dead network disk) is not dead by now.
         report = running.exited.result() if running.exited.done() else Report(exited=128 + 9)
-        return report, f"timed out after {timeout_s:g} s"
+        return report, f"{TIMED_OUT} after {timeout_s:g} s"
 
     def _leave(self, running: Running, remaining_s: float) -> None:
         loop = asyncio.get_running_loop()
