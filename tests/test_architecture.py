@@ -59,7 +59,7 @@ FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 LONG_FILES: dict[str, int] = {
     "events.py": 670,  # a list of words, not code
     "session.py": 450,  # every command of a face is one method
-    "app.py": 430,  # names every concrete class once
+    "app.py": 440,  # names every concrete class once
 }
 LONG_FUNCTIONS: dict[str, int] = {"app.py:open": 80}  # names every part of a session once
 BROAD_EXCEPTS = {

@@ -196,9 +196,11 @@ async def run_step(
         approver=approver,
         on_output=on_output,
     )
-    journal = await Store(steps_home(config.home)).create()
+    store = Store(steps_home(config.home))
+    journal = await store.create()
     try:
-        await take_step(journal, asked, runner)
+        vault = vault_of(store, journal.session, config)
+        await take_step(journal, asked, msgspec.structs.replace(runner, vault=vault))
     finally:
         await journal.close()
     return journal.session

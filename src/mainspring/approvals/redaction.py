@@ -17,6 +17,9 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    CommandAsked,
+    CommandEnded,
+    CommandStarted,
     Compacted,
     Crashed,
     Event,
@@ -46,6 +49,8 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     ApprovalGiven: ("feedback", "pattern"),
     CallEnded: ("output",),
     ProcessStarted: ("command",),
+    CommandStarted: ("reason",),
+    CommandEnded: ("reason",),
     ProcessEnded: ("reason",),
     Remembered: ("text",),
     WorkFinished: ("summary",),
@@ -78,6 +83,8 @@ def redacted(event: _E, vault: Vault) -> _E:
             changes["evidence"] = tuple(
                 msgspec.structs.replace(each, claim=vault.redact(each.claim)) for each in event.evidence
             )
+        case CommandAsked():
+            changes["argv"] = tuple(map(vault.redact, event.argv))
         case CallEnded():
             changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
         case _:

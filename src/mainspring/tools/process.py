@@ -87,13 +87,15 @@ def _output(process: Process, status: Status | None, since: int | None, place: P
 
 def _read(background: Background, start: int, room: int, *, is_over: bool) -> tuple[str, int, int]:
     """Output from a byte on, where to go on, and how much was gone. Half a character is left for the next
-    look as long as its other half may come."""
+    look as long as its other half may come, and so is half a line that goes on: it may be half a key."""
     data, offset, skipped = b"", start, 0
     while len(data) < room:
         piece = background.output(offset, min(_PIECE, room - len(data)))
         if not piece.data:
             break
         data, offset, skipped = data + piece.data, piece.next_offset, skipped + piece.skipped
+    if len(data) >= room and (line := data.rfind(b"\n") + 1):
+        data, offset = data[:line], offset - len(data) + line
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     is_whole = is_over and len(data) < room
     text = decoder.decode(data, final=is_whole)
