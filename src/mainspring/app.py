@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.choice import choose
 from mainspring.compactor import Compactor
@@ -230,8 +231,13 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=vault.holds_secrets,
     )
-    processes = store.directory(session) / PROCESSES
-    return msgspec.structs.replace(parts, vault=vault, time_machine=time_machine, processes=processes)
+    return msgspec.structs.replace(
+        parts,
+        vault=vault,
+        time_machine=time_machine,
+        processes=store.directory(session) / PROCESSES,
+        inbox=Inbox(store.directory(session)),
+    )
 
 
 class _Known(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
 from mainspring.events import (
     ApprovalAsked,
@@ -83,6 +84,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     processes: Path | None = None
     approver: Approver | None = None
     approval_timeout_s: float | None = None
+    inbox: Inbox | None = None
     compactor: Compactor | None = None
     parent: Turn | None = None
     day: Day | None = None
