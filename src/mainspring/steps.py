@@ -229,6 +229,8 @@ def _reason(finished: Finished) -> str:
     reasons = [finished.stopped]
     if finished.dropped_bytes:
         reasons.append(f"{finished.dropped_bytes:,} bytes of output were dropped")
+    if finished.is_partly_held:
+        reasons.append("the workspace has too many folders for all protected files to be held")
     if finished.left_running:
         reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
     return "; ".join(filter(None, reasons))

@@ -52,6 +52,7 @@ class BwrapSandbox:
         self._program = found
         self._masks = _Masks()
         self._policy = policy
+        self._hiding: tuple[Policy, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
         self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._confined = Confined(
             policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
@@ -165,8 +166,21 @@ class BwrapSandbox:
     def _hidden(self, prepared: Prepared) -> list[Path]:
         policy = prepared.policy
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
-        paths = {Path(os.path.realpath(path)) for path in known if os.path.exists(path)}  # noqa: PTH110 - quick
-        return sorted(path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
+        there = [(path, node) for path in known if (node := _node(path))]
+        if self._hiding[:2] != (policy, there):
+            paths = {path.resolve() for path, _ in there}
+            shown = (path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
+            self._hiding = (policy, there, sorted(shown))
+        return self._hiding[2]
+
+
+def _node(path: Path) -> tuple[int, int] | None:
+    """What a path leads to, or nothing."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - quick
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_visible(path: Path, policy: Policy) -> bool:

@@ -84,7 +84,9 @@ class Confined:
             finished = await self._custody.run(launch, command, on_output)
             finished = _name_limit(finished, cgroup, command)
         aside = await self._surveyed(self._repair, policy, found, remembered)
-        return msgspec.structs.replace(finished, set_aside=aside) if aside else finished
+        if not aside and not found.is_partial:
+            return finished
+        return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
         policy = command.policy or self._policy
@@ -113,6 +115,7 @@ class Confined:
 
     async def close(self) -> None:
         await self._custody.close()
+        self._survey.close()
         # A namespace that was killed takes a moment to die.
         for _ in range(CLOSE_TRIES):
             if self._cgroups.close():

@@ -15,6 +15,7 @@ from msgspec import Meta
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded, ProcessStarted
 from mainspring.sandbox import TIMED_OUT, Command, Finished
+from mainspring.sandbox.policy import MAX_FOLDERS
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
@@ -127,6 +128,11 @@ def told(finished: Finished, *, advice: str = "") -> str:
     if finished.set_aside:
         paths = ", ".join(finished.set_aside)
         lines.append(f"(protected, so these changes were set aside or put back: {paths})")
+    if finished.is_partly_held:
+        lines.append(
+            f"(the workspace has more than {MAX_FOLDERS:,} folders: protected and secret files beyond them"
+            " are not held)"
+        )
     if stdout:
         lines += ["stdout:", stdout.rstrip("\n")] if stderr else [stdout.rstrip("\n")]
     if stderr:
