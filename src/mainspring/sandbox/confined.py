@@ -17,6 +17,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
+from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
 from mainspring.sandbox.policy import Policy
@@ -90,7 +91,8 @@ class Confined:
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
         policy = command.policy or self._policy
-        found, _ = await self._surveyed(self._look, policy)
+        found, remembered = await self._surveyed(self._look, policy)
+        await asyncio.to_thread(hold, folder, policy, found, remembered)
         # The keeper removes the cgroup, after us perhaps.
         cgroup = self._cgroups.make(command.limits)
         launch = self._launch(command, policy, found, cgroup)
@@ -112,6 +114,9 @@ class Confined:
         )
         folders = tuple(map(str, cgroup.folders))
         return self._launcher(Prepared(command, policy, program, env, found, limits, folders))
+
+    async def loopback(self) -> tuple[int, ...]:
+        return await self._custody.loopback()
 
     async def close(self) -> None:
         await self._custody.close()
