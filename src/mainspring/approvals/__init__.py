@@ -119,7 +119,7 @@ class ByMode:
         if mode == "yolo" and max_cost_usd is None:
             raise ConfigError(
                 "The mode yolo runs everything unasked, so it needs a budget.",
-                remedy="Set a cost cap in USD.",
+                remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
             )
         self.mode: Mode = mode
         self.max_cost_usd = max_cost_usd
@@ -178,7 +178,8 @@ def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:
         raise ConfigError(f"There is no level {level!r}.", remedy="Use L0 to L5.")
     if level in LEVELS_WITH_BUDGET and max_cost_usd is None:
         raise ConfigError(
-            f"{level} spends money unasked, so it needs a budget.", remedy="Set a cost cap in USD."
+            f"{level} spends money unasked, so it needs a budget.",
+            remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
         )
     return ByMode(mode, max_cost_usd=max_cost_usd)
 
