@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context"]
+NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context", "goals", "waits"]
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.app import DEFAULT_TOOLS, check_context, check_price
+from mainspring.app import DEFAULT_TOOLS
+from mainspring.app.models import check_context, check_price
 from mainspring.config import Caps, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt

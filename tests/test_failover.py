@@ -8,9 +8,21 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import ModelError, NetworkFailed, NoCredit, Overloaded, RateLimited, UsageError
-from mainspring.events import EffortChosen, ModelChosen, RequestFailed, SpendReserved, TurnEnded, UserSaid
+from mainspring.events import (
+    EffortChosen,
+    Limits,
+    ModelChosen,
+    OnQuota,
+    RequestFailed,
+    SpendReserved,
+    TurnEnded,
+    UserSaid,
+    WaitEnded,
+    WaitStarted,
+)
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.waits.reach import Patience, Reach
 from stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
 
 
@@ -69,10 +81,66 @@ def test_when_all_fail_the_earliest_reset_is_what_is_waited_for(tmp_path: Path) 
         b=[RateLimited("b", retry_after_s=300)],
         c=[NoCredit("c")],
     )
-    ended = stage.take("go", **line.parts("a", "b", "c"))
+    ended = stage.take("go", **line.parts("a", "b", "c"), reach=Reach(patience=Patience(max_quota_wait_s=60)))
     assert ended.ending == "waiting"
     resets = [failed.resets_at_us for failed in stage.events(RequestFailed)]
     assert ended.resume_at_us == resets[1]
+
+
+def reset_in(seconds: float) -> list[ModelError]:
+    return [RateLimited("Too much.", retry_after_s=seconds)]
+
+
+def test_a_reset_within_our_patience_is_waited_for_and_its_model_is_asked_first(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=reset_in(0.1), b=reset_in(900), c=[NoCredit("c")])
+    assert stage.take("go", **line.parts("a", "b", "c")).ending == "done"
+    assert line.asked == ["a", "b", "c", "a"]
+    (started,) = stage.events(WaitStarted)
+    resets = [failed.resets_at_us for failed in stage.events(RequestFailed)]
+    assert started.conditions == (OnQuota(model="a", at_us=resets[0]),)
+    assert [ended.cause for ended in stage.events(WaitEnded)] == ["met"]
+
+
+def test_a_process_that_dies_anywhere_in_a_wait_for_a_provider_asks_nothing_too_early(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "whole", says("Done."))
+    line = Line(stage, a=reset_in(0.3), b=reset_in(900))
+    assert stage.take("go", **line.parts("a", "b")).ending == "done"
+    failed, told = stage.seq(RequestFailed, 1), stage.seq(WaitEnded)
+    for seq in range(failed, told + 1):
+        again = stage.killed_after(tmp_path / str(seq), seq)
+        resumed = Line(again)
+        reset_us = again.events(RequestFailed)[0].resets_at_us
+        chosen = again.events(ModelChosen)[-1]
+        assert again.take(**resumed.parts(chosen.model, *chosen.fallbacks)).ending == "done"
+        assert resumed.asked == ["a"], seq
+        assert len(again.events(WaitEnded)) == 1, seq
+        reserved = [item for item in again.journal() if item.kind == "SpendReserved"][-1]
+        assert reserved.time_us >= reset_us
+
+
+def test_a_wait_longer_than_the_turn_may_take_ends_it_as_waiting(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=reset_in(900))
+    ended = stage.take("go", **line.parts("a"), limits=Limits(timeout_s=60))
+    assert ended.ending == "waiting"
+    assert stage.events(WaitStarted) == []
+
+
+def test_what_is_said_during_a_wait_for_a_provider_is_tried_at_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=reset_in(900))
+
+    async def said() -> None:
+        async with stage.opened(**line.parts("a")) as session:
+            await session.say("go")
+            await wait_for(session, WaitStarted)
+            await session.say("now!")
+            assert (await wait_for(session, TurnEnded)).ending == "done"
+
+    asyncio.run(said())
+    assert line.asked == ["a", "a"]
+    assert texts(stage.sent()) == ["user: go", "user: now!"]
 
 
 def test_a_model_that_failed_before_a_reply_may_be_asked_again_after_it(tmp_path: Path) -> None:

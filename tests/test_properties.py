@@ -244,6 +244,7 @@ def facts(state: State) -> dict[str, Any]:
     return seen | {
         "open_calls": state.open_calls,
         "processes": state.processes.all,
+        "waits": state.waits.open,
         "usd": round(state.ledger.spent_usd, 12),
         "tokens": state.ledger.spent_tokens,
         "turn_cost_usd": round(state.turn_cost_usd, 12),

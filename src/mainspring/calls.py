@@ -129,7 +129,7 @@ def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepare
     if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
     unresolved = turn.vault.unresolved(prepared.text)
-    if unresolved and not prepared.is_repeatable:
+    if unresolved and not prepared.is_harmless:
         return Output(text=_UNRESOLVED.format(name=unresolved[0]), is_error=True)
     expanded = turn.vault.expand_all(msgspec.json.decode(prepared.text))
     whole = turn.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
@@ -154,6 +154,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
         ended=turn.ended_calls,
         seen=turn.toolbox.seen,
         handles=turn.handles,
+        sleeper=turn,
         answer=answer.feedback if answer else "",
         room=room,
     )
@@ -197,7 +198,7 @@ class _Live:
 
 async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Output, list[FilesChanged]]:
     """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
-    if prepared.is_repeatable:
+    if prepared.is_harmless:
         return await turn.toolbox.run(prepared, place), []
     await turn.time_machine.begin(place.call)
     try:

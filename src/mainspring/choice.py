@@ -24,7 +24,7 @@ class Choice(TypedDict):
     chosen_by: ChosenBy
     tiers: Mapping[str, Model]
     router: Router | None
-    connect: Connect
+    connect: Connect | None
 
 
 def choose(

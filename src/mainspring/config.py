@@ -13,11 +13,13 @@ from typing import Annotated
 import msgspec
 import platformdirs
 
+from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.routing import Breaker
+from mainspring.waits.reach import Patience
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +62,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     compaction_model: str = ""
     steps: dict[str, Template] = {}
+    waits: Patience = Patience()
+    engine: str = ""
+    engines: dict[str, EngineSettings] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

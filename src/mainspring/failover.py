@@ -1,7 +1,8 @@
 """What becomes of a turn when its model gave up: the next model of the line, a wait, or an end.
 
 Which models have failed since the last reply is in the journal, so a turn asks each of them once, also when
-it is resumed in between. The model that answers stays, and those that failed go to the end of the line.
+it is resumed in between. The model that answers stays, and those that failed go to the end of the line. When
+all have failed and one says when it answers again, that is a durable wait, and then all may be asked again.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import time
 from datetime import UTC, datetime
 
 from mainspring.errors import ModelError, ModelTimeout, NetworkFailed, NoCredit, Overloaded, RateLimited
-from mainspring.events import ModelChosen, RequestFailed
+from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
 from mainspring.turn import End, Turn
+from mainspring.waits.hold import hold
 
 ELSEWHERE = (RateLimited, Overloaded, NetworkFailed, ModelTimeout, NoCredit)
 """Failures that another model may not have."""
@@ -33,7 +35,7 @@ def failure(error: ModelError, *, step: int, model: str) -> RequestFailed:
 
 
 async def fail_over(turn: Turn, error: ModelError) -> End | None:
-    """Chooses the next model, on record; without one, says how the turn ends."""
+    """Chooses the next model, on record; without one, says how the turn ends, unless a wait is to follow."""
     if not isinstance(error, ELSEWHERE):
         raise error
     state = turn.state
@@ -41,26 +43,72 @@ async def fail_over(turn: Turn, error: ModelError) -> End | None:
     for position, name in enumerate(line):
         if name not in state.failed_models:
             if position:
-                rest = (*line[position + 1 :], *line[:position])
-                reason = f"{state.model} failed: {error.message}"
-                chosen = ModelChosen(
-                    model=name, reason=reason, fallbacks=rest, tier=state.task.tier, by="failover"
-                )
-                await turn.emit(chosen)
+                await _choose(turn, name, f"{state.model} failed: {error.message}")
             return None
-    return _end(state.failed_models, error)
+    return _end(turn, error.remedy)
 
 
-def _end(failed: dict[str, RequestFailed], error: ModelError) -> End:
+async def await_quota(turn: Turn) -> End | None:
+    """Sleeps, when the journal says that no model answers before some time; afterwards all may be asked. The
+    end of the turn when that would take too long."""
+    for wait in turn.state.waits.open:
+        if any(isinstance(condition, OnQuota) for condition in wait.started.conditions):
+            await hold(turn, wait.started)
+    state = turn.state
+    reset = _first_reset(turn)
+    if reset is None or any(name not in state.failed_models for name in (state.model, *state.fallbacks)):
+        return None
+    if end := _end(turn, ""):
+        return end
+    model, at_us = reset
+    if model != state.model:
+        await _choose(turn, model, "it answers first again")
+    reason = state.failed_models[model].message
+    on = OnQuota(model=model, at_us=at_us)
+    await hold(turn, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
+    return None
+
+
+async def _choose(turn: Turn, name: str, reason: str) -> None:
+    """Takes a model of the line; those before it go to the end."""
+    state = turn.state
+    line = (state.model, *state.fallbacks)
+    position = line.index(name)
+    rest = (*line[position + 1 :], *line[:position])
+    chosen = ModelChosen(model=name, reason=reason, fallbacks=rest, tier=state.task.tier, by="failover")
+    await turn.emit(chosen)
+
+
+def _first_reset(turn: Turn) -> tuple[str, int] | None:
+    """The model of the line that answers first again, and when."""
+    state = turn.state
+    failures = ((name, state.failed_models.get(name)) for name in (state.model, *state.fallbacks))
+    resets = [(failed.resets_at_us, name) for name, failed in failures if failed and failed.resets_at_us]
+    at_us, model = min(resets, default=(0, ""))
+    return (model, at_us) if model else None
+
+
+def _end(turn: Turn, remedy: str) -> End | None:
+    """How a turn ends whose models have all failed; None when one of them can be waited for."""
+    failed = turn.state.failed_models
     if len(failed) > 1:
         each = "; ".join(f"{name}: {failure.message}" for name, failure in failed.items())
         detail, remedy = f"All {len(failed)} models failed. {each}", "Resume later, or with another --model."
     else:
-        detail, remedy = error.message, error.remedy
-    resets = [failure.resets_at_us for failure in failed.values() if failure.resets_at_us is not None]
-    if not resets:
+        detail = next(iter(failed.values())).message
+    reset = _first_reset(turn)
+    if reset is None:
         return End("failed", detail, remedy)
+    if (reset[1] - turn.reach.clock()) / 1e6 <= _patience_s(turn):
+        return None
     # The first whole second in which there is an answer again.
-    at = datetime.fromtimestamp(-(-min(resets) // 1_000_000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = datetime.fromtimestamp(-(-reset[1] // 1_000_000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     remedy = f"Resume at {at} or later (mainspring resume), or now with another --model."
-    return End("waiting", detail, remedy, resume_at_us=min(resets))
+    return End("waiting", detail, remedy, resume_at_us=reset[1])
+
+
+def _patience_s(turn: Turn) -> float:
+    """How long is waited for a provider: not longer than the turn may still take."""
+    left = turn.state.ledger.time_left(turn.state.limits)
+    patience_s = turn.reach.patience.max_quota_wait_s
+    return min(patience_s, left.time_s) if left else patience_s

@@ -18,6 +18,7 @@ from mainspring.events import (
     CapScope,
     Ending,
     Event,
+    GoalSet,
     Limits,
     SpendReserved,
     SpendSettled,
@@ -28,6 +29,9 @@ from mainspring.models import Price
 
 STEP = "step"
 """The source of a spend that is a step of a turn."""
+
+ENGINE = "engine"
+"""The source of a spend that is a whole turn of an outside agent."""
 
 OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
 """The scopes that one journal knows all about."""
@@ -51,6 +55,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     message: str
     remedy: str
+    scope: CapScope
     ending: Ending = "budget"
 
 
@@ -75,6 +80,7 @@ class Ledger:
     def __init__(self) -> None:
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
         self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self._has_goal = False
         self.reservations = 0
 
     @property
@@ -109,6 +115,9 @@ class Ledger:
                     opened.done.calls += 1
             case TurnStarted():
                 self.begin("turn")
+            case GoalSet() if not self._has_goal:
+                self._has_goal = True
+                self.begin("goal")
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap))
             case _:
@@ -157,6 +166,27 @@ class Ledger:
                 return _refused(scope, "calls", reached, ending="limit")
         return None
 
+    def refuse_spent(
+        self, reserved: SpendReserved, tokens: int, usd: float, limits: Limits
+    ) -> Refusal | None:
+        """Why what a reservation has cost so far passes a cap."""
+        for scope, cap, used in self._capped(limits, None):
+            spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
+            if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
+                reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
+                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope)
+            if cap.tokens is not None and spent > cap.tokens:
+                reached = f"is reached: {spent:,} of {cap.tokens:,} tokens are used"
+                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"), scope)
+        return None
+
+    def refuse_steps(self, count: int, limits: Limits) -> Refusal | None:
+        """Why a turn of somebody else's may not have so many steps."""
+        cap = cap_of(limits, "turn").steps
+        if cap is not None and count > cap:
+            return _refused("turn", "steps", f"of {cap:,} steps is reached", ending="limit")
+        return None
+
     def time_left(self, limits: Limits) -> TimeLeft | None:
         """The shortest time that any scope leaves; None when none is limited."""
         lefts = [
@@ -165,6 +195,7 @@ class Ledger:
                 Refusal(
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
+                    scope,
                     "limit",
                 ),
             )
@@ -276,6 +307,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
+                scope,
             )
         output = min(output, left)
     if cap.usd is None or price is None:
@@ -286,6 +318,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
+            scope,
         )
     return output
 
@@ -310,7 +343,7 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
 
 
 def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), ending)
+    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:

@@ -8,17 +8,15 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
-import asyncio
-
 from mainspring.asking import ask
 from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
-from mainspring.failover import fail_over
+from mainspring.failover import await_quota, fail_over
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, end_turn
+from mainspring.turn import End, Turn, refused, take_to_its_end
 from mainspring.upkeep import look_after, make_room, notice
 
 _MAX_CUTOFFS = 3
@@ -26,22 +24,8 @@ _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in sma
 
 
 async def run_turn(turn: Turn) -> None:
-    """Takes the turn to its end, and records that end whatever happens, unless the journal itself fails."""
-    left = turn.state.ledger.time_left(turn.state.limits)
-    allowed = asyncio.timeout(left.time_s if left else None)
-    try:
-        async with allowed:
-            end = await _steps(turn)
-    except TimeoutError:
-        if left is None or not allowed.expired():
-            raise
-        end = _refused(left.refusal)
-    except asyncio.CancelledError:
-        await end_turn(turn, End("interrupted", "Stopped by request."))
-        raise
-    except ModelError as error:
-        end = End("failed", error.message, error.remedy)
-    await end_turn(turn, end)
+    """Takes the turn to its end, and records that end."""
+    await take_to_its_end(turn, _steps)
 
 
 async def _steps(turn: Turn) -> End:
@@ -50,12 +34,14 @@ async def _steps(turn: Turn) -> End:
         if state.open_calls:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
-                return _refused(refusal)
+                return refused(refusal)
             if end := await run_calls(turn):
                 return end
         if end := await look_after(turn):
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
+            return end
+        if end := await await_quota(turn):
             return end
         await turn.take_model()
         if end := await make_room(turn) or await _step(turn):
@@ -64,7 +50,7 @@ async def _steps(turn: Turn) -> End:
 
 async def _step(turn: Turn) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large, or names
-    another model."""
+    another model, or when there will be an answer."""
     state = turn.state
     await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
@@ -79,7 +65,7 @@ async def _step(turn: Turn) -> End | None:
         request_sha256=turn.history.fingerprint.of(state.prompt, messages),
     )
     if isinstance(reservation, Refusal):
-        return _refused(reservation)
+        return refused(reservation)
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
@@ -99,10 +85,6 @@ async def _step(turn: Turn) -> End | None:
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)
     return None
-
-
-def _refused(refusal: Refusal) -> End:
-    return End(refusal.ending, refusal.message, refusal.remedy)
 
 
 async def _answered(turn: Turn) -> End | None:

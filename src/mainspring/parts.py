@@ -31,6 +31,7 @@ from mainspring.sandbox.files import Files
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, Engine, Turn
 from mainspring.upkeep import COMPACT_AT
+from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.memory import Memory
@@ -69,6 +70,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Callable[[], Awaitable[Sandbox]]
     files: Files
     engine: Engine
+    engine_name: str = "builtin"
     workspace: str
     mode: str
     system: str
@@ -89,6 +91,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     parent: Turn | None = None
     day: Day | None = None
     compact_at: float = COMPACT_AT
+    reach: Reach = Reach()
 
     @property
     def chosen(self) -> ModelChosen:

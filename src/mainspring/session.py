@@ -36,6 +36,7 @@ from mainspring.events import (
     Delta,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Extent,
     Media,
@@ -52,7 +53,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.feed import Feed
-from mainspring.journal import Journal
+from mainspring.journal import Journal, Reader
 from mainspring.models import Model
 from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts
@@ -89,6 +90,7 @@ class Session:
         self.guards = Guards()
         self.compact_at = parts.compact_at
         self.nested = parts.nested
+        self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
         self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
@@ -101,6 +103,15 @@ class Session:
     @property
     def history(self) -> History:
         return self._projection.history
+
+    @property
+    def journal(self) -> Reader:
+        return self._journal
+
+    @property
+    def opened_seq(self) -> int:
+        """The number of the last event before this process opened the session."""
+        return self._opened[0]
 
     @property
     def model(self) -> Model:
@@ -151,14 +162,16 @@ class Session:
         finally:
             await self._close()
 
-    async def say(self, text: str, media: Sequence[Media] = ()) -> None:
+    async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
-        Approvals that are still open are abandoned."""
+        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
         self._questions.abandon()
         left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-        await self.emit(*left, UserSaid(text=text, media=tuple(media)))
+        await self.emit(*left, *after, UserSaid(text=text, media=tuple(media)))
+        if any(isinstance(event, Compacted) for event in after):
+            await self._projection.load(self._journal, until=self._feed.last_seq)
         self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
@@ -383,6 +396,8 @@ class Session:
         chosen, state = parts.chosen, self.state
         if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
             events.append(chosen)
+        if parts.engine_name != (state.engine.engine or "builtin"):
+            events.append(EngineChosen(engine=parts.engine_name))
         if parts.effort not in (None, self.state.effort):
             events.append(EffortChosen(effort=parts.effort))
         if (parts.mode, parts.level) != (self.state.mode, self.state.level):

@@ -145,9 +145,8 @@ async def settle(
     speed: Speed | None = None,
     usd: float | None = None,
 ) -> None:
-    """Records what was spent, by its usage or as it is told, and `events` in the same commit."""
-    if usd is None:
-        usd = reservation.price.cost_usd(usage) if reservation.price else 0.0
+    """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
+    usd = cost_usd(reservation, usage) if usd is None else usd
     for each in _line(turn):
         reserved = _seen_by(each, turn, reservation.reserved)
         ledger = each.state.ledger
@@ -164,6 +163,25 @@ async def settle(
 
 def _day_of(turn: Turn, today: Tally | None) -> Tally | None:
     return today if turn.state.limits.day != Cap() else None
+
+
+def cost_usd(reservation: Reservation, usage: Usage) -> float:
+    return reservation.price.cost_usd(usage) if reservation.price else 0.0
+
+
+def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
+    """Why what a reservation has cost so far is too much, here or above."""
+    for each in _line(turn):
+        reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
+        if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.state.limits):
+            return refusal
+    return None
+
+
+def left_usd(turn: Turn) -> float | None:
+    """The least money that any cap leaves, here or above; None when none is capped."""
+    lefts = [left for each in _line(turn) if (left := each.state.ledger.least_left(each.state.limits, None))]
+    return min((left[1] for left in lefts), default=None)
 
 
 def _line(turn: Turn) -> Iterator[Turn]:

@@ -24,11 +24,13 @@ from mainspring.events import (
     Compacted,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    OnQuota,
     PromptSet,
     Recorded,
     RequestFailed,
@@ -41,11 +43,13 @@ from mainspring.events import (
     Undone,
     Usage,
     UserSaid,
+    WaitEnded,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import STEP, Ledger
+from mainspring.ledger import ENGINE, STEP, Ledger
 from mainspring.processes import Processes
 from mainspring.task import Task
+from mainspring.waits.fold import Waits
 
 OVERFLOW = ContextOverflow.__name__
 
@@ -95,7 +99,10 @@ class State:
         self.last_reply = AssistantSaid(step=0)
         self.requests = Requests()
         self.processes = Processes()
+        self.waits = Waits()
         self.task = Task()
+        self.engine = EngineChosen(engine="")
+        self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
         self._inherited_seq = 0
@@ -117,6 +124,13 @@ class State:
         if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
             self.ledger.apply(event)
         self.processes.apply(recorded)
+        self._apply_wait(recorded)
+        if isinstance(event, EngineChosen):
+            # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
+            is_ours = recorded.seq > self._inherited_seq
+            if event.conversation != self.engine.conversation:
+                self.conversation_usage = Usage()
+            self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
         match event:
             case SpendReserved() | SpendSettled():
                 self._apply_spend(event)
@@ -128,6 +142,14 @@ class State:
                 self._apply_room(event)
             case _:
                 self._apply_setting(event)
+
+    def _apply_wait(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, WaitEnded):
+            known = self.waits.get(event.wait)
+            if known and any(isinstance(item, OnQuota) for item in known.started.conditions):
+                self.failed_models = {}
+        self.waits.apply(recorded)
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open:
@@ -173,6 +195,8 @@ class State:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
+            if event.spend.startswith(f"{ENGINE}:"):
+                self.conversation_usage = _sum(self.conversation_usage, event.usage)
         elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
@@ -181,12 +205,14 @@ class State:
         match event:
             case UserSaid():
                 self.is_turn_wanted = True
+                self.failed_models = {}
             case TurnStarted():
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
-                self.failed_models = {}
+                if not self._is_held_up:
+                    self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
                 self.is_turn_open = self.is_turn_wanted = False
@@ -199,7 +225,13 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
                 self._calls = {}
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether the last turn ended because every model has to be waited for."""
+        return self.last_ending is not None and self.last_ending.ending == "waiting"
 
     def _apply_call(
         self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -13,13 +14,14 @@ from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards
 from mainspring.context.history import History
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, ModelError
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
     CallEnded,
+    CapScope,
     Compacted,
     Delta,
     Ending,
@@ -27,12 +29,14 @@ from mainspring.events import (
     TurnEnded,
 )
 from mainspring.journal.fold import Spent
+from mainspring.ledger import Refusal
 from mainspring.models import Model
 from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import OpenCall, State
 from mainspring.tools.toolbox import Toolbox
+from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine
 from mainspring.workspace.instructions import NestedInstructions
 
@@ -108,6 +112,11 @@ class Turn(Protocol):
         """The background processes of this session."""
         ...
 
+    @property
+    def reach(self) -> Reach:
+        """What waits can look at beyond this session, and how long they may take."""
+        ...
+
     async def emit(self, *events: Event) -> None: ...
 
     async def sandbox(self) -> Sandbox:
@@ -160,6 +169,33 @@ class End(msgspec.Struct, frozen=True):
     detail: str = ""
     remedy: str = ""
     resume_at_us: int | None = None
+    scope: CapScope | None = None
+    exit_code: int | None = None
+
+
+async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
+    """Does the work of a turn within its time, and records its end whatever happens, unless the journal
+    itself fails."""
+    left = turn.state.ledger.time_left(turn.state.limits)
+    allowed = asyncio.timeout(left.time_s if left else None)
+    try:
+        async with allowed:
+            end = await work(turn)
+    except TimeoutError:
+        if left is None or not allowed.expired():
+            raise
+        end = refused(left.refusal)
+    except asyncio.CancelledError:
+        await end_turn(turn, End("interrupted", "Stopped by request."))
+        raise
+    except ModelError as error:
+        end = End("failed", error.message, error.remedy)
+    await end_turn(turn, end)
+
+
+def refused(refusal: Refusal) -> End:
+    """The end of a turn for which nothing is left."""
+    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope)
 
 
 async def end_turn(turn: Turn, end: End) -> None:
@@ -177,6 +213,8 @@ async def end_turn(turn: Turn, end: End) -> None:
         usage=state.turn_usage,
         cost_usd=state.turn_cost_usd,
         resume_at_us=end.resume_at_us,
+        scope=end.scope,
+        exit_code=end.exit_code,
     )
     await turn.emit(*closing, ended)
 

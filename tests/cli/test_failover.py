@@ -89,11 +89,13 @@ def test_a_fault_that_another_model_would_have_too_does_not_switch(machine: Mach
     assert machine.seen == []
 
 
-def test_a_long_rate_limit_ends_as_waiting_with_its_time_and_the_session_goes_on_later(
+def test_a_limit_longer_than_our_patience_ends_as_waiting_with_its_time_and_the_session_goes_on_later(
     machine: Machine,
 ) -> None:
     limited = {"kind": "status", "status": 429, "retry_after": 3600}
     model = serve(machine, {"text": "Here I am again."}, faults=[limited])
+    with (machine.home / "config.toml").open("a") as config:
+        config.write("[waits]\nmax_quota_wait_s = 600\n")
     before_us = time.time_ns() // 1000
     ran = machine.run("run", "--json", "--model", model, "go")
     assert ran.returncode == 3
@@ -104,7 +106,7 @@ def test_a_long_rate_limit_ends_as_waiting_with_its_time_and_the_session_goes_on
     at = time.strftime("%Y-%m-%dT%H:", time.gmtime(ended["resume_at_us"] / 1e6))
     assert at in ended["remedy"]
     assert machine.only_session()["state"] == "waiting"
-    resumed = machine.run("resume", machine.only_session()["id"])
+    resumed = machine.run("resume", machine.only_session()["id"], "now, please")
     assert resumed.returncode == 0, resumed.stderr
     assert resumed.stdout == "Here I am again.\n"
 

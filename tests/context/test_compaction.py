@@ -31,11 +31,16 @@ from mainspring.events import (
     Compacted,
     Limits,
     NoteAdded,
+    OnProcess,
+    OnQuota,
+    OnSlurm,
     RequestFailed,
     SpendReserved,
     SpendSettled,
     Unknown,
     UserSaid,
+    WaitEnded,
+    WaitStarted,
 )
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
@@ -88,6 +93,21 @@ def test_events_of_later_versions_open_and_close_handles_by_their_names():
     tale.add(Unknown(kind="ProcessStarted", body=msgspec.Raw(msgspec.json.encode(opened))))
     assert facts.open == {"p7": "process p7: command train.py"}
     tale.add(Unknown(kind="ProcessEnded", body=msgspec.Raw(b'{"handle":"p7"}')))
+    assert facts.open == {}
+
+
+def test_open_waits_are_kept_in_words_and_those_of_calls_that_are_over_are_not():
+    facts = Facts()
+    tale = Tale(facts)
+    tale.add(WaitStarted(wait="w-c1", conditions=(OnProcess(handle="p1"), OnSlurm(job="7")), call="c1"))
+    tale.add(WaitStarted(wait="quota-4", conditions=(OnQuota(model="m", at_us=0),), reason="Too much."))
+    assert facts.open == {
+        "w-c1": "wait for process p1 to end or Slurm job 7 to end",
+        "quota-4": "wait for m to answer again at 1970-01-01T00:00:00Z (Too much.)",
+    }
+    tale.add(CallEnded(call="c1", outcome="unknown", output=""))
+    assert set(facts.open) == {"quota-4"}
+    tale.add(WaitEnded(wait="quota-4", cause="met"))
     assert facts.open == {}
 
 

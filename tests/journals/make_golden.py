@@ -9,6 +9,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -259,7 +260,7 @@ async def write(store: Store, session: str) -> None:
     await journal.close()
 
 
-def main(name: str) -> None:
+def golden(name: str, write: Callable[[Store, str], None]) -> None:
     to = Path(__file__).parent / name
     exported, copied = to.with_suffix(".jsonl"), to.with_suffix(".sqlite")
     if exported.exists() or copied.exists():
@@ -267,7 +268,7 @@ def main(name: str) -> None:
     to.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         store = Store(Path(home))
-        asyncio.run(write(store, to.name))
+        write(store, to.name)
         file = store.file(to.name)
         with exported.open("xb") as lines:
             export(file, lines)
@@ -276,4 +277,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    golden(sys.argv[1], lambda store, name: asyncio.run(write(store, name)))

@@ -136,10 +136,14 @@ def test_a_replay_names_the_first_request_that_differs_and_what_was_new_in_it(wo
 
 
 def test_a_changed_wire_fails_the_check(world, monkeypatch):
-    monkeypatch.setattr("mainspring.app.build_model", lambda name, _: Changed(Script(replies=()), name=name))
+    monkeypatch.setattr(
+        "mainspring.app.models.build_model", lambda name, _: Changed(Script(replies=()), name=name)
+    )
     world.turn("do two")
     monkeypatch.setattr(Changed, "encode", ScriptedModel.encode)
-    monkeypatch.setattr("mainspring.app.build_model", lambda name, _: Upper(Script(replies=()), name=name))
+    monkeypatch.setattr(
+        "mainspring.app.models.build_model", lambda name, _: Upper(Script(replies=()), name=name)
+    )
     assert "would be another request" in world.command("replay", world.session, "--check", code=1)
 
 

@@ -17,13 +17,26 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    CheckEnded,
+    Claim,
+    ClaimChecked,
+    ClaimsRead,
     CommandAsked,
     CommandEnded,
     CommandStarted,
     Compacted,
+    Condition,
+    ConditionMet,
     Crashed,
     Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    MeasurementsTaken,
     NoteAdded,
+    OnCommand,
+    OnFile,
     Part,
     PlanSet,
     ProcessEnded,
@@ -35,6 +48,8 @@ from mainspring.events import (
     Thinking,
     TurnEnded,
     UserSaid,
+    WaitEnded,
+    WaitStarted,
     WorkFinished,
 )
 
@@ -57,7 +72,19 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     Compacted: ("summary",),
     Crashed: ("traceback",),
     TurnEnded: ("detail",),
+    WaitEnded: ("summary",),
+    GoalSet: ("text",),
+    GoalPaused: ("reason",),
+    GoalEnded: ("reason",),
+    IterationEnded: ("detail",),
+    CheckEnded: ("detail",),
+    ClaimChecked: ("detail",),
+    WaitStarted: ("reason",),
+    ConditionMet: ("detail",),
 }
+
+
+_LISTS: dict[type[Event], str] = {CommandAsked: "argv", CallEnded: "suspicious", MeasurementsTaken: "flags"}
 
 
 def redacted(event: _E, vault: Vault) -> _E:
@@ -83,14 +110,22 @@ def redacted(event: _E, vault: Vault) -> _E:
             changes["evidence"] = tuple(
                 msgspec.structs.replace(each, claim=vault.redact(each.claim)) for each in event.evidence
             )
-        case CommandAsked():
-            changes["argv"] = tuple(map(vault.redact, event.argv))
-        case CallEnded():
-            changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
+        case CommandAsked() | CallEnded() | MeasurementsTaken():
+            name = _LISTS[type(event)]
+            changes[name] = tuple(map(vault.redact, getattr(event, name)))
+        case ClaimsRead():
+            changes["claims"] = tuple(_claim(claim, vault) for claim in event.claims)
+        case WaitStarted():
+            changes["conditions"] = tuple(_condition(each, vault) for each in event.conditions)
         case _:
             pass
     is_changed = any(getattr(event, name) != value for name, value in changes.items())
     return msgspec.structs.replace(event, **changes) if is_changed else event
+
+
+def _claim(claim: Claim, vault: Vault) -> Claim:
+    texts = {name: vault.redact(getattr(claim, name)) for name in ("statement", "check", "note")}
+    return msgspec.structs.replace(claim, **texts)
 
 
 def redacted_arguments(text: str, vault: Vault) -> str:
@@ -100,6 +135,17 @@ def redacted_arguments(text: str, vault: Vault) -> str:
         return vault.redact(text)
     hidden = vault.redact_all(value)
     return text if hidden == value else msgspec.json.encode(hidden).decode()
+
+
+def _condition(condition: Condition, vault: Vault) -> Condition:
+    match condition:
+        case OnCommand():
+            return msgspec.structs.replace(condition, command=vault.redact(condition.command))
+        case OnFile():
+            hidden = {"path": vault.redact(condition.path), "pattern": vault.redact(condition.pattern)}
+            return msgspec.structs.replace(condition, **hidden)
+        case _:
+            return condition
 
 
 def _part(part: Part, vault: Vault) -> Part:

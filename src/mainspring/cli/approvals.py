@@ -10,7 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import DEFAULT_TOOLS, policies
+from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import LEVELS, MODES, Answer, Finding, Policy, Proposed
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
@@ -88,7 +89,7 @@ def rules_command(folder: Path) -> None:
     """Show which rules are in force here, and from which file."""
     config = load_config()
     home = config.variable("HOME") or "/"
-    for source, path in zip(("user", "project"), app.rule_files(folder.resolve(), config), strict=True):
+    for source, path in zip(("user", "project"), policies.rule_files(folder.resolve(), config), strict=True):
         rules = load(path, source=source, home=home).rules
         click.echo(f"{source}: {plain(str(path))}" + ("" if rules else " (no rules)"))
         for number, rule in enumerate(rules, 1):
@@ -111,7 +112,7 @@ def check_command(
 ) -> None:
     """Say what would become of COMMAND, a line of shell, and why. Nothing is run."""
     config = load_config()
-    policy = _policy(mode or config.settings.mode or app.DEFAULT_MODE, max_cost_usd, folder, config)
+    policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
     proposed = Proposed(
         tool="shell",
         effect="execute",
@@ -164,12 +165,12 @@ class _Past:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._toolbox = Toolbox(app.DEFAULT_TOOLS)
+        self._toolbox = Toolbox(DEFAULT_TOOLS)
         self._answered: dict[str, tuple[Proposed, Answer]] = {}
         self._session = ""
         self._is_contained = True
         self.workspace = Path()
-        self.mode = app.DEFAULT_MODE
+        self.mode = DEFAULT_MODE
         self.limits = Limits()
 
     def apply(self, event: Event) -> None:
@@ -195,8 +196,8 @@ class _Past:
         return (PastCall(call, proposed, answer) for call, (proposed, answer) in self._answered.items())
 
     def _propose(self, said: AssistantSaid) -> None:
-        mode, _ = app.parse_mode(self.mode)
-        files = Files(app.confinement_of(self.workspace, mode, self._config))
+        mode, _ = policies.parse_mode(self.mode)
+        files = Files(policies.confinement_of(self.workspace, mode, self._config))
         for asked in said.calls:
             prepared = self._toolbox.prepare(asked)
             if isinstance(prepared, Output):
@@ -217,9 +218,9 @@ class _Past:
 
 
 def _policy(name: str, max_cost_usd: float | None, folder: Path, config: Config) -> Policy:
-    mode, level = app.parse_mode(name)
+    mode, level = policies.parse_mode(name)
     limits = Limits(max_cost_usd=max_cost_usd)
-    return app.build_policy(app.build_mode(mode, level, limits), folder.resolve(), config)
+    return policies.build_policy(policies.build_mode(mode, level, limits), folder.resolve(), config)
 
 
 def _granted(grant: Grant) -> str:

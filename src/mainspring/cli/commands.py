@@ -15,6 +15,12 @@ from mainspring.errors import MainspringError
 _COMMANDS = {
     "run": ("run", "Work towards a goal, without a person at the keyboard."),
     "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
+    "goal": (
+        "goals",
+        "Work towards a goal for hours or days: start, list, show, pause, resume, stop, report.",
+    ),
+    "exploop": ("loops", "Run experiments towards a goal, and wait for what they start."),
+    "drvloop": ("loops", "Derive a result claim by claim, each decided by a check."),
     "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),
     "approvals": ("approvals", "Grants and rules: list, revoke, try a command, judge the past."),
     "sessions": ("sessions", "List sessions, the most recent first."),
@@ -30,6 +36,7 @@ _COMMANDS = {
     "fork": ("forks", "Make a new session that shares another's history."),
     "replay": ("forks", "Run a session again, offline, and report the first difference."),
     "compare": ("forks", "Show where two sessions part, and what each did."),
+    "artifacts": ("artifacts", "List the files that a goal made, and what made them."),
     "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
     "steps": ("steps", "List or show the commands that were run without an agent."),
     "context": ("context", "Show what fills a session's window."),
@@ -39,6 +46,7 @@ _COMMANDS = {
     "export": ("transfer", "Write a session to one portable file."),
     "import": ("imports", "Bring a session in: an exported one, or one of Claude Code or Codex."),
     "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
+    "engines": ("engines", "List who can take turns, whether they are installed, and their versions."),
     "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
     "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
 }

@@ -10,9 +10,10 @@ import click
 import msgspec
 
 from mainspring import app
+from mainspring.app import models
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
-from mainspring.config import load_config
+from mainspring.config import Config, load_config
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
 from mainspring.errors import MainspringError
@@ -119,9 +120,9 @@ async def _last_usage(journal: Reader) -> Usage:
     return Usage()
 
 
-def _window(model: str, config: app.Config) -> int | None:
+def _window(model: str, config: Config) -> int | None:
     try:
-        return app.build_model(model, config).context_tokens
+        return models.build_model(model, config).context_tokens
     except MainspringError:
         return None  # without its key or its script nobody can say
 

@@ -11,7 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import SECRETS_FILE
+from mainspring.app import models as built
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
@@ -43,7 +44,7 @@ def fork_command(session: str, at: int | None, model: str) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now."""
     config = load_config()
     if model:
-        app.build_model(model, config)
+        built.build_model(model, config)
     shelf = Shelf(config.home)
     made, shared = _fork(shelf, session, at)
     if model:
@@ -90,9 +91,9 @@ def _fork(shelf: Shelf, session: str, at: int | None) -> tuple[str, int]:
     """A fork knows the secrets that its history speaks of."""
     parent = shelf.find(session)
     made, shared = fork(shelf, parent, at=at)
-    secrets = shelf.directory(parent) / app.SECRETS_FILE
+    secrets = shelf.directory(parent) / SECRETS_FILE
     if secrets.exists():
-        shutil.copy2(secrets, shelf.directory(made) / app.SECRETS_FILE)
+        shutil.copy2(secrets, shelf.directory(made) / SECRETS_FILE)
     return made, shared
 
 
@@ -110,7 +111,7 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     reader = await store.read(store.find(session))
     same = unknown = 0
     try:
-        async for request in replay(reader, lambda name: app.build_model(name, config)):
+        async for request in replay(reader, lambda name: built.build_model(name, config)):
             if request.verdict == "different":
                 _print_difference(request)
                 return 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from mainspring import __version__, app
+from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import open_vault
 from mainspring.config import Config, load_config
@@ -72,7 +73,7 @@ def _told(
     opening: list[Event] = [
         SessionStarted(session=session, workspace=str(workspace), version=__version__, parent=origin),
         PromptSet(
-            system=system_prompt(prompt_parts(workspace=workspace, mode=app.DEFAULT_MODE)),
+            system=system_prompt(prompt_parts(workspace=workspace, mode=DEFAULT_MODE)),
             tools=Toolbox(app.DEFAULT_TOOLS).specs,
         ),
         NoteAdded(text=f"{note} Its tools had other names than yours.", source="import"),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from mainspring.approvals.screen import plain
+from mainspring.cli.render_goals import goal_text
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -191,7 +192,7 @@ def _about_model(event: Event) -> str:
         case EffortChosen():
             return f"· effort {event.effort or 'as the provider chooses'}"
         case _:
-            return ""
+            return goal_text(event)
 
 
 def _about_going_back(event: Compacted | BranchMoved | RewindStarted | Undone) -> str:
@@ -226,7 +227,7 @@ def _warned(event: BudgetWarned) -> str:
 
 def _compacted(event: Compacted) -> str:
     if not event.summary and not event.stubbed:
-        return "· history is whole again"
+        return "· history is whole again" if event.keep_from_seq == 1 else "· a fresh history"
     by = f" by {event.model}" if event.model else ""
     stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
     why = f" ({event.reason})" if event.reason else ""

@@ -34,6 +34,7 @@ from mainspring.events import (
     Limits,
     Recorded,
     SessionStarted,
+    StatusDelta,
     TextDelta,
     TurnEnded,
     UserSaid,
@@ -47,6 +48,11 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `resume` share."""
     options = [
         click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+        click.option(
+            "--engine",
+            default="",
+            help="Who takes the turn: builtin, codex, claude, gemini, opencode, acp:COMMAND, exec:COMMAND.",
+        ),
         click.option(
             "--model",
             "models",
@@ -125,6 +131,7 @@ async def take_turn(
     *,
     is_branched: bool = False,
     is_json: bool,
+    engine: str,
     models: Sequence[str],
     fallback: Sequence[str],
     effort: Effort | None,
@@ -151,6 +158,7 @@ async def take_turn(
     opened = app.open(
         folder or Path(),
         session=session,
+        engine=engine,
         model=next(iter(models), ""),
         fallback=(*models[1:], *fallback),
         effort=effort,
@@ -203,27 +211,39 @@ async def _print_json(session: Session, text: str) -> int:
 async def _print_text(session: Session, text: str) -> int:
     click.echo(f"session {session.id}", err=True)
     ended: TurnEnded | None = None
-    is_midline = False
+    lines = Lines()
     async with aclosing(session.watch(text)) as events:
         async for recorded in events:
-            event = recorded.event
-            if isinstance(event, TextDelta):
-                click.echo(plain(event.text), nl=False)
-                is_midline = not event.text.endswith("\n")
-                continue
-            if is_midline and recorded.seq:
-                click.echo()
-                is_midline = False
-            _print_event(recorded)
-            ended = event if isinstance(event, TurnEnded) else ended
+            lines.show(recorded)
+            ended = recorded.event if isinstance(recorded.event, TurnEnded) else ended
     if ended is None:
         click.echo("Nothing to go on with: the last turn is done. Say something new.", err=True)
         return 0
     return EXIT_CODES[ended.ending]
 
 
+class Lines:
+    """Events as they come: what the agent says to standard output, what it does to standard error."""
+
+    def __init__(self) -> None:
+        self._is_midline = False
+
+    def show(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, TextDelta):
+            click.echo(plain(event.text), nl=False)
+            self._is_midline = not event.text.endswith("\n")
+            return
+        if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
+            click.echo()
+            self._is_midline = False
+        _print_event(recorded)
+
+
 def _print_event(recorded: Recorded) -> None:
     event = recorded.event
+    if isinstance(event, StatusDelta):
+        click.echo(plain(f"◷ {event.text}"), err=True)
     if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
         return
     if isinstance(event, ApprovalAsked) and is_there(sys.stdin):

@@ -18,12 +18,15 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    Compacted,
     NoteAdded,
     PlanSet,
     Recorded,
     Remembered,
     UserSaid,
+    WaitStarted,
 )
+from mainspring.waits.words import joined
 
 _MAX_COMMANDS = 12
 _MAX_ERRORS = 6
@@ -51,11 +54,15 @@ KINDS = frozenset(
         "PlanSet",
         "Remembered",
         "Undone",
+        "Compacted",
         *_OPENED,
         *_CLOSED,
     }
 )
 """The kinds of events that matter when history is made short."""
+
+FRESH = "a fresh history"
+"""The reason of a compaction that leaves everything out: what was said before no longer asks for anything."""
 
 _NAMES = ("handle", "process", "wait", "timer", "job", "child", "id")
 
@@ -76,6 +83,7 @@ class Facts:
         self.open: dict[str, str] = {}
         self.errors: dict[tuple[str, str], str] = {}
         self._asked: dict[str, CallAsked] = {}
+        self._waits: dict[str, str] = {}
 
     @property
     def goal(self) -> str:
@@ -97,6 +105,8 @@ class Facts:
                 self.plan = [f"[{item.progress}] {item.text}" for item in items]
             case Remembered(text=text):
                 self.notes = [*self.notes, text][-_MAX_NOTES:]
+            case Compacted(reason=reason) if reason == FRESH:
+                self._forget()
             case ApprovalAsked() as asked:
                 self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
             case ApprovalGiven(call=call):
@@ -104,8 +114,15 @@ class Facts:
             case _:
                 self._apply_handle(recorded)
 
+    def _forget(self) -> None:
+        """What is still open stays open, and the plan stays the plan."""
+        for known in (self.said, self.rules, self.notes, self.files, self.commands, self.errors):
+            known.clear()
+
     def _apply_ended(self, ended: CallEnded) -> None:
         self.open.pop(ended.call, None)
+        for wait in [wait for wait, call in self._waits.items() if call == ended.call]:
+            self.open.pop(wait, None)  # over with its call
         asked = self._asked.pop(ended.call, None)
         if asked is None:
             return
@@ -139,6 +156,11 @@ class Facts:
 
     def _apply_handle(self, recorded: Recorded) -> None:
         """Kinds of events that open and close something, by their names, also those not known here."""
+        if isinstance(started := recorded.event, WaitStarted):
+            reason = f" ({started.reason})" if started.reason else ""
+            self.open[started.wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
+            self._waits[started.wait] = started.call
+            return
         opened = _OPENED.get(recorded.kind)
         if not opened and recorded.kind not in _CLOSED:
             return

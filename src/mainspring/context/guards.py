@@ -172,7 +172,7 @@ class Guards:
         deeds = [self._deed(asked, self._ended[asked.call]) for asked in self._asked]
         self._asked = ()
         recent.is_new = True
-        if any(deed.tool in _WAITING for deed in deeds):
+        if any(deed.tool in _WAITING and deed.is_ok for deed in deeds):
             return
         for deed in deeds:
             recent.deeds.add(deed)

@@ -2,4 +2,6 @@
 
 from mainspring.loop import run_turn as take_turn
 
-__all__ = ["take_turn"]
+__all__ = ["NAME", "take_turn"]
+
+NAME = "builtin"

@@ -11,6 +11,10 @@ import msgspec
 
 from mainspring.events import (
     AssistantSaid,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationStarted,
     ModelChosen,
     Recorded,
     SessionStarted,
@@ -31,6 +35,10 @@ _FOLDED = tuple(
         SpendReserved,
         SpendSettled,
         ModelChosen,
+        GoalSet,
+        GoalPaused,
+        GoalEnded,
+        IterationStarted,
     )
 )
 _PAGE = 2000
@@ -75,7 +83,8 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The state after `seq` events. `ending` is the newest; `is_open` says that a turn began after it."""
+    """The state after `seq` events. `ending` is the newest; `is_open` says that a turn began after it.
+    `goal_state` is empty while somebody should be at work on the goal."""
 
     seq: int = 0
     started_us: int = 0
@@ -90,6 +99,9 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     reserved: dict[str, Reserved] = {}
     inherited_seq: int = 0
     model: str = ""
+    goal: str = ""
+    goal_state: str = ""
+    iterations: int = 0
 
     @property
     def cost_usd(self) -> float:
@@ -147,9 +159,24 @@ def _take(fold: Fold, recorded: Recorded) -> int:
             _settle(fold, settled)
         case ModelChosen(model=model):
             fold.model = model
+        case GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() as event:
+            _take_goal(fold, event)
         case _:
             pass
     return 0
+
+
+def _take_goal(fold: Fold, event: GoalSet | GoalPaused | GoalEnded | IterationStarted) -> None:
+    match event:
+        case GoalSet():
+            fold.goal = fold.title = _first_line(event.text)
+            fold.goal_state = ""
+        case IterationStarted():
+            fold.iterations, fold.goal_state = event.iteration, ""
+        case GoalPaused(by=by):
+            fold.goal_state = "paused" if by == "user" else ""
+        case GoalEnded(ending=ending):
+            fold.goal_state = ending
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:

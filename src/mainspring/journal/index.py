@@ -25,13 +25,14 @@ from mainspring.journal.file import JournalFile
 from mainspring.journal.fold import Fold, Purpose, Spent, advance
 from mainspring.journal.owner import owner_of
 
-_VERSION = 2
+_VERSION = 3
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended."""
+    """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
+    `goal_state` is running, interrupted, paused, or how the goal ended."""
 
     id: str
     started_us: int
@@ -43,6 +44,9 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float
     model: str
     events: int
+    goal: str = ""
+    goal_state: str = ""
+    iterations: int = 0
 
 
 class SessionSpend(msgspec.Struct, frozen=True):
@@ -114,7 +118,17 @@ def _row(directory: Path, name: str, seen: _Known) -> SessionRow:
         cost_usd=fold.cost_usd,
         model=fold.model,
         events=fold.seq,
+        goal=fold.goal,
+        goal_state=_goal_state(directory, fold),
+        iterations=fold.iterations,
     )
+
+
+def _goal_state(directory: Path, fold: Fold) -> str:
+    if not fold.goal or fold.goal_state:
+        return fold.goal_state
+    owner = owner_of(directory)
+    return "running" if owner is not None and owner.is_alive else "interrupted"
 
 
 def _signature(path: Path) -> _Signature:

@@ -39,11 +39,12 @@ TIMED_OUT = "timed out"
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A program and where it runs. Its standard input is empty and it has no terminal.
+    """A program and where it runs. It has no terminal, and its standard input is empty.
 
     `max_output_bytes` is what `Finished` keeps of each stream, head and tail; `on_output` sees all.
     `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of
-    what the command leaves running.
+    what the command leaves running, which ends at once when it `is_whole`. `stdin` and `stdout` are
+    descriptors that take the place of the empty input and of the kept output; they stay the caller's.
     """
 
     argv: tuple[str, ...]
@@ -53,6 +54,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     max_output_bytes: int = 8 * 1024 * 1024
     limits: Limits = Limits()
     policy: Policy | None = None
+    stdin: int = -1
+    stdout: int = -1
+    is_whole: bool = False
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

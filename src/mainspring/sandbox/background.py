@@ -90,6 +90,11 @@ class Background:
             left_running=ended.left if is_kept else (),
         )
 
+    @property
+    def keeper(self) -> int:
+        """The process below which everything that the command started is found."""
+        return self._meta().keeper
+
     def output(self, since: int = 0, max_bytes: int = 64 * 1024) -> Output:
         """What was written from a byte on; of very long output the middle is gone."""
         for offset, path in self._segments():

@@ -158,9 +158,8 @@ class BwrapSandbox:
             return arguments
         for path in sorted(policy.readable):
             arguments += ["--ro-bind-try", str(path), str(path)]
-        kind = "--bind" if policy.mode == "workspace-write" else "--ro-bind"
-        for path in sorted((policy.workspace, *policy.writable)):
-            arguments += [kind, str(path), str(path)]
+        for path in sorted({policy.workspace, *policy.writable}):
+            arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
         return arguments
 
     def _protected(self, prepared: Prepared) -> list[str]:

@@ -92,6 +92,8 @@ class ContainerSandbox:
         policy, limits = prepared.policy, prepared.command.limits
         name = prepared.env["MAINSPRING_CONTAINER"]
         arguments = ["run", "--rm", "--init", "--pull", "never", "--name", name, "--read-only"]
+        if prepared.command.stdin >= 0:
+            arguments.append("--interactive")
         arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp:exec"]  # noqa: S108
         arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(prepared.command.cwd)]
         arguments += ["--network", "bridge" if policy.network.mode == "full" else "none"]
@@ -100,9 +102,8 @@ class ContainerSandbox:
             arguments += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
         if limits.cpu_s:
             arguments += ["--ulimit", f"cpu={limits.cpu_s}"]
-        access = "ro" if policy.mode == "read-only" else "rw"
         for path in sorted({policy.workspace, *policy.writable}):
-            arguments += _mount(path, access)
+            arguments += _mount(path, "rw" if path in policy.roots() else "ro")
         for path in sorted(policy.readable):
             arguments += _mount(path, "ro")
         for path in sorted(path for path in prepared.found.protected if not path.is_symlink()):

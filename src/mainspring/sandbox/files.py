@@ -79,6 +79,13 @@ class Files:
             data = _read_up_to(fd, max_bytes)
         return Content(real, data, found.st_size, stat.S_IMODE(found.st_mode), _version(found))
 
+    def version(self, path: str | Path) -> Version | None:
+        """What a path leads to now, of whatever kind; None when there is nothing. It is not opened."""
+        try:
+            return _version(self._readable(path).lstat())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def entries(self, path: str | Path = ".") -> list[Entry]:
         """A folder's entries by name; hidden ones are left out."""
         real = self._readable(path)
@@ -94,13 +101,17 @@ class Files:
         *,
         unchanged_since: Version | None = None,
         mode: int | None = None,
+        is_new: bool = False,
     ) -> Version:
-        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version.
-        A file that is replaced keeps its mode; a new one gets this, or the usual one."""
+        """Creates or replaces a file, with the folders above it. Refuses when it is not the given version, or
+        is there although it should be new. A file that is replaced keeps its mode; a new one gets this, or
+        the usual one."""
         real = self.writable(path)
         with self._folder(real.parent) as folder:
             old = _lstat(real.name, folder)
             self._check_replaceable(real, old, unchanged_since)
+            if is_new and old is not None:
+                raise PathRefused(f"`{path}` was made by somebody else meanwhile. Read it first.")
             return _replace(folder, real.name, data, old, mode)
 
     def remove(self, path: str | Path, *, unchanged_since: Version | None = None) -> None:

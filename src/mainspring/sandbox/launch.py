@@ -143,18 +143,22 @@ class Custody:
             running.abandon()
             return _not_started(report, command, time.monotonic() - started)
         kept = running.finish_output()
-        if report.left and not stopped:
+        if report.left and not stopped and command.is_whole:
+            running.end()
+            await asyncio.wait({running.gone}, timeout=END_WITHIN_S)
+            running.abandon()
+        elif report.left and not stopped:
             remaining_s = max(0.0, started + command.timeout_s - time.monotonic())
             self._leave(running, remaining_s)
         else:
             running.abandon()
         if launch.status >= 0 and not stopped and not running.limit:
-            _check_wrapper(launch.status, kept[1].text())
+            _check_wrapper(launch.status, kept[-1].text())
         limit = running.limit or passed_by(command.limits, report.exited, report.max_rss)
         return Finished(
             exit_code=report.exited,
-            stdout=kept[0].text(),
-            stderr=kept[1].text(),
+            stdout=b"" if command.stdout >= 0 else kept[0].text(),
+            stderr=kept[-1].text(),
             duration_s=time.monotonic() - started,
             stopped=stopped or (limit and name_of(limit, command.limits)),
             left_running=report.left,
@@ -204,11 +208,12 @@ class Custody:
     def _start(self, launch: Launch, command: Command) -> Running:
         ends: list[int] = []
         try:
-            for _ in range(2):
+            for _ in range(1 if command.stdout >= 0 else 2):
                 ends += os.pipe2(os.O_CLOEXEC)
-            ruleset = [launch.ruleset] if launch.ruleset >= 0 else []
-            fds = [ends[1], ends[3], *ruleset, *launch.extra, *launch.joins]
-            control = self._warden.ask(_job(launch, command), fds)
+            output = command.stdout if command.stdout >= 0 else ends[1]
+            mine = (launch.ruleset, *launch.extra, *launch.joins, command.stdin)
+            given = [fd for fd in mine if fd >= 0]
+            control = self._warden.ask(_job(launch, command), [output, ends[-1], *given])
         except OSError as error:
             for fd in ends:
                 os.close(fd)
@@ -220,9 +225,9 @@ class Custody:
         finally:
             for fd in launch.extra:
                 os.close(fd)
-        os.close(ends[1])
-        os.close(ends[3])
-        return Running(control, (ends[0], ends[2]), command)
+        for fd in ends[1::2]:
+            os.close(fd)
+        return Running(control, ends[::2], command)
 
     async def _outcome(self, running: Running, timeout_s: float) -> tuple[Report, str]:
         try:
@@ -279,6 +284,7 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
         "joins": len(launch.joins),
         "extra": [FIRST_EXTRA_FD + index for index in range(len(launch.extra))],
         "is_wrapped": launch.is_wrapped,
+        "has_input": command.stdin >= 0,
         "max_output": command.max_output_bytes,
         "cpu_s": command.limits.cpu_s,
         "disk_reserve": command.limits.disk_reserve_bytes,

@@ -77,7 +77,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Where a command may write."""
         match self.mode:
             case "read-only":
-                return ()
+                return self.writable
             case "workspace-write":
                 return (self.workspace, *self.writable)
             case "full":

@@ -67,16 +67,26 @@ class ScriptedReply(scripted.ScriptedReply, frozen=True, forbid_unknown_fields=T
         return (self.fault, *self.faults) if self.fault else self.faults
 
 
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said to requests with this text in them, such as one iteration of a goal."""
+
+    contains: str
+    replies: tuple[ScriptedReply, ...]
+
+
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`faults` of the script come first, whatever is asked; those of a reply come before that reply."""
+    """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
+    first of the `cases` that fits a request takes the place of `replies`."""
 
     replies: tuple[ScriptedReply, ...] = ()
     faults: tuple[Fault, ...] = ()
     closing: ScriptedReply = ScriptedReply(text="The script is over.")
     models: tuple[str, ...] = ("scripted",)
+    cases: tuple[Case, ...] = ()
 
-    def reply(self, index: int) -> ScriptedReply:
-        return self.replies[index] if index < len(self.replies) else self.closing
+    def reply(self, index: int, body: bytes = b"") -> ScriptedReply:
+        replies = next((case.replies for case in self.cases if case.contains.encode() in body), self.replies)
+        return replies[index] if index < len(replies) else self.closing
 
 
 def parse_script(data: bytes | str) -> Script:

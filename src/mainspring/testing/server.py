@@ -83,8 +83,9 @@ class Scripted:
             answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
         else:
             reply_index = asked.replies
-            fault = self._next_fault(reply_index)
-            answer = self._reply(dialect, asked, fault, len(incoming.body))
+            reply = self.script.reply(reply_index, incoming.body)
+            fault = self._next_fault(reply)
+            answer = self._reply(dialect, asked, reply, fault, len(incoming.body))
         self._record(incoming, arrived_ns, reply_index, fault)
         return msgspec.structs.replace(answer, on_sent=self._mark_sent)
 
@@ -108,8 +109,8 @@ class Scripted:
             )
         )
 
-    def _next_fault(self, index: int) -> Fault | None:
-        for key, faults in ((-1, self.script.faults), (index, self.script.reply(index).all_faults)):
+    def _next_fault(self, reply: ScriptedReply) -> Fault | None:
+        for key, faults in ((0, self.script.faults), (id(reply), reply.all_faults)):
             left = self._faults.get(key)
             if left is None:
                 left = self._faults[key] = [fault for fault in faults for _ in range(fault.times)]
@@ -117,8 +118,9 @@ class Scripted:
                 return left.pop(0)
         return None
 
-    def _reply(self, dialect: Dialect, asked: Asked, fault: Fault | None, size: int) -> Answer:
-        reply = self.script.reply(asked.replies)
+    def _reply(
+        self, dialect: Dialect, asked: Asked, reply: ScriptedReply, fault: Fault | None, size: int
+    ) -> Answer:
         usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=_length(reply) // 4)
         if fault is not None and fault.kind not in _GIVES_REPLY:
             return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))

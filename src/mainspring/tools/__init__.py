@@ -17,6 +17,7 @@ from mainspring.events import Blob, CallEnded, Event, Media
 from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Content, Files, Version
+from mainspring.waits.reach import Sleeper
 
 MAX_TEXT = 64_000
 """Characters that the model is sent of one call at most."""
@@ -69,7 +70,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
     its handle. `ended` gives the results on record of the calls named, or of all. `answer` is what a person
     said to a tool that asks one. `room` is how many characters of its text the model will be sent. `hide`
-    takes the secrets out of a text that is about to be cut.
+    takes the secrets out of a text that is about to be cut. `sleeper` is who sleeps when a call waits.
     """
 
     call: str
@@ -83,6 +84,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
     seen: Seen
     handles: Handles
+    sleeper: Sleeper | None = None
     remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
     room: int = MAX_TEXT
@@ -94,6 +96,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `paths`, `command` and `hosts` tell the policy what a call with such arguments would touch, run or reach.
     `effect_of` says what one call changes when calls differ in that; `effect` is then the most.
     `outlives` says whether what a call runs goes on after it.
+    `goes_on` says that a call that was interrupted is run again, and goes on with what is on record.
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode.
     `cost_usd` estimates what a call will cost at most, None when nobody knows; without it calls are free.
     `is_recurring` says whether a call takes effect later or again: then a person is always asked."""
@@ -111,3 +114,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     outlives: Callable[[Any], bool] = lambda _: False
     cost_usd: Callable[[Any], float | None] | None = None
     is_recurring: Callable[[Any], bool] = lambda _: False
+    goes_on: bool = False

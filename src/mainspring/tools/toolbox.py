@@ -40,6 +40,11 @@ class Prepared(msgspec.Struct, frozen=True):
     @property
     def is_repeatable(self) -> bool:
         """Whether a call that may have run already can simply be run again."""
+        return self.tool.goes_on or self.is_harmless
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether a call leaves everything as it was."""
         return self.effect in ("none", "read")
 
 

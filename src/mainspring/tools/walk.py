@@ -120,7 +120,7 @@ def readable_root(files: Files, path: str) -> Root:
     return Root(real)
 
 
-class _Level(msgspec.Struct, frozen=True):
+class Level(msgspec.Struct, frozen=True):
     """The ignore files of one folder, by kind; patterns count from that folder."""
 
     folder: Path
@@ -131,7 +131,7 @@ class _Level(msgspec.Struct, frozen=True):
 def walked(files: Files, root: Path) -> Listing:
     """The listing without ripgrep."""
     found: list[str] = []
-    levels = [_level(files, folder) for folder in reversed(root.parents)]
+    levels = [level_of(files, folder) for folder in reversed(root.parents)]
     deadline = time.monotonic() + _TIMEOUT_S
     for path in _walk(files, root, levels):
         if len(found) == MAX_FILES or time.monotonic() > deadline:
@@ -140,15 +140,15 @@ def walked(files: Files, root: Path) -> Listing:
     return Listing(root, tuple(sorted(found, key=order)))
 
 
-def _walk(files: Files, folder: Path, above: list[_Level]) -> Iterator[Path]:
-    levels = [*above, _level(files, folder)]
+def _walk(files: Files, folder: Path, above: list[Level]) -> Iterator[Path]:
+    levels = [*above, level_of(files, folder)]
     try:
         entries = files.entries(folder)
     except (OSError, PathRefused):
         return  # it went away, or may not be seen
     for entry in entries:
         path = folder / entry.name
-        if entry.name == ".git" or entry.is_link or _is_ignored(levels, path, is_dir=entry.is_dir):
+        if entry.name == ".git" or entry.is_link or is_ignored(levels, path, is_dir=entry.is_dir):
             continue
         if entry.is_dir:
             yield from _walk(files, path, levels)
@@ -156,12 +156,14 @@ def _walk(files: Files, folder: Path, above: list[_Level]) -> Iterator[Path]:
             yield path
 
 
-def _level(files: Files, folder: Path) -> _Level:
-    rules = {name: parsed for name in IGNORE_FILES if (parsed := _rules(files, folder / name))}
-    return _Level(folder, rules, is_repository=(folder / ".git").exists())
+def level_of(files: Files, folder: Path) -> Level:
+    """The ignore files that lie in a folder."""
+    rules = {name: parsed for name in IGNORE_FILES if (parsed := ignore_rules(files, folder / name))}
+    return Level(folder, rules, is_repository=(folder / ".git").exists())
 
 
-def _rules(files: Files, file: Path) -> tuple[IgnoreRule, ...]:
+def ignore_rules(files: Files, file: Path) -> tuple[IgnoreRule, ...]:
+    """The rules of an ignore file; a file that is not there has none."""
     if not file.is_file():
         return ()
     try:
@@ -171,7 +173,8 @@ def _rules(files: Files, file: Path) -> tuple[IgnoreRule, ...]:
     return parse_ignore(decoded.text) if decoded else ()
 
 
-def _is_ignored(levels: list[_Level], path: Path, *, is_dir: bool) -> bool:
+def is_ignored(levels: list[Level], path: Path, *, is_dir: bool) -> bool:
+    """Whether the ignore files of the folders above a path, the outermost first, leave it out."""
     for kind in IGNORE_FILES:
         for level in reversed(levels):
             relative = str(path)[len(str(level.folder)) :].lstrip("/")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 
 from mainspring.workspace.tree import Entry, entry_of, is_fresh
 
 _ATTEMPTS = 3
+_PART_BYTES = 1 << 20
 
 
 def read_link(path: str) -> bytes:
@@ -40,6 +42,32 @@ def read_file(path: str, entry: Entry, *, max_bytes: int) -> tuple[bytes | None,
         if is_steady and _moment(before) == _moment(after) and len(data) == after.st_size:
             return data, entry_of(after), ""
     return None, entry, "it changed while it was read"
+
+
+def hash_file(path: str, entry: Entry, *, is_stopped: Callable[[], bool]) -> tuple[str, Entry, str]:
+    """The SHA-256 of a file of any size with the status it had all the while, or why there is none."""
+    for _ in range(_ATTEMPTS):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            return "", entry, f"it cannot be read: {error.strerror}"
+        try:
+            before = os.fstat(fd)
+            if not stat.S_ISREG(before.st_mode):
+                break
+            # What is appended meanwhile is not waited for.
+            hashing, left = hashlib.sha256(), before.st_size
+            while left > 0 and not is_stopped() and (part := os.read(fd, min(left, _PART_BYTES))):
+                hashing.update(part)
+                left -= len(part)
+            after = os.fstat(fd)
+        except OSError as error:
+            return "", entry, f"it cannot be read: {error.strerror}"
+        finally:
+            os.close(fd)
+        if not left and _moment(before) == _moment(after):
+            return hashing.hexdigest(), entry_of(after), ""
+    return "", entry, "it changed while it was read"
 
 
 def too_large(max_bytes: int) -> str:

@@ -26,8 +26,9 @@ MAX_JOB = 64 * 1024 * 1024
 class Job(TypedDict):
     """What is asked of a guard; see `mainspring.sandbox.launch` for the meaning.
 
-    With it come descriptors: output, errors, a Landlock ruleset if `confine`, those that `extra` numbers, and
-    as many namespaces to join as `joins` says. With `loopback` nothing is run: a network is made.
+    With it come descriptors: output, errors, a Landlock ruleset if `confine`, those that `extra` numbers,
+    as many namespaces to join as `joins` says, and the input if `has_input`. With `loopback` nothing is run:
+    a network is made.
     """
 
     argv: list[str]
@@ -42,6 +43,7 @@ class Job(TypedDict):
     joins: int
     loopback: bool
     is_wrapped: bool
+    has_input: bool
     cpu_s: float
     disk_reserve: int
     keep: str

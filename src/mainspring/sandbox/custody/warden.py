@@ -103,8 +103,8 @@ def _wait_for_a_job(requests: socket.socket, taken: int) -> NoReturn:
             elif job.get("keep"):
                 keep(job, stub, wake, fds, control)
             else:
-                null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-                guard(job, stub, wake, [fds[0], null, *fds[2:]], control)
+                given = fds.pop() if job["has_input"] else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                guard(job, stub, wake, [fds[0], given, *fds[2:]], control)
         is_done = True
     finally:
         # The warden's loop, which is below us on the stack, is not ours to continue.

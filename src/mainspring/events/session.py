@@ -1,213 +1,35 @@
-"""The words: every fact that a journal records, and the deltas that are shown but never stored.
-
-Facts are frozen and named in the past tense. Fields may be added with a default and are never renamed,
-retyped or removed, so a journal written by any earlier version always loads. A kind this version does not
-know is kept as `Unknown`. Nothing here knows how facts are stored, sent or drawn.
-"""
+"""What happens in a session: its turns, steps and calls, its money, its files, its past."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import msgspec
-
-Ending = Literal["done", "failed", "blocked", "waiting", "budget", "limit", "interrupted"]
-"""How a turn ended: `blocked` needs a person, `limit` is steps or wall time, `budget` is money or tokens."""
-
-Outcome = Literal["ok", "error", "refused", "cancelled", "abandoned", "unknown"]
-"""How a call ended. `unknown` means: it had started, and nobody saw its result."""
-
-Stop = Literal["end", "calls", "length", "refused"]
-"""Why the model stopped: it was finished, it wants calls run, it ran out of room, it declined."""
-
-KEEPS_CALLS_OPEN: frozenset[Ending] = frozenset({"blocked", "waiting"})
-"""Endings after which a person's answer continues the same calls."""
-
-Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
-"""What became of an approval that was asked for; everything but `allow` means the call does not run."""
-
-Scope = Literal["once", "session", "project", "forever"]
-"""How far a person's yes reaches; more than `once` is also kept as a grant."""
-
-Extent = Literal["conversation", "files", "both"]
-"""What going back takes back."""
-
-ChangeKind = Literal["created", "modified", "deleted", "renamed", "mode"]
-
-
-Progress = Literal["open", "doing", "done"]
-"""How far an item of a plan is."""
-
-
-Effort = Literal["low", "medium", "high", "max"]
-"""How hard a model should think; what a provider has no word for becomes the nearest it has."""
-
-
-ChosenBy = Literal["user", "settings", "failover", "router", "escalation"]
-"""Why a model was chosen: somebody named it, the one before it failed, or a turn needed another tier."""
-
-
-class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of an event."""
-
-
-class Blob(Value, frozen=True):
-    """Content kept once in the journal, named by its SHA-256."""
-
-    sha256: str
-    size: int
-    media_type: str = "text/plain"
-
-
-class Media(Value, frozen=True):
-    """An image or document that someone showed to the model."""
-
-    blob: Blob
-    name: str = ""
-
-
-class Text(Value, frozen=True, tag="text", tag_field="part"):
-    text: str
-
-
-class Thinking(Value, frozen=True, tag="thinking", tag_field="part"):
-    """Reasoning, with whatever its provider needs to accept it back (`opaque`, of that `wire` only)."""
-
-    text: str = ""
-    opaque: str = ""
-    wire: str = ""
-
-
-class CallAsked(Value, frozen=True, tag="call", tag_field="part"):
-    """A call that the model asked for; `arguments` is the text it wrote, which may not be JSON."""
-
-    call: str
-    name: str
-    arguments: str = ""
-    provider_id: str = ""
-    opaque: str = ""
-
-
-Part = Text | Thinking | CallAsked
-
-
-class ToolSpec(Value, frozen=True):
-    """A tool as the model sees it."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-class PromptPart(Value, frozen=True):
-    """A part of a system prompt: how many characters it has, and the file it came from."""
-
-    name: str
-    source: str = ""
-    size: int = 0
-
-
-class Usage(Value, frozen=True):
-    """Tokens of one request. `input_tokens` counts all input, the cached and the cache-written included."""
-
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-
-class Speed(Value, frozen=True):
-    """Tokens per second, as a local server measured them."""
-
-    input_per_s: float
-    output_per_s: float
-
-
-CapScope = Literal["turn", "session", "goal", "day"]
-"""What a cap holds for. A day is one of UTC, and holds for all sessions of one data folder together."""
-
-
-class Cap(Value, frozen=True, forbid_unknown_fields=True):
-    """What one scope may use; None is no limit. `time_s` is time at work, not time asleep."""
-
-    usd: float | None = None
-    tokens: int | None = None
-    steps: int | None = None
-    calls: int | None = None
-    time_s: float | None = None
-
-
-class Limits(Value, frozen=True):
-    """What may be used; None is no limit. The plain fields are the usual caps: steps, calls and time of one
-    turn, tokens and money of the whole session. The scopes hold every other."""
-
-    max_steps: int | None = None
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    timeout_s: float | None = None
-    max_calls: int | None = None
-    turn: Cap = Cap()
-    session: Cap = Cap()
-    goal: Cap = Cap()
-    day: Cap = Cap()
-
-
-class Offer(Value, frozen=True):
-    """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them)
-    every call of the tool. `accepts` names the built-in dangers that it takes on."""
-
-    command: str = ""
-    path: str = ""
-    host: str = ""
-    accepts: tuple[str, ...] = ()
-
-
-class PlanItem(Value, frozen=True):
-    text: str
-    progress: Progress = "open"
-
-
-class Evidence(Value, frozen=True):
-    """A claim, and the calls whose recorded results bear it out."""
-
-    claim: str
-    calls: tuple[str, ...]
-
-
-class FileState(Value, frozen=True):
-    """A file as it was. `blob` is its content, or where a link points; `reason` says why it is not kept.
-    `sha256` is set when the blob stands for the content without its secrets, and is that of the content."""
-
-    kind: Literal["file", "link", "folder", "other"] = "file"
-    mode: int = 0
-    size: int = 0
-    blob: Blob | None = None
-    sha256: str = ""
-    reason: str = ""
-
-    @property
-    def content_sha256(self) -> str:
-        return self.sha256 or (self.blob.sha256 if self.blob else "")
-
-
-class FileChange(Value, frozen=True):
-    """What became of one path of the workspace; nothing was there where a state is None. A renamed file was
-    at `renamed_from` in the state `before`."""
-
-    path: str
-    kind: ChangeKind
-    before: FileState | None = None
-    after: FileState | None = None
-    renamed_from: str = ""
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A recorded fact."""
+from typing import Literal
+
+from mainspring.events.base import Event
+from mainspring.events.values import (
+    Blob,
+    CallAsked,
+    CapScope,
+    ChosenBy,
+    Decision,
+    Effort,
+    Ending,
+    Evidence,
+    Extent,
+    FileChange,
+    Limits,
+    Media,
+    Offer,
+    Outcome,
+    Part,
+    PlanItem,
+    PromptPart,
+    Scope,
+    Speed,
+    Stop,
+    Text,
+    ToolSpec,
+    Usage,
+)
 
 
 class SessionStarted(Event, frozen=True):
@@ -546,7 +368,8 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`resume_at_us` is when a turn that is `waiting` can go on."""
+    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it; `exit_code`
+    is that of an outside engine."""
 
     turn: int
     ending: Ending
@@ -556,110 +379,5 @@ class TurnEnded(Event, frozen=True):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     resume_at_us: int | None = None
-
-
-class Unknown(Event, frozen=True):
-    """A fact of a kind that this version does not know, kept as it was."""
-
-    kind: str
-    body: msgspec.Raw
-
-
-class TextDelta(Event, frozen=True):
-    text: str
-
-
-class ThinkingDelta(Event, frozen=True):
-    text: str = ""
-    opaque: str = ""
-    wire: str = ""
-
-
-class CallDelta(Event, frozen=True):
-    """A fragment of the call at `index`; id and name come once, arguments in pieces."""
-
-    index: int
-    name: str = ""
-    arguments: str = ""
-    provider_id: str = ""
-    opaque: str = ""
-
-
-class OutputDelta(Event, frozen=True):
-    """Live output of a running call."""
-
-    call: str
-    text: str
-
-
-Delta = TextDelta | ThinkingDelta | CallDelta | OutputDelta
-"""Shown while it happens, never stored: the whole follows as an event."""
-
-STORED: tuple[type[Event], ...] = (
-    SessionStarted,
-    SessionResumed,
-    PromptSet,
-    ModelChosen,
-    RoutingWarned,
-    EffortChosen,
-    ModeChosen,
-    SandboxChosen,
-    UserSaid,
-    NoteAdded,
-    TurnStarted,
-    SpendReserved,
-    SpendSettled,
-    BudgetWarned,
-    RequestFailed,
-    AssistantSaid,
-    ApprovalAsked,
-    ApprovalGiven,
-    CallStarted,
-    CallEnded,
-    ProcessStarted,
-    ProcessEnded,
-    GuardTripped,
-    PlanSet,
-    Remembered,
-    WorkFinished,
-    CommandAsked,
-    CommandStarted,
-    CommandEnded,
-    FilesChanged,
-    BranchMoved,
-    Compacted,
-    RewindStarted,
-    Undone,
-    Crashed,
-    TurnEnded,
-)
-
-_DECODERS = {kind.__name__: msgspec.json.Decoder(kind) for kind in STORED}
-_ENCODER = msgspec.json.Encoder(order="deterministic")
-
-
-class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """An event where it stands: its number, and microseconds since 1970 in UTC. A delta has the number 0."""
-
-    seq: int
-    time_us: int
-    event: Event
-
-    @property
-    def kind(self) -> str:
-        return self.event.kind if isinstance(self.event, Unknown) else type(self.event).__name__
-
-
-def encode(event: Event) -> tuple[str, bytes]:
-    """The kind and the JSON body of an event, as a journal stores them."""
-    if isinstance(event, Unknown):
-        return event.kind, bytes(event.body)
-    return type(event).__name__, _ENCODER.encode(event)
-
-
-def decode(kind: str, body: bytes) -> Event:
-    """The event of a stored kind and body; raises `msgspec.MsgspecError` when the body does not fit."""
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        return Unknown(kind=kind, body=msgspec.Raw(body))
-    return decoder.decode(body)
+    scope: CapScope | None = None
+    exit_code: int | None = None

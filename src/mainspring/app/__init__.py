@@ -2,58 +2,54 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
+from mainspring.app.engines import engine_name, outside_choice, outside_engine
+from mainspring.app.models import build_compactor, check_context, priced, ready
+from mainspring.app.policies import (
+    DEFAULT_MODE,
+    build_mode,
+    build_policy,
+    confine,
+    confinement_of,
+    outside,
+    parse_mode,
+)
+from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
-from mainspring.choice import choose
-from mainspring.compactor import Compactor
+from mainspring.choice import Choice, Connect, choose
 from mainspring.config import Config, Template, load_config, with_caps
-from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
+from mainspring.engines.catalog import build_engine
 from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
     Effort,
+    EngineChosen,
     Event,
     Limits,
     ModeChosen,
     ModelChosen,
     PromptPart,
     SessionStarted,
-    ToolSpec,
 )
 from mainspring.journal import Journal
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
-from mainspring.ledger import is_money_capped
 from mainspring.models import Model
-from mainspring.models.connect import connect
-from mainspring.models.local.model import MODULE as LOCAL_SERVER
-from mainspring.models.local.model import LocalModel
-from mainspring.models.local.weights import find_weights
-from mainspring.models.prices import PriceBook
-from mainspring.models.retry import Retried
-from mainspring.models.scripted import ScriptedModel, load_script
-from mainspring.models.tiers import model_of
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
 from mainspring.sandbox import MIB, OnOutput, Sandbox
-from mainspring.sandbox import Policy as Confinement
-from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
-from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Session
 from mainspring.steps import Runner, steps_home
 from mainspring.steps import run_step as take_step
@@ -71,18 +67,17 @@ from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
+from mainspring.turn import Engine
+from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, FETCH, PLAN, NOTE, ASK, FINISH)
-DEFAULT_MODE: Mode = "auto"
-_LOADED_WITHIN_S = 600.0
-_LEAST_ROOM_TOKENS = 1024
-RULES_FILE = "approvals.toml"
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
 SECRETS_FILE = "secrets.json"
 
 
@@ -91,6 +86,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     workspace: Path | str = ".",
     *,
     session: str = "",
+    engine: Engine | str = "",
     model: Model | str = "",
     fallback: Sequence[Model | str] = (),
     effort: Effort | None = None,
@@ -104,7 +100,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
-    fails, the session goes on with those in `fallback`, in their order.
+    fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
+    `exec:COMMAND`, ...) the model is named as that engine does.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -115,9 +112,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
-        connected = partial(_priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        models = choose(model, fallback, known=known.model, config=config, connect=connected)
-        chosen = models["model"] = await _ready(models["model"])
+        connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
+        models, takes, name = _choose(
+            engine, model, fallback, known, config, limits, connected, allow_unpriced
+        )
+        chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
         toolbox = Toolbox(tools)
@@ -131,9 +130,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(by_mode, known.place, config),
-            sandbox=partial(_confine, sandbox, confinement, config),
+            sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
-            engine=builtin.take_turn,
+            engine=takes,
+            engine_name=name,
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
@@ -148,6 +148,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
+            reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         journal = journal or await store.create()
@@ -160,6 +161,29 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _choose(
+    engine: Engine | str,
+    model: Model | str,
+    fallback: Sequence[Model | str],
+    known: _Known,
+    config: Config,
+    limits: Limits,
+    connected: Connect,
+    allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
+) -> tuple[Choice, Engine, str]:
+    """The models of a session, and who takes its turns, with their name."""
+    name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
+    if name != builtin.NAME:
+        outside = outside_engine(
+            name, model, known=known.model, config=config, limits=limits, allow_unpriced=allow_unpriced
+        )
+        return outside_choice(outside), build_engine(outside), name
+    is_ours = known.engine is None or known.engine.engine == builtin.NAME
+    before = known.model if is_ours else None
+    models = choose(model, fallback, known=before, config=config, connect=connected)
+    return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
 
 async def run_step(
@@ -191,7 +215,7 @@ async def run_step(
     )
     runner = Runner(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
-        sandbox=partial(_confine, sandbox, confinement_of(place, chosen_mode, config), config),
+        sandbox=partial(confine, sandbox, confinement_of(place, chosen_mode, config), config),
         template=chosen,
         grants=GrantFile(config.home),
         approver=approver,
@@ -246,17 +270,20 @@ class _Known(msgspec.Struct, frozen=True):
     place: Path
     model: ModelChosen | None = None
     mode: str = ""
+    engine: EngineChosen | None = None
 
 
 async def _recall(journal: Journal) -> _Known:
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
+    engine = await journal.last("EngineChosen")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     return _Known(
         place=_folder(Path(started.event.workspace)),
         model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
+        engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
     )
 
 
@@ -285,153 +312,3 @@ def _folder(path: Path) -> Path:
     if not place.is_dir():
         raise UsageError(f"The workspace {place} is not a folder.", remedy="Choose one with -C.")
     return place
-
-
-def _priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced: bool) -> Model:
-    model = build_model(named, config) if isinstance(named, str) else named
-    check_price(model, limits, allow_unpriced=allow_unpriced)
-    return model
-
-
-def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
-    `local` and `local/FILE.gguf`, which are on this machine."""
-    if not spec:
-        raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
-    spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
-    if spec == "local" or spec.startswith("local/"):
-        return build_local(spec, config)
-    if spec.startswith("scripted@"):
-        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
-    settings = config.settings
-    kept = config.home / "prices.json"
-    prices = PriceBook(settings.prices, windows=settings.context_tokens, kept=kept)
-    return connect(spec, config.environment, prices=prices, policy=settings.retry)
-
-
-async def _ready(model: Model) -> Model:
-    """A model of which it is known what it takes: one on this machine is loaded for that."""
-    if not isinstance(model, LocalModel):
-        return model
-    await model.start()
-    return Retried(model)
-
-
-def build_local(spec: str, config: Config) -> LocalModel:
-    """The model in a file on this machine; named by its whole path, so that a session finds it again."""
-    path = find_weights(spec, config.home)
-
-    async def start(line: bytes) -> Companion:
-        if find_spec("xllamacpp") is None:
-            raise UsageError(
-                "Local models need llama.cpp, which is not installed.",
-                remedy='Install it: pip install "mainspring[local]".',
-            )
-        return await start_companion(
-            LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
-        )
-
-    name = f"local/{path}" if spec.endswith(".gguf") else spec
-    return LocalModel(name, path, start, context_tokens=config.settings.local_context_tokens)
-
-
-def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
-    """A model that cannot take the prompt before anything was said is of no use."""
-    if model.context_tokens is None:
-        return
-    needed = estimated_tokens(len(system) + len(msgspec.json.encode(tools)))
-    if needed + _LEAST_ROOM_TOKENS > model.context_tokens:
-        raise UsageError(
-            f"{model.name} takes {model.context_tokens:,} tokens. The instructions and the tools need about"
-            f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
-            remedy="Use a model that takes more.",
-        )
-
-
-def build_compactor(config: Config) -> Compactor:
-    writer = config.settings.compaction_model
-    return Compactor(build_model(writer, config) if writer else None)
-
-
-def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
-    """A capped run needs a price: a cap that cannot be kept is not given."""
-    if model.price is None and is_money_capped(limits) and not allow_unpriced:
-        raise UsageError(
-            f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
-            remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
-            " tokens), or run with --allow-unpriced.",
-        )
-
-
-async def _confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
-    if not isinstance(sandbox, str):
-        return sandbox
-    from mainspring.sandbox.ladder import choose  # noqa: PLC0415 - needed by the first command, not by a start
-
-    return await choose(policy, config.environment, name=sandbox)
-
-
-class _Late:
-    """A policy that is loaded when the first call is judged."""
-
-    def __init__(self, load: Callable[[], Policy]) -> None:
-        self._load = load
-        self._loaded: Policy | None = None
-
-    def judge(self, proposed: Proposed) -> Verdict:
-        self._loaded = self._loaded or self._load()
-        return self._loaded.judge(proposed)
-
-
-def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
-    cap_usd = limits.max_cost_usd
-    return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
-
-
-def build_policy(mode: ByMode, workspace: Path, config: Config) -> Policy:
-    """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
-    here; without any rules, the shell parser is loaded only when a call is judged."""
-    late = _Late(lambda: _layered(mode, workspace, config))
-    return _layered(mode, workspace, config) if any(map(Path.exists, rule_files(workspace, config))) else late
-
-
-def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
-    """Where the rules of the user and of the project are written."""
-    return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
-
-
-def _layered(mode: ByMode, workspace: Path, config: Config) -> Policy:
-    from mainspring.approvals import policy, rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
-
-    home = config.variable("HOME") or "/"
-    file = GrantFile(config.home)
-    user, project = rule_files(workspace, config)
-    return policy.Layered(
-        mode,
-        home=home,
-        user=rules.load(user, source="user", home=home),
-        project=rules.load(project, source="project", home=home),
-        grants=lambda proposed: file.live(
-            session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
-        ),
-    )
-
-
-def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
-    """What file tools and commands may touch in a workspace."""
-    home = Path(config.variable("HOME") or "/")
-    access = "read-only" if mode == "plan" else "workspace-write"
-    policy = confined(workspace, home=home, data=config.home, mode=access)
-    names = ("sessions", "steps", "grants.json", "contents")
-    private = tuple(config.home.resolve() / name for name in names)
-    return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
-
-
-def parse_mode(name: str) -> tuple[Mode, str]:
-    """The mode of a name, and the level of autonomy when the name is one."""
-    if name in LEVELS:
-        return LEVELS[name], name
-    if name not in MODES:
-        names = ", ".join((*MODES, *LEVELS))
-        raise UsageError(f"There is no mode {name!r}.", remedy=f"The modes are {names}.")
-    return name, ""

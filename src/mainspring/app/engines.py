@@ -1,0 +1,67 @@
+"""Decides who takes the turns of a session, and builds it."""
+
+from __future__ import annotations
+
+from mainspring.app.models import check_price, price_book
+from mainspring.choice import Choice
+from mainspring.config import Config
+from mainspring.engines.builtin import NAME as BUILTIN
+from mainspring.engines.catalog import find_engine
+from mainspring.engines.facts import Facts
+from mainspring.engines.outside import Outside
+from mainspring.errors import UsageError
+from mainspring.events import EngineChosen, Limits, ModelChosen
+from mainspring.models import Model, Price
+from mainspring.models.providers import ModelSpec, find_provider
+
+
+def engine_name(named: str, known: EngineChosen | None, config: Config) -> str:
+    """What was named, else the journal's, else the settings', else our own."""
+    return named or (known.engine if known else "") or config.settings.engine or BUILTIN
+
+
+def outside_engine(
+    name: str,
+    model: Model | str,
+    *,
+    known: ModelChosen | None,
+    config: Config,
+    limits: Limits,
+    allow_unpriced: bool,
+) -> Outside:
+    """Raises `UsageError` when its program is not here, or a cost limit could not be kept."""
+    if not isinstance(model, str):
+        raise UsageError(f"The engine {name} brings its own model.", remedy="Name one as it does, or none.")
+    before = known.model.removeprefix(f"{name}/") if known and known.model.startswith(f"{name}/") else ""
+    found = find_engine(
+        name,
+        config.settings.engines,
+        config.environment,
+        model=model or before,
+        price=lambda facts, own: _price(facts, own, config),
+    )
+    if not found.facts.reports_cost:
+        check_price(found.model, limits, allow_unpriced=allow_unpriced)
+    return found
+
+
+def outside_choice(outside: Outside) -> Choice:
+    """The models of a session whose turns are taken by an outside agent: the one that stands for it."""
+    return Choice(
+        model=outside.model,
+        fallbacks=(),
+        tier="",
+        chosen_by="user",
+        tiers={},
+        router=None,
+        connect=None,
+    )
+
+
+def _price(facts: Facts, model: str, config: Config) -> Price | None:
+    own, slash, rest = model.partition("/")
+    provider = find_provider(own if slash and not facts.provider else facts.provider)
+    if provider is None:
+        return config.settings.prices.get(model)
+    spec = ModelSpec(provider, rest if slash and not facts.provider else model)
+    return price_book(config).find(spec, model).price

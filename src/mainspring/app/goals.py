@@ -1,0 +1,242 @@
+"""Builds a goal and works on it: the one way in for `goal`, `exploop`, `drvloop` and programs.
+
+A goal is kept in the journal of its session. Starting the same goal again in the same folder goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring import app
+from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.config import Config, load_config
+from mainspring.errors import UsageError
+from mainspring.events import (
+    Cap,
+    Effort,
+    Evaluation,
+    Event,
+    GoalChecks,
+    GoalPaused,
+    GoalSet,
+    Limits,
+    NoteAdded,
+)
+from mainspring.goals.evaluation import with_hashes
+from mainspring.goals.fold import Goal
+from mainspring.goals.instructions import write_instructions
+from mainspring.goals.lock import workspace_held
+from mainspring.goals.loop import Pursuit
+from mainspring.goals.profiles import Profile, load_profile
+from mainspring.journal.store import Store
+from mainspring.parts import Approver
+from mainspring.sandbox.files import Files
+from mainspring.session import Session
+
+_UNFINISHED = ("running", "interrupted", "paused", "stopped")
+_MAX_PATH = 4096
+
+
+class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a goal is started or resumed with. What is not given is the profile's, or as it was."""
+
+    folder: Path = Path()
+    profile: str = ""
+    engine: str = ""
+    checks: GoalChecks = GoalChecks()
+    rules: dict[str, Any] = {}
+    evaluation: Evaluation = Evaluation()
+    memory: str = ""
+    model: str = ""
+    fallback: tuple[str, ...] = ()
+    effort: Effort | None = None
+    mode: str = ""
+    sandbox: str = ""
+    allow_unpriced: bool = False
+
+
+def goal_text(given: str) -> tuple[str, str]:
+    """The goal, and the file that it was read from when the argument names one."""
+    path = Path(given).expanduser()
+    try:
+        is_file = len(given) < _MAX_PATH and "\n" not in given and path.is_file()
+    except OSError:
+        is_file = False
+    if not is_file:
+        if not given.strip():
+            raise UsageError("The goal is empty.", remedy="Say what is to be reached, or name a file.")
+        return given, ""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The goal in {given} cannot be read: {error}.") from error
+    if not text.strip():
+        raise UsageError(f"The file {given} is empty.", remedy="Write the goal into it.")
+    return text, given
+
+
+async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
+    """The session that worked towards this very goal here and has not ended; empty when there is none."""
+    store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
+    for row in await asyncio.to_thread(store.sessions):
+        if row.workspace == place and row.goal and row.goal_state in _UNFINISHED:
+            goal = await load_goal(store, row.id)
+            if (goal.now.text, goal.now.profile) == (text, profile):
+                return row.id
+    return ""
+
+
+async def load_goal(store: Store, session: str) -> Goal:
+    """Where a goal stands, read without owning its journal."""
+    goal, reader = Goal(), await store.read(session)
+    try:
+        await goal.catch_up(reader)
+    finally:
+        await reader.close()
+    return goal
+
+
+@asynccontextmanager
+async def start_goal(
+    given: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+) -> AsyncGenerator[Pursuit]:
+    """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
+    config = config or load_config()
+    text, source = goal_text(given)
+    profile = load_profile(options.profile or "goal", config.folder)
+    if session := await find_unfinished(text, profile.name, options.folder, config):
+        async with resume_goal(session, options, approver=approver, config=config) as pursuit:
+            yield pursuit
+        return
+    wanted = _goal_set(text, source, profile, options)
+
+    async def beginning() -> list[Event]:
+        files = Files(confinement_of(options.folder.resolve(), DEFAULT_MODE, config))
+        evaluation = await with_hashes(wanted.evaluation, files)
+        return [msgspec.structs.replace(wanted, evaluation=evaluation)]
+
+    with workspace_held(config.home, options.folder) as held:
+        opened = _open(options, wanted, config, folder=options.folder, beginning=beginning, approver=approver)
+        async with opened as session:
+            held.name(session.id)
+            yield await _pursuit(session, profile, wanted, config)
+
+
+@asynccontextmanager
+async def resume_goal(
+    session: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+) -> AsyncGenerator[Pursuit]:
+    """An earlier goal, with other limits where they are given."""
+    config = config or load_config()
+    store = Store(config.home)
+    session = store.find(session)
+    goal = await load_goal(store, session)
+    if goal.ended is not None and goal.ended.ending == "done":
+        raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
+    profile = load_profile(options.profile or goal.now.profile, config.folder)
+    wanted = _changed(goal.now, options)
+    started = await asyncio.to_thread(_workspace_of, store, session)
+    with workspace_held(config.home, started) as held:
+        held.name(session)
+        async with _open(options, wanted, config, session=session, approver=approver) as opened:
+            if goal.ended or goal.paused or wanted != goal.now:
+                await opened.emit(wanted)
+            yield await _pursuit(opened, profile, wanted, config)
+
+
+async def change_goal(session: str, text: str, config: Config) -> None:
+    """Puts another text in the place of a goal that nobody works on, on record."""
+    store = Store(config.home)
+    session = store.find(session)
+    goal = await load_goal(store, session)
+    async with _open(GoalOptions(), goal.now, config, session=session) as opened:
+        await opened.emit(
+            msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
+        )
+
+
+def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:
+    checks, given = profile.checks, options.checks
+    return GoalSet(
+        text=text,
+        source=source,
+        profile=options.profile or profile.name,
+        engine=options.engine or "builtin",
+        memory=options.memory or profile.memory,
+        checks=GoalChecks(
+            commands=(*checks.commands, *given.commands),
+            files=(*checks.files, *given.files),
+            targets=(*checks.targets, *given.targets),
+            needs_claims=checks.needs_claims or given.needs_claims,
+        ),
+        rules=msgspec.structs.replace(profile.rules, **options.rules),
+        evaluation=options.evaluation if options.evaluation.command else profile.evaluation,
+    )
+
+
+def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
+    checks, given = now.checks, options.checks
+    return msgspec.structs.replace(
+        now,
+        engine=options.engine or now.engine,
+        rules=msgspec.structs.replace(now.rules, **options.rules),
+        checks=msgspec.structs.replace(
+            checks,
+            commands=tuple(dict.fromkeys((*checks.commands, *given.commands))),
+            files=tuple(dict.fromkeys((*checks.files, *given.files))),
+            targets=tuple(dict.fromkeys((*checks.targets, *given.targets))),
+        ),
+        evaluation=options.evaluation if options.evaluation.command else now.evaluation,
+    )
+
+
+def _open(
+    options: GoalOptions,
+    goal: GoalSet,
+    config: Config,
+    *,
+    folder: Path | str = ".",
+    session: str = "",
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
+    approver: Approver | None = None,
+) -> AbstractAsyncContextManager[Session]:
+    rules = goal.rules
+    limits = Limits(
+        max_steps=rules.iteration_steps,
+        timeout_s=rules.iteration_time_s,
+        turn=Cap(usd=rules.iteration_cost_usd),
+        goal=Cap(usd=rules.max_cost_usd, tokens=rules.max_tokens),
+    )
+    return app.open(
+        folder,
+        session=session,
+        model=options.model,
+        fallback=options.fallback,
+        engine=goal.engine,
+        effort=options.effort,
+        mode=options.mode,
+        sandbox=options.sandbox,
+        limits=limits,
+        allow_unpriced=options.allow_unpriced,
+        beginning=beginning,
+        approver=approver,
+        config=config,
+    )
+
+
+async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
+    if goal.engine != "builtin":
+        for problem in await asyncio.to_thread(write_instructions, session.files, profile.prompt):
+            await session.emit(NoteAdded(text=problem, source="mainspring"))
+    return Pursuit(session, profile, cache=config.home / "artifacts")
+
+
+def _workspace_of(store: Store, session: str) -> Path:
+    rows = [row for row in store.sessions() if row.id == session]
+    return Path(rows[0].workspace) if rows else Path()

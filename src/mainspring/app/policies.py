@@ -1,0 +1,112 @@
+"""Builds what a session may do: its mode, its rules and grants, and what its commands are confined to."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
+from mainspring.approvals.grants import GrantFile
+from mainspring.config import Config
+from mainspring.errors import UsageError
+from mainspring.events import (
+    Limits,
+)
+from mainspring.sandbox import Policy as Confinement
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.policy import policy as confined
+
+DEFAULT_MODE: Mode = "auto"
+RULES_FILE = "approvals.toml"
+
+
+async def confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+    if not isinstance(sandbox, str):
+        return sandbox
+    from mainspring.sandbox.ladder import choose  # noqa: PLC0415 - needed by the first command, not by a start
+
+    return await choose(policy, config.environment, name=sandbox)
+
+
+async def outside(policy: Confinement, config: Config) -> Sandbox:
+    """Where our own questions to a cluster run: unconfined, with programs that no agent can write."""
+    entries = [Path(entry) for entry in config.variable("PATH").split(os.pathsep) if entry.startswith("/")]
+    safe = [str(entry) for entry in entries if not _is_writable(entry.resolve(), policy)]
+    confined = msgspec.structs.replace(
+        config, environment={**config.environment, "PATH": os.pathsep.join(safe)}
+    )
+    return await confine("none", policy, confined)
+
+
+def _is_writable(folder: Path, policy: Confinement) -> bool:
+    return folder.is_relative_to(policy.workspace) or not policy.refuses_write(folder)
+
+
+class _Late:
+    """A policy that is loaded when the first call is judged."""
+
+    def __init__(self, load: Callable[[], Policy]) -> None:
+        self._load = load
+        self._loaded: Policy | None = None
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        self._loaded = self._loaded or self._load()
+        return self._loaded.judge(proposed)
+
+
+def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
+    cap_usd = limits.max_cost_usd
+    return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
+
+
+def build_policy(mode: ByMode, workspace: Path, config: Config) -> Policy:
+    """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
+    here; without any rules, the shell parser is loaded only when a call is judged."""
+    late = _Late(lambda: _layered(mode, workspace, config))
+    return _layered(mode, workspace, config) if any(map(Path.exists, rule_files(workspace, config))) else late
+
+
+def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
+    """Where the rules of the user and of the project are written."""
+    return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
+
+
+def _layered(mode: ByMode, workspace: Path, config: Config) -> Policy:
+    from mainspring.approvals import policy, rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+
+    home = config.variable("HOME") or "/"
+    file = GrantFile(config.home)
+    user, project = rule_files(workspace, config)
+    return policy.Layered(
+        mode,
+        home=home,
+        user=rules.load(user, source="user", home=home),
+        project=rules.load(project, source="project", home=home),
+        grants=lambda proposed: file.live(
+            session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
+        ),
+    )
+
+
+def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
+    """What file tools and commands may touch in a workspace."""
+    home = Path(config.variable("HOME") or "/")
+    access = "read-only" if mode == "plan" else "workspace-write"
+    policy = confined(workspace, home=home, data=config.home, mode=access)
+    names = ("sessions", "steps", "grants.json", "contents")
+    private = tuple(config.home.resolve() / name for name in names)
+    return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
+
+
+def parse_mode(name: str) -> tuple[Mode, str]:
+    """The mode of a name, and the level of autonomy when the name is one."""
+    if name in LEVELS:
+        return LEVELS[name], name
+    if name not in MODES:
+        names = ", ".join((*MODES, *LEVELS))
+        raise UsageError(f"There is no mode {name!r}.", remedy=f"The modes are {names}.")
+    return name, ""

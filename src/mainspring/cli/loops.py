@@ -1,0 +1,47 @@
+"""`exploop` and `drvloop`: the two classic loops by their names, with their options and exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mainspring.cli.goals import loop_options, options_of, wait_options
+from mainspring.cli.pursuing import pursue
+
+_FOLDER = click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
+
+
+@click.command("exploop")
+@click.argument("goal", nargs=-1)
+@loop_options
+@wait_options
+@_FOLDER
+def exploop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
+    """Run experiments towards GOAL (a text, or a file that holds it) and wait for what they start.
+
+    10 iterations, 1 s between them, waits of at most 6000 s, unless told otherwise. Exit code 0: done;
+    1: iterations or the longest wait used up; 130: stopped; else that of the engine.
+    """
+    _run("exploop", goal, folder, is_json=is_json, **given)
+
+
+@click.command("drvloop")
+@click.argument("goal", nargs=-1)
+@loop_options
+@_FOLDER
+def drvloop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
+    """Derive GOAL (a text, or a file that holds it) claim by claim, each decided by a check.
+
+    30 iterations unless told otherwise. Exit code 0: done; 1: iterations used up; 130: stopped; else that
+    of the engine.
+    """
+    _run("drvloop", goal, folder, is_json=is_json, **given)
+
+
+def _run(profile: str, goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
+    options = options_of(folder, profile, **given)
+    sys.exit(asyncio.run(pursue(" ".join(goal), "", options, is_json=is_json)))

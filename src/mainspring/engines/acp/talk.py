@@ -1,0 +1,161 @@
+"""One turn of an agent over the protocol: begin, ask, and end the process whatever it answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any, cast
+
+import msgspec
+from acp import PROTOCOL_VERSION, Client, RequestError, schema, text_block
+from acp.client.connection import ClientSideConnection
+
+from mainspring import __version__
+from mainspring.engines.acp.client import OurSide
+from mainspring.engines.acp.updates import used
+from mainspring.engines.outside import Outside
+from mainspring.engines.running import Run, command_of, tail_of
+from mainspring.engines.telling import Enough
+from mainspring.engines.words import Unread
+from mainspring.events import Ending
+from mainspring.sandbox import Command, Policy, Sandbox
+from mainspring.sandbox import Finished as Exited
+from mainspring.sandbox.streams import Line, Printed, conversation, printed
+from mainspring.turn import End
+
+_BEGIN_WITHIN_S = 60.0
+_CANCEL_WITHIN_S = 0.2
+_DIE_WITHIN_S = 1.0
+_ENDINGS: dict[str, Ending] = {
+    "max_tokens": "limit",
+    "max_turn_requests": "limit",
+    "cancelled": "interrupted",
+}
+
+
+class Messages:
+    """The protocol's messages as lines of the agent's pipes; a line that is none is put aside."""
+
+    def __init__(self, output: Printed, writer: asyncio.StreamWriter, side: OurSide) -> None:
+        self._lines: AsyncGenerator[Line] = output.lines()
+        self._writer = writer
+        self._side = side
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self._writer.write(msgspec.json.encode(message) + b"\n")
+        await self._writer.drain()
+
+    async def receive(self) -> dict[str, Any] | None:
+        async for line in self._lines:
+            try:
+                return msgspec.json.decode(line.data, type=dict[str, Any])
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                if text := line.data.strip().decode(errors="replace"):
+                    self._side.put(Unread(text))
+        return None
+
+    async def close(self) -> None:
+        return
+
+
+async def converse(
+    outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, prompt: str
+) -> tuple[End, Exited | None]:
+    """How the turn ended, and how the agent did if it ended by itself. Raises `Enough` as a run does."""
+    async with printed() as output, conversation() as (writer, theirs):
+        command = command_of(outside, run, sandbox, policy, theirs, output.theirs)
+        try:
+            async with asyncio.TaskGroup() as group:
+                side = OurSide(run, sandbox, group)
+                running = group.create_task(_run(sandbox, command, output))
+                telling = group.create_task(side.tell())
+                connection = ClientSideConnection(cast("Client", side), Messages(output, writer, side))
+                try:
+                    end = await _talk(connection, outside, run, prompt)
+                    await side.told()
+                except ConnectionError:
+                    end = await _died(outside, side, running)
+                finally:
+                    await connection.close()
+                    side.end()
+                    exited = running.result() if running.done() and not running.cancelled() else None
+                    running.cancel()
+                    telling.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+    return end, exited
+
+
+async def _run(sandbox: Sandbox, command: Command, output: Printed) -> Exited:
+    try:
+        return await sandbox.run(command)
+    finally:
+        output.let_go()
+
+
+async def _talk(connection: ClientSideConnection, outside: Outside, run: Run, prompt: str) -> End:
+    session = ""
+    try:
+        async with asyncio.timeout(_BEGIN_WITHIN_S):
+            session = await _begin(connection, outside, run)
+        answer = await connection.prompt(session_id=session, prompt=[text_block(prompt)])
+    except TimeoutError:
+        return End("failed", f"{outside.name} did not begin a session within {_BEGIN_WITHIN_S:g} s.")
+    except RequestError as error:
+        return End("failed", f"{outside.name} failed: {_told(error)}", _remedy(error))
+    except asyncio.CancelledError:
+        if session:
+            with suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(_CANCEL_WITHIN_S):
+                    await connection.cancel(session_id=session)
+        raise
+    if answer.usage is not None:
+        run.meter.add(used(answer.usage))
+    match answer.stop_reason:
+        case "end_turn":
+            return End("done")
+        case reason:
+            return End(_ENDINGS.get(reason, "failed"), f"{outside.name} stopped: {reason}.")
+
+
+async def _begin(connection: ClientSideConnection, outside: Outside, run: Run) -> str:
+    is_reading = run.turn.state.mode == "plan"
+    able = schema.ClientCapabilities(
+        fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=not is_reading),
+        terminal=not is_reading,
+    )
+    ours = schema.Implementation(name="mainspring", version=__version__)
+    hello = await connection.initialize(
+        protocol_version=PROTOCOL_VERSION, client_capabilities=able, client_info=ours
+    )
+    if hello.protocol_version != PROTOCOL_VERSION:
+        theirs = hello.protocol_version
+        text = f"{outside.name} speaks version {theirs} of the protocol, and we speak {PROTOCOL_VERSION}."
+        raise Enough(End("failed", text, "Use a version of the agent that speaks ours."))
+    session = await connection.new_session(cwd=str(run.turn.state.workspace), mcp_servers=[])
+    return session.session_id
+
+
+async def _died(outside: Outside, side: OurSide, running: asyncio.Task[Exited]) -> End:
+    """The end of a turn whose agent went away without an answer."""
+    await asyncio.wait({running}, timeout=_DIE_WITHIN_S)
+    await side.told()
+    if not running.done():
+        return End("failed", f"{outside.name} closed its output before it answered.")
+    exited = running.result()
+    how = exited.stopped or f"exited with code {exited.exit_code}"
+    return End("failed", f"{outside.name} {how} before it answered. {tail_of(exited.stderr)}".strip())
+
+
+def _told(error: RequestError) -> str:
+    details: Any = error.data.get("details", "") if isinstance(error.data, dict) else error.data or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return f"{error} {details}".strip()
+
+
+def _remedy(error: RequestError) -> str:
+    return (
+        "Log in with the agent itself, then resume."
+        if error.code == RequestError.auth_required().code
+        else ""
+    )

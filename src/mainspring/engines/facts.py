@@ -1,0 +1,69 @@
+"""What there is to know about an outside agent before it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from mainspring.approvals import Mode
+from mainspring.engines.words import Reader
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of an agent is to do, as far as its command line says it. `is_confined` says that our
+    sandbox holds it, so that it needs none of its own."""
+
+    workspace: Path
+    mode: Mode
+    is_confined: bool
+    model: str = ""
+    conversation: str = ""
+    left_usd: float | None = None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where an agent keeps its state: folders, and files beside them."""
+
+    folders: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+def nowhere(home: Path, environment: Mapping[str, str]) -> Place:
+    del home, environment
+    return Place()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """`variables` are those of the environment that it may see. `provider` is whose models it uses by their
+    plain names, for their price. `needs_end` says that a run without its last line was broken off, and
+    `counts_conversation` that it reports what its whole conversation used, with earlier turns."""
+
+    name: str
+    title: str
+    program: str = ""
+    install: str = ""
+    arguments: Callable[[Task], tuple[str, ...]]
+    reader: Callable[[], Reader]
+    state: Callable[[Path, Mapping[str, str]], Place] = nowhere
+    variables: tuple[str, ...] = ()
+    confined_variables: Mapping[str, str] = {}
+    provider: str = ""
+    reports_cost: bool = False
+    needs_end: bool = False
+    counts_conversation: bool = False
+    has_version: bool = True
+
+
+PROXIES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
+"""Variables that every agent may see, since it must reach its provider."""

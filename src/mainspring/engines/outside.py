@@ -1,0 +1,239 @@
+"""What every outside agent has in common: the model that stands for it, what it is told, where it may write,
+and what a person must say before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from mainspring.approvals import Mode, Proposed
+from mainspring.approvals.grants import arguments_sha256
+from mainspring.engines.facts import PROXIES, Facts, Task
+from mainspring.engines.settings import EngineSettings
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, EngineChosen
+from mainspring.models import (
+    AssistantMessage,
+    Message,
+    Price,
+    Request,
+    ResultsMessage,
+    StreamItem,
+    UserMessage,
+)
+from mainspring.sandbox import Command, Policy, Sandbox
+from mainspring.sandbox.policy import Network
+from mainspring.spending import left_usd
+from mainspring.turn import End, Turn, closed
+
+_VERSION_WITHIN_S = 5.0
+_PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these
+_INTERRUPTED = (
+    "You were interrupted while you worked on what follows. Look at what is done already, then go on.\n\n"
+)
+
+
+class _Encoded(msgspec.Struct, frozen=True):
+    """A message as this house keeps it, since no wire is asked for one."""
+
+    user: UserMessage | None = None
+    assistant: AssistantMessage | None = None
+    results: ResultsMessage | None = None
+
+
+class OutsideModel:
+    """Stands for whatever model an outside agent uses: it has a name and perhaps a price, and is never asked.
+    `own_name` is what the agent itself calls it."""
+
+    context_tokens = None
+
+    def __init__(self, engine: str, own_name: str = "", price: Price | None = None) -> None:
+        self.name = f"{engine}/{own_name}" if own_name else engine
+        self.own_name = own_name
+        self.price = price
+
+    def encode(self, message: Message) -> bytes:
+        match message:
+            case UserMessage():
+                return msgspec.json.encode(_Encoded(user=message))
+            case AssistantMessage():
+                return msgspec.json.encode(_Encoded(assistant=message))
+            case ResultsMessage():
+                return msgspec.json.encode(_Encoded(results=message))
+
+    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+        del request
+        raise UsageError(
+            f"{self.name} takes whole turns and cannot be asked for one reply.",
+            remedy="Go on with another engine: --engine builtin --model MODEL.",
+        )
+        yield  # which makes this a stream
+
+    async def close(self) -> None:
+        return
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """An outside agent as it is set up here. `command` begins with the whole path of its program."""
+
+    name: str
+    facts: Facts
+    command: tuple[str, ...]
+    settings: EngineSettings
+    environment: Mapping[str, str]
+    model: OutsideModel
+
+    def variables(self, sandbox: Sandbox) -> dict[str, str]:
+        wanted = (*PROXIES, *self.facts.variables, *self.settings.env)
+        passed = {name: self.environment[name] for name in wanted if name in self.environment}
+        return {**passed, **(self.facts.confined_variables if sandbox.is_containing else {})}
+
+    def confinement(self, policy: Policy) -> Policy:
+        """The session's own, with the agent's state, and the network that it needs to reach its provider."""
+        home = Path(self.environment.get("HOME") or "/")
+        place = self.facts.state(home, self.environment)
+        folders = [*place.folders, *(Path(folder).expanduser() for folder in self.settings.writable)]
+        for folder in place.folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        files = [path for path in (*place.files, *folders) if path.exists()]
+        own = tuple(dict.fromkeys(path.resolve() for path in files))
+        shown = [Path(path).expanduser() for path in self.settings.readable]
+        program = Path(self.command[0])
+        if any(program.is_relative_to(folder) for folder in _PRIVATE):
+            shown.append(program.parent)
+        return msgspec.structs.replace(
+            policy,
+            network=Network("full"),
+            writable=(*policy.writable, *own),
+            readable=(*policy.readable, *own, *(path.resolve() for path in shown)),
+        )
+
+    def conversation(self, turn: Turn) -> str:
+        """The one that this turn goes on with, or nothing."""
+        is_continued = self.settings.conversation and turn.state.engine.engine == self.name
+        return turn.state.engine.conversation if is_continued else ""
+
+    def task(self, turn: Turn, sandbox: Sandbox) -> Task:
+        return Task(
+            workspace=turn.state.workspace,
+            mode=cast("Mode", turn.state.mode),
+            is_confined=sandbox.is_containing,
+            model=self.model.own_name,
+            conversation=self.conversation(turn),
+            left_usd=left_usd(turn),
+        )
+
+    @property
+    def is_here(self) -> bool:
+        return Path(self.command[0]).exists()
+
+    @property
+    def missing(self) -> End:
+        """The end of a turn whose program is not there."""
+        return End("failed", f"The program {self.command[0]} of the engine {self.name} is gone.", self.remedy)
+
+    @property
+    def remedy(self) -> str:
+        return remedy(self.name, self.facts)
+
+
+def remedy(name: str, facts: Facts) -> str:
+    """How a program comes here, or where it is said to be."""
+    other = f'say where it is: command = ["/path/to/it"] in [engines.{name}] of config.toml'
+    return f"Install it ({facts.install}), or {other}." if facts.install else "Check the command's name."
+
+
+async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Policy] | End:
+    """The sandbox and the policy of a run; calls of a process that died are closed, and who takes this turn
+    is on record."""
+    await turn.emit(*map(closed, turn.state.open_calls))
+    sandbox = await turn.sandbox()
+    if sandbox.name == "container":
+        text = f"The engine {outside.name} is a program of this machine, which is not in a container's image."
+        return End("failed", text, "Use another sandbox: --sandbox bwrap or --sandbox landlock.")
+    if not outside.is_here:
+        return outside.missing
+    if end := await _permit(turn, outside, sandbox):
+        return end
+    policy = outside.confinement(turn.files.policy)
+    known = turn.state.engine
+    if (known.engine, known.program) != (outside.name, outside.command[0]):
+        version = await version_of(outside, sandbox, policy) if outside.facts.has_version else ""
+        chosen = EngineChosen(engine=outside.name, program=outside.command[0], version=version)
+        await turn.emit(chosen)
+    return sandbox, policy
+
+
+async def version_of(outside: Outside, sandbox: Sandbox, policy: Policy) -> str:
+    """What the program says of itself; nothing when it does not say it soon."""
+    command = Command(
+        argv=(*outside.command, "--version"),
+        cwd=policy.workspace,
+        env=outside.variables(sandbox),
+        timeout_s=_VERSION_WITHIN_S,
+        policy=policy,
+        max_output_bytes=4096,
+        is_whole=True,
+    )
+    done = await sandbox.run(command)
+    lines = done.stdout.decode(errors="replace").split("\n") if done.exit_code == 0 else [""]
+    return lines[0].strip()[:80]
+
+
+async def _permit(turn: Turn, outside: Outside, sandbox: Sandbox) -> End | None:
+    """A turn of an outside agent is judged as a whole: what it does inside it is not asked one by one."""
+    is_reading = turn.state.mode == "plan" and sandbox.is_containing
+    proposed = Proposed(
+        tool="engine",
+        effect="read" if is_reading else "execute",
+        arguments={"engine": outside.name},
+        workspace=str(turn.state.workspace),
+        session=turn.state.session,
+        is_contained=sandbox.is_containing,
+    )
+    verdict = turn.policy.judge(proposed)
+    if verdict.answer == "allow":
+        return None
+    detail = f"A whole turn of {outside.name} needs a person's yes: {verdict.reason}."
+    if verdict.answer == "deny":
+        return End("failed", detail, "Choose another mode, or a sandbox that confines it.")
+    arguments = msgspec.json.encode(proposed.arguments).decode()
+    question = ApprovalAsked(
+        call=f"turn{turn.state.turn}",
+        tool="engine",
+        arguments=arguments,
+        arguments_sha256=arguments_sha256(arguments),
+        reason=f"{outside.name} works unasked through a whole turn: {verdict.reason}",
+        offers=verdict.offers,
+    )
+    answer = await turn.ask(question)
+    if answer is None:
+        return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
+    return None if answer.decision == "allow" else End("interrupted", "A person refused this turn.")
+
+
+async def prompt_of(turn: Turn) -> str:
+    """What was said and is not answered: that and nothing else is what an outside agent is told."""
+    messages = [
+        msgspec.json.decode(encoded, type=_Encoded) for encoded in await turn.history.messages(turn.get_blob)
+    ]
+    said: list[UserMessage] = []
+    is_interrupted = False
+    for message in reversed(messages):
+        if message.user is not None:
+            said.insert(0, message.user)
+        elif any(not each.text.startswith("[note from ") for each in said):
+            break
+        else:
+            is_interrupted = True
+    text = "\n\n".join(map(_with_names, said))
+    return _INTERRUPTED + text if is_interrupted else text
+
+
+def _with_names(message: UserMessage) -> str:
+    names = [f"[attached, and not passed on: {each.name or each.media_type}]" for each in message.attachments]
+    return "\n".join([message.text, *names])

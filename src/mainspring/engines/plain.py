@@ -1,0 +1,27 @@
+"""Any command that reads a prompt on standard input and prints text: `exec:COMMAND`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mainspring.engines.facts import Facts, Task
+from mainspring.engines.words import Item, Spoken
+
+
+class PlainReader:
+    def read(self, line: bytes) -> Iterator[Item]:
+        yield Spoken(line.decode(errors="replace") + "\n", is_piece=True)
+
+
+def _nothing(task: Task) -> tuple[str, ...]:
+    del task
+    return ()
+
+
+FACTS = Facts(
+    name="exec",
+    title="a command",
+    arguments=_nothing,
+    reader=PlainReader,
+    has_version=False,
+)

@@ -1,0 +1,255 @@
+"""What happens on the way to a goal: its iterations, what they left behind, and how it was judged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mainspring.events.base import Event
+from mainspring.events.values import Blob, Value
+
+GoalEnding = Literal[
+    "done", "iterations", "cost", "tokens", "time", "no_progress", "blocked", "failed", "stopped", "max_wait"
+]
+"""Why a goal is over; everything but `done` can be resumed with more room."""
+
+IterationOutcome = Literal["continued", "done", "refused", "failed"]
+"""What an iteration came to; `refused` said that it was done and was not."""
+
+ClaimStatus = Literal["open", "proved", "refuted", "assumed"]
+
+
+class Target(Value, frozen=True):
+    """A value that a metric must reach."""
+
+    metric: str
+    relation: Literal["<", "<=", ">", ">=", "=="]
+    value: float
+
+
+class GoalChecks(Value, frozen=True):
+    """What must hold before a goal counts as done."""
+
+    commands: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
+    needs_claims: bool = False
+
+
+class GoalRules(Value, frozen=True):
+    """When a goal ends without being done. Zero or None is no limit. Steps, cost and time of one iteration
+    have their own; the rest is for the whole goal."""
+
+    max_iterations: int = 0
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    max_time_s: float | None = None
+    max_idle_iterations: int = 0
+    max_failures: int = 0
+    max_refusals: int = 0
+    wait_s: float = 0.0
+    max_wait_s: float = 0.0
+    stall_s: float | None = None
+    at_max_wait: Literal["continue", "stop"] = "continue"
+    outage_wait_s: float = 60.0
+    iteration_steps: int | None = None
+    iteration_cost_usd: float | None = None
+    iteration_time_s: float | None = None
+
+
+class FrozenFile(Value, frozen=True):
+    """A file that must stay as it was; without a hash, one that must not be there."""
+
+    path: str
+    sha256: str = ""
+
+
+class Evaluation(Value, frozen=True):
+    """How results are measured by us, not by the agent: a command, how often it is repeated, and the files
+    that must stay as they were. `hashes` are those files when the goal was set."""
+
+    command: str = ""
+    repeats: int = 0
+    frozen: tuple[str, ...] = ()
+    better: Literal["", "lower", "higher"] = ""
+    metric: str = ""
+    hashes: tuple[FrozenFile, ...] = ()
+
+
+class GoalSet(Event, frozen=True):
+    """What this session works towards from here on. A later one changes it; the first names where it came
+    from. `profile` is the name of the kind of loop, `engine` who takes its turns."""
+
+    text: str
+    source: str = ""
+    profile: str = "goal"
+    engine: str = "builtin"
+    memory: str = ""
+    checks: GoalChecks = GoalChecks()
+    rules: GoalRules = GoalRules()
+    evaluation: Evaluation = Evaluation()
+    by: str = "user"
+
+
+class IterationStarted(Event, frozen=True):
+    """The prompt follows as `UserSaid`. `goal_sha256` tells which text of the goal it works on."""
+
+    iteration: int
+    goal_sha256: str = ""
+
+
+class ArtifactChange(Value, frozen=True):
+    """What became of one file; `made_by` is the command that ran when it changed, as far as that is known."""
+
+    path: str
+    kind: Literal["new", "modified", "deleted", "renamed"]
+    sha256: str = ""
+    size: int = 0
+    mtime_us: int = 0
+    renamed_from: str = ""
+    made_by: str = ""
+
+
+class ArtifactsChanged(Event, frozen=True):
+    """What the goal's folder holds otherwise than before. `changes` are the first of them; when there are
+    more, all are in `listing`. `previews` are the contents, kept for the report, of small ones by hash."""
+
+    iteration: int
+    new: int = 0
+    modified: int = 0
+    deleted: int = 0
+    renamed: int = 0
+    changes: tuple[ArtifactChange, ...] = ()
+    listing: Blob | None = None
+    previews: tuple[Blob, ...] = ()
+
+
+class Measurement(Value, frozen=True):
+    """One value of one metric, and where it was read: a command, or a file."""
+
+    metric: str
+    value: float
+    unit: str = ""
+    source: str = ""
+
+
+class MeasurementsTaken(Event, frozen=True):
+    """`is_ours` when the controller ran the evaluation itself, with the exit code of each run and the end of
+    their output; `flags` say what makes them doubtful."""
+
+    iteration: int
+    values: tuple[Measurement, ...] = ()
+    is_ours: bool = False
+    flags: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    output: Blob | None = None
+    duration_s: float = 0.0
+
+
+class Claim(Value, frozen=True):
+    """A statement, what it stands on, and the command that decides it. Only a check proves a claim."""
+
+    name: str
+    statement: str
+    depends_on: tuple[str, ...] = ()
+    check: str = ""
+    status: ClaimStatus = "open"
+    is_goal: bool = False
+    note: str = ""
+
+
+class ClaimsRead(Event, frozen=True):
+    """The claims as they are written down now; `problems` say what in the file could not be used."""
+
+    iteration: int
+    claims: tuple[Claim, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ClaimChecked(Event, frozen=True):
+    """A claim's check ran, or the claim was reopened because one that it stands on was refuted.
+    `statement_sha256` is what was checked: statement, check and the files that the check names."""
+
+    iteration: int
+    claim: str
+    status: ClaimStatus
+    exit_code: int | None = None
+    statement_sha256: str = ""
+    detail: str = ""
+    output: Blob | None = None
+    duration_s: float = 0.0
+
+
+class CheckEnded(Event, frozen=True):
+    """One condition of being done was looked at: a command was run, a file looked for, a metric compared."""
+
+    iteration: int
+    check: str
+    kind: Literal["command", "file", "target", "claims"]
+    passed: bool
+    exit_code: int | None = None
+    detail: str = ""
+    output: Blob | None = None
+    sha256: str = ""
+    duration_s: float = 0.0
+
+
+class IterationEnded(Event, frozen=True):
+    """What came of an iteration, and what measurable is `changed` since the one before: files, metrics,
+    claims, the plan. Nothing at all is no progress, unless it waits for something."""
+
+    iteration: int
+    outcome: IterationOutcome
+    detail: str = ""
+    is_waiting: bool = False
+    exit_code: int | None = None
+    changed: tuple[str, ...] = ()
+    cost_usd: float = 0.0
+    tokens: int = 0
+
+
+class MemoryKeptAside(Event, frozen=True):
+    """A memory file that could not be used was put here, and a new one begun."""
+
+    path: str
+    reason: str
+
+
+class GoalPaused(Event, frozen=True):
+    """Nobody works on the goal from here on. What a signal interrupted goes on by itself; what a person
+    paused waits for that person."""
+
+    reason: str = ""
+    by: Literal["user", "signal"] = "user"
+
+
+class GoalEnded(Event, frozen=True):
+    """How the goal ended. `is_verified` when it is done and its checks passed; else nobody knows."""
+
+    ending: GoalEnding
+    reason: str = ""
+    exit_code: int = 0
+    is_verified: bool = False
+
+
+class EngineChosen(Event, frozen=True):
+    """Who takes the turns from here on; an outside agent with the program and the version that it names, and
+    its own name of the conversation once it has told it."""
+
+    engine: str
+    program: str = ""
+    version: str = ""
+    conversation: str = ""
+
+
+class EngineEnded(Event, frozen=True):
+    """How the program of an outside agent ended. Without an exit code we ended it, for `reason`.
+    `unread_lines` were not of its format: `unread` has the first of them. `left_running` were still alive
+    when it had exited, and were ended."""
+
+    exit_code: int | None = None
+    reason: str = ""
+    stderr: str = ""
+    unread_lines: int = 0
+    unread: str = ""
+    left_running: tuple[int, ...] = ()
+    duration_s: float = 0.0

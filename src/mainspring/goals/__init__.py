@@ -1,0 +1,1 @@
+"""Work towards a goal for hours: iterations, waits, memory, artifacts, evidence, stop rules."""

@@ -1,0 +1,181 @@
+"""Where a goal stands, folded from its session's journal: the loop of a goal decides from this alone."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.errors import UsageError
+from mainspring.events import (
+    AssistantSaid,
+    CheckEnded,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    IterationStarted,
+    PlanSet,
+    Recorded,
+    RequestFailed,
+    TurnEnded,
+    TurnStarted,
+    WaitEnded,
+    WaitStarted,
+    WorkFinished,
+)
+from mainspring.journal import Reader
+
+_KINDS = tuple(
+    kind.__name__
+    for kind in (
+        GoalSet,
+        IterationStarted,
+        IterationEnded,
+        GoalPaused,
+        GoalEnded,
+        CheckEnded,
+        TurnStarted,
+        TurnEnded,
+        RequestFailed,
+        WaitStarted,
+        WaitEnded,
+        PlanSet,
+        WorkFinished,
+    )
+)
+_PAGE = 2000
+
+
+class Iteration(msgspec.Struct, kw_only=True):
+    """The iteration at work: `ending` is how its last turn ended, None while one runs or none began."""
+
+    number: int
+    started_us: int
+    started_seq: int
+    ending: TurnEnded | None = None
+    ended_seq: int = 0
+    failure: RequestFailed | None = None
+    finished: WorkFinished | None = None
+    is_plan_new: bool = False
+    turns: int = 0
+    outages: int = 0
+    checks: list[CheckEnded] = msgspec.field(default_factory=list[CheckEnded])
+    cost_usd: float = 0.0
+    tokens: int = 0
+
+
+class Goal(msgspec.Struct, kw_only=True):
+    """`refusals`, `failures` and `idle` count the iterations in a row, up to the last."""
+
+    seq: int = 0
+    set_seq: int = 0
+    origin: GoalSet | None = None
+    latest: GoalSet | None = None
+    started_us: int = 0
+    changes: int = 0
+    iterations: int = 0
+    refusals: int = 0
+    failures: int = 0
+    idle: int = 0
+    waits: int = 0
+    current: Iteration | None = None
+    last: IterationEnded | None = None
+    failing: tuple[CheckEnded, ...] = ()
+    woke: WaitEnded | None = None
+    paused: GoalPaused | None = None
+    ended: GoalEnded | None = None
+
+    @property
+    def first(self) -> GoalSet:
+        """The goal as it was given at first."""
+        return self.origin or _none()
+
+    @property
+    def now(self) -> GoalSet:
+        return self.latest or _none()
+
+    async def catch_up(self, journal: Reader) -> None:
+        """Takes in what was recorded since."""
+        while page := await journal.read(after=self.seq, kinds=_KINDS, limit=_PAGE):
+            for recorded in page:
+                self.apply(recorded)
+
+    def apply(self, recorded: Recorded) -> None:
+        self.seq = recorded.seq
+        match recorded.event:
+            case GoalSet() as event:
+                self._apply_goal(event, recorded.time_us)
+                self.set_seq = recorded.seq
+            case IterationStarted() as event:
+                self.current = Iteration(
+                    number=event.iteration, started_us=recorded.time_us, started_seq=recorded.seq
+                )
+                self.woke = self.paused = None
+            case IterationEnded() as event:
+                self._apply_end(event)
+            case GoalPaused() as event:
+                self.paused = event
+            case GoalEnded() as event:
+                self.ended = event
+            case WaitStarted() as event if not event.call:
+                self.waits += 1
+            case WaitEnded() as event:
+                self.woke = event
+            case _:
+                self._apply_within(recorded)
+
+    def _apply_goal(self, event: GoalSet, time_us: int) -> None:
+        if self.origin is None:
+            self.origin, self.started_us = event, time_us
+        elif self.latest is not None and self.latest.text != event.text:
+            self.changes += 1
+        self.latest = event
+        if self.ended or self.paused:
+            self.refusals = self.failures = self.idle = 0
+        self.ended = self.paused = None
+
+    def _apply_end(self, event: IterationEnded) -> None:
+        self.iterations = max(self.iterations, event.iteration)
+        self.last = event
+        checks = self.current.checks if self.current else []
+        self.failing = tuple(check for check in checks if not check.passed)
+        self.current = None
+        self.refusals = self.refusals + 1 if event.outcome == "refused" else 0
+        self.failures = self.failures + 1 if event.outcome == "failed" else 0
+        is_idle = not event.changed and not event.is_waiting and event.outcome == "continued"
+        self.idle = self.idle + 1 if is_idle else 0
+
+    def _apply_within(self, recorded: Recorded) -> None:
+        current = self.current
+        if current is None:
+            return
+        match recorded.event:
+            case TurnStarted():
+                current.ending = current.failure = None
+                current.turns += 1
+                self.paused = None
+            case TurnEnded() as event:
+                current.ending, current.ended_seq = event, recorded.seq
+                current.cost_usd += event.cost_usd
+                current.tokens += event.usage.total_tokens
+            case RequestFailed() as event if event.retry_in_s is None:
+                current.failure = event
+            case WorkFinished() as event:
+                current.finished = event
+            case PlanSet():
+                current.is_plan_new = True
+            case CheckEnded() as event:
+                current.checks.append(event)
+            case _:
+                pass
+
+
+def _none() -> GoalSet:
+    raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
+
+
+async def last_message(journal: Reader, after: int) -> str:
+    """The text of the last message since an event."""
+    said = await journal.last("AssistantSaid")
+    if said is None or said.seq <= after or not isinstance(said.event, AssistantSaid):
+        return ""
+    return said.event.text

@@ -1,0 +1,188 @@
+"""What came of an iteration: what it left behind, whether it is done, and what the next one is told.
+
+Nothing here decides when a goal ends, except that it is done: said in the last message, or by `finish`, and
+borne out by every check. Done that is not borne out goes back to the agent with what failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from pathlib import Path
+
+from mainspring.events import CheckEnded, IterationEnded, TurnEnded
+from mainspring.goals import protocol
+from mainspring.goals.checks import failing_text, look_for, run_check
+from mainspring.goals.decide import Stop, time_left_s
+from mainspring.goals.findings import Findings
+from mainspring.goals.fold import Goal, Iteration, last_message
+from mainspring.goals.memory import Memory, new_memory, read_memory, update_memory
+from mainspring.goals.profiles import Profile
+from mainspring.goals.prompt import Brief
+from mainspring.session import Session
+from mainspring.workspace.skills import find_skills
+
+_MAX_DETAIL = 300
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+class Judge:
+    """Looks at one goal's iterations, for one process."""
+
+    def __init__(self, session: Session, profile: Profile, findings: Findings) -> None:
+        self._session = session
+        self._profile = profile
+        self._findings = findings
+
+    async def brief(self, goal: Goal, number: int) -> Brief:
+        """What the next iteration is told. The memory file is made when it is not there."""
+        workspace = self._session.state.workspace
+        await self._findings.look(goal.iterations)
+        memory = await self._remember(goal)
+        tally = self._session.state.ledger.tally("goal")
+        return Brief(
+            profile=self._profile,
+            goal=goal.now,
+            iteration=number,
+            spent_usd=tally.usd,
+            time_left_s=time_left_s(goal, goal.now.rules, time.time_ns() // 1000),
+            memory=memory.text,
+            skills=await asyncio.to_thread(_skills, workspace),
+            artifacts=self._findings.changed_lines(goal.iterations),
+            findings=await self._findings.lines(goal.now),
+            failing=tuple([await self._told(check) for check in goal.failing]),
+            news=_news(goal),
+            woke=goal.woke,
+        )
+
+    async def end(
+        self, goal: Goal, current: Iteration, ending: TurnEnded
+    ) -> tuple[IterationEnded, Stop | None]:
+        """What to record about an iteration whose turn has ended, and the end of the goal when it is done."""
+        changed = [*await self._findings.gather(goal.now, current)]
+        if current.is_plan_new:
+            changed.append("plan")
+        text = await last_message(self._session.journal, current.started_seq)
+        said = protocol.read(text, done=self._profile.done)
+        stop: Stop | None = None
+        outcome, detail = "continued", _detail(ending, text)
+        if ending.ending == "failed":
+            outcome, detail = "failed", ending.detail
+        elif ending.ending == "done" and (said.is_done or current.finished):
+            checks = await self._checks(goal, current.number)
+            failing = [check for check in checks if not check.passed]
+            outcome = "refused" if failing else "done"
+            if failing:
+                detail = f"{len(failing)} of {len(checks)} checks failed: {failing[0].check}"
+            else:
+                detail = _accepted(len(checks))
+                stop = Stop("done", detail, is_verified=bool(checks))
+        ended = IterationEnded(
+            iteration=current.number,
+            outcome=outcome,
+            detail=detail[:_MAX_DETAIL],
+            is_waiting=bool(said.pids or said.jobs or said.wait_s or self._session.state.processes.open),
+            exit_code=ending.exit_code,
+            changed=tuple(changed),
+            cost_usd=current.cost_usd,
+            tokens=current.tokens,
+        )
+        await self._remember(goal, ended)
+        return ended, stop
+
+    async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:
+        """Looks at every condition of being done, on record."""
+        wanted, workspace = goal.now.checks, self._session.state.workspace
+        found = [look_for(name, workspace, iteration=iteration) for name in wanted.files]
+        if found:
+            await self._session.emit(*found)
+        for line in wanted.commands:
+            sandbox, files = await self._session.sandbox(), self._session.files
+            ended = await run_check(line, sandbox, files, self._session.put_blob, iteration=iteration)
+            found.append(ended)
+            await self._session.emit(ended)
+        if proofs := await self._findings.proofs(goal.now, iteration):
+            await self._session.emit(*proofs)
+        return [*found, *proofs]
+
+    async def _told(self, check: CheckEnded) -> str:
+        output = await self._session.get_blob(check.output) if check.output else b""
+        return failing_text(check, output)
+
+    async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> Memory:
+        """Brings the memory file up to date; one that cannot be used is put aside, on record."""
+        first, now, at_us = goal.first, goal.now, time.time_ns() // 1000
+        begun = new_memory(
+            self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
+        )
+
+        def change(memory: Memory) -> Memory:
+            if now.text != first.text and not _is_told(now.text, memory):
+                memory = memory.with_goal(now.text, at_us, now.by)
+            if ended is None:
+                return memory
+            new = f"new: {', '.join(ended.changed)}" if ended.changed else "nothing new"
+            memory = memory.with_progress(ended.iteration, ended.outcome, f"{new}. {ended.detail}", at_us)
+            return self._findings.noted(memory, at_us)
+
+        files = self._session.files
+        updated = await asyncio.to_thread(update_memory, files, now.memory, begun, change)
+        if updated.kept_aside:
+            await self._session.emit(updated.kept_aside)
+        return updated.memory
+
+    async def note(self, goal: Goal, key: str, text: str) -> None:
+        """Leaves one line of ours in the memory file."""
+        found = await asyncio.to_thread(
+            read_memory, self._session.files, goal.now.memory, self._profile.sections
+        )
+        if isinstance(found, Memory) and found.text:
+            at_us = time.time_ns() // 1000
+            await asyncio.to_thread(
+                update_memory,
+                self._session.files,
+                goal.now.memory,
+                found,
+                lambda memory: memory.with_note(key, text, at_us),
+            )
+
+
+def _is_told(text: str, memory: Memory) -> bool:
+    first, *_ = text.strip().splitlines()
+    return first in memory.section(memory.sections.changes)
+
+
+def _skills(workspace: Path) -> tuple[str, ...]:
+    found, _ = find_skills(workspace / "skills", workspace / ".agents" / "skills")
+    return tuple(
+        f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found
+    )
+
+
+def _news(goal: Goal) -> tuple[str, ...]:
+    """What became of the iteration before, when the next one should know."""
+    last = goal.last
+    if last is None or last.outcome == "done":
+        return ()
+    if last.outcome == "failed":
+        return (f"Turn {last.iteration} failed: {last.detail}",)
+    if not last.changed and not last.is_waiting:
+        return (f"Turn {last.iteration} changed nothing. Do something else than before.",)
+    return ()
+
+
+def _detail(ending: TurnEnded, text: str) -> str:
+    if ending.ending != "done":
+        return f"{ending.ending}: {ending.detail}"
+    lines = [line for line in protocol.spoken_lines(text) if line and not line.startswith("<")]
+    return lines[-1] if lines else ""
+
+
+def _accepted(checks: int) -> str:
+    if not checks:
+        return "The agent says that it is done. There was nothing to check it by: unverified."
+    return f"Every check passed ({checks})."

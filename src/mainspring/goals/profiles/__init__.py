@@ -1,0 +1,102 @@
+"""Kinds of loops, as data: what the agent is told, what counts, what is remembered, when it ends.
+
+A profile is a TOML file. Ours lie beside this one; a user's lie in `profiles/` of the settings folder, and
+one of the same name takes the place of ours. What a profile does not say is the default of its field.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from mainspring.errors import ConfigError, UsageError
+from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
+from mainspring.goals.memory import Sections
+from mainspring.goals.protocol import DONE
+
+FOLDER = "profiles"
+USUAL_EXIT_CODES: dict[GoalEnding, int] = {
+    "done": 0,
+    "iterations": 5,
+    "cost": 4,
+    "tokens": 4,
+    "time": 5,
+    "no_progress": 5,
+    "blocked": 3,
+    "failed": 1,
+    "stopped": 130,
+    "max_wait": 5,
+}
+
+_Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_-]{0,40}$")]
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`history` says whether an iteration remembers the ones before it by itself (`kept`) or only by the
+    memory file and what it is told (`fresh`). `waits` says what is waited for between two iterations: only
+    time, also what the agent `named`, or also every background process. `claims` names the file of claims."""
+
+    name: _Name
+    description: str = ""
+    prompt: str
+    done: str = DONE
+    history: Literal["fresh", "kept"] = "fresh"
+    waits: Literal["time", "named", "processes"] = "named"
+    memory: str = "projects/memory.md"
+    sections: Sections = Sections()
+    artifacts: tuple[str, ...] = ("**",)
+    claims: str = ""
+    rules: GoalRules = GoalRules()
+    checks: GoalChecks = GoalChecks()
+    evaluation: Evaluation = Evaluation()
+    exit_codes: dict[GoalEnding, int] = {}
+
+    def exit_code(self, ending: GoalEnding) -> int:
+        return self.exit_codes.get(ending, USUAL_EXIT_CODES[ending])
+
+
+def load_profile(name: str, folder: Path) -> Profile:
+    """The profile of a name, or of a path that ends in `.toml`."""
+    path = Path(name).expanduser() if name.endswith(".toml") else _find(name, folder)
+    try:
+        written = tomllib.loads(path.read_text("utf-8"))
+        _refuse_unknown(written)
+        return msgspec.convert({"name": path.stem, **written}, Profile)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The profile {path} cannot be read: {error}.") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        fields = ", ".join(Profile.__struct_fields__)
+        raise ConfigError(
+            f"The profile {path} is not valid: {error}.", remedy=f"It may set: {fields}."
+        ) from error
+
+
+def _refuse_unknown(written: dict[str, Any]) -> None:
+    """A misspelt rule must not go unnoticed; the structs of events themselves take unknown fields."""
+    for table, kind in (
+        ("rules", GoalRules),
+        ("checks", GoalChecks),
+        ("evaluation", Evaluation),
+        ("sections", Sections),
+    ):
+        if unknown := set(written.get(table, {})) - set(kind.__struct_fields__):
+            known = ", ".join(kind.__struct_fields__)
+            raise msgspec.ValidationError(f"[{table}] has no {', '.join(sorted(unknown))}; it has {known}")
+
+
+def profile_names(folder: Path) -> list[str]:
+    places = (folder / FOLDER, Path(__file__).parent)
+    return sorted({path.stem for place in places for path in place.glob("*.toml")})
+
+
+def _find(name: str, folder: Path) -> Path:
+    for place in (folder / FOLDER, Path(__file__).parent):
+        if name in {path.stem for path in place.glob("*.toml")}:
+            return place / f"{name}.toml"
+    raise UsageError(
+        f"There is no profile {name!r}.",
+        remedy=f"There are: {', '.join(profile_names(folder))}; yours go to {folder / FOLDER}.",
+    )

@@ -1,0 +1,102 @@
+"""What a command is given to read and what it prints, for a caller who follows it line by line.
+
+The caller owns every descriptor. A reader that is slow slows the command down; a line that is too long is
+cut, so neither fills our memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+PIECE = 64 * 1024
+MAX_LINE = 1024 * 1024
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line without its end; `is_cut` says that it was longer than is kept."""
+
+    data: bytes
+    is_cut: bool = False
+
+
+class Printed:
+    """The lines that come out of a pipe; `theirs` is the end that a command writes to."""
+
+    def __init__(self, reader: asyncio.StreamReader, theirs: int) -> None:
+        self._reader = reader
+        self.theirs = theirs
+        self.total_bytes = 0
+
+    def let_go(self) -> None:
+        """The lines end once nobody else holds the other end."""
+        if self.theirs >= 0:
+            os.close(self.theirs)
+            self.theirs = -1
+
+    async def lines(self) -> AsyncGenerator[Line]:
+        kept, is_cut = bytearray(), False
+        while piece := await self._reader.read(PIECE):
+            self.total_bytes += len(piece)
+            *whole, rest = piece.split(b"\n")
+            for part in whole:
+                is_cut = _add(kept, part) or is_cut
+                yield Line(bytes(kept), is_cut)
+                kept.clear()
+                is_cut = False
+            is_cut = _add(kept, rest) or is_cut
+        if kept:
+            yield Line(bytes(kept), is_cut)
+
+
+def _add(kept: bytearray, part: bytes) -> bool:
+    room = MAX_LINE - len(kept)
+    kept += part[:room]
+    return len(part) > room
+
+
+@asynccontextmanager
+async def printed() -> AsyncGenerator[Printed]:
+    """A pipe whose one end a command writes to."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC)
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=PIECE)
+    file = os.fdopen(ours, "rb", 0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+    found = Printed(reader, theirs)
+    try:
+        yield found
+    finally:
+        transport.close()
+        found.let_go()
+
+
+@asynccontextmanager
+async def written(data: bytes) -> AsyncGenerator[int]:
+    """A descriptor from which a text of any length can be read."""
+    fd = os.memfd_create("input", os.MFD_CLOEXEC)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@asynccontextmanager
+async def conversation() -> AsyncGenerator[tuple[asyncio.StreamWriter, int]]:
+    """A writer, and the descriptor at the other end of its pipe."""
+    theirs, ours = os.pipe2(os.O_CLOEXEC)
+    loop = asyncio.get_running_loop()
+    file = os.fdopen(ours, "wb", 0)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, file)
+    try:
+        yield asyncio.StreamWriter(transport, protocol, None, loop), theirs
+    finally:
+        transport.close()
+        os.close(theirs)

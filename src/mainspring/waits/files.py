@@ -1,0 +1,96 @@
+"""Files: there, gone, changed, or with a line that matches. Looked at under the session's own policy.
+
+What can block or never ends (a pipe, a device) is never read, only looked for. Matching reads what is new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import msgspec
+
+from mainspring.errors import PathRefused, UsageError
+from mainspring.events import OnFile
+from mainspring.sandbox.files import Version
+from mainspring.waits.decide import Seen
+from mainspring.waits.reach import Sleeper
+from mainspring.waits.watch import Growing, Watch
+
+_ABSENT = "absent"
+_READ_BYTES = 1 << 20
+_MAX_LINE = 4000
+_SHOWN_LINE = 400
+
+
+class FileWatch(Watch):
+    def __init__(self, condition: OnFile, sleeper: Sleeper) -> None:
+        self._files = sleeper.files
+        try:
+            found = self._files.version(condition.path)
+        except (PathRefused, OSError) as error:
+            raise UsageError(f"{condition.path} cannot be waited for: {error}") from error
+        if condition.until == "changed" and not condition.before:
+            condition = msgspec.structs.replace(condition, before=_fingerprint(found))
+        super().__init__(condition)
+        self._on = condition
+        self._pattern = _compiled(condition) if condition.until == "matches" else None
+        self._pause = Growing(sleeper.reach.pace.file_s)
+        self._inode, self._offset, self._rest = 0, 0, b""
+
+    async def look(self) -> Seen | None:
+        try:
+            return await asyncio.to_thread(self._look)
+        except PathRefused as error:
+            return Seen(f"{self._on.path} cannot be looked at any more: {error}", is_lost=True)
+        except OSError:
+            return None
+
+    async def rest(self) -> None:
+        await self._pause.rest()
+
+    def _look(self) -> Seen | None:
+        on, found = self._on, self._files.version(self._on.path)
+        at_us = found.mtime_ns // 1000 if found else None
+        match on.until:
+            case "exists":
+                return Seen(f"{on.path} is there, {found.size:,} bytes", at_us) if found else None
+            case "gone":
+                return None if found else Seen(f"{on.path} is gone")
+            case "changed":
+                if _fingerprint(found) == on.before:
+                    return None
+                now = f"it has {found.size:,} bytes now" if found else "it is gone"
+                return Seen(f"{on.path} has changed: {now}", at_us)
+            case "matches":
+                line = self._matching(found) if found else None
+                return Seen(f"{on.path} has the line: {line[:_SHOWN_LINE]}", at_us) if line else None
+
+    def _matching(self, found: Version) -> str | None:
+        """The first line that matches among what is new. A file that was replaced or cut is new."""
+        if found.inode != self._inode or found.size < self._offset:
+            self._inode, self._offset, self._rest = found.inode, 0, b""
+            self._files.read(self._on.path, max_bytes=0)  # refuses what is not a file
+        while self._offset < found.size:
+            data = self._files.read(self._on.path, offset=self._offset, max_bytes=_READ_BYTES).data
+            if not data:
+                return None
+            self._offset += len(data)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in (*lines, self._rest):
+                text = line[:_MAX_LINE].decode("utf-8", errors="replace").rstrip("\r")
+                if self._pattern and self._pattern.search(text):
+                    return text or " "
+            self._rest = self._rest[:_MAX_LINE]
+        return None
+
+
+def _compiled(condition: OnFile) -> re.Pattern[str]:
+    try:
+        return re.compile(condition.pattern)
+    except re.error as error:
+        raise UsageError(f"The pattern {condition.pattern!r} is not valid: {error}.") from error
+
+
+def _fingerprint(found: Version | None) -> str:
+    return f"{found.inode}:{found.size}:{found.mtime_ns}" if found else _ABSENT

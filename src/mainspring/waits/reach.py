@@ -1,0 +1,94 @@
+"""Who can wait, and what a wait can look at: the port between this room and a session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import msgspec
+
+from mainspring.events import Delta, Event
+from mainspring.journal.shelf import Shelf
+from mainspring.processes import Handles
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.waits.fold import Waits
+
+_HOUR_S = 3600.0
+_DAY_S = 24 * _HOUR_S
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=3650 * _DAY_S)]
+
+
+class Patience(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long is waited (`[waits]` in `config.toml`): by a call that does not say, by one that does, and for
+    a provider that says when it answers again."""
+
+    default_s: _Seconds = _HOUR_S
+    max_s: _Seconds = 7 * _DAY_S
+    max_quota_wait_s: _Seconds = _DAY_S
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How often things are looked at. The clock is looked at every `slice_s`, because it can jump and the
+    machine can sleep meanwhile."""
+
+    slice_s: float = 30.0
+    status_s: float = 60.0
+    stall_s: float = 30.0
+    file_s: tuple[float, float] = (0.5, 5.0)
+    session_s: tuple[float, float] = (1.0, 5.0)
+    slurm_s: tuple[float, float] = (30.0, 60.0)
+    least_command_s: float = 5.0
+    command_timeout_s: float = 60.0
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """What lies beyond the session: other sessions, and a place `outside` of its sandbox where our
+    own commands run in custody; its user closes it."""
+
+    shelf: Shelf | None = None
+    outside: Callable[[], Awaitable[Sandbox]] | None = None
+    patience: Patience = Patience()
+    pace: Pace = Pace()
+    clock: Callable[[], int] = now_us
+
+
+class Folded(Protocol):
+    """What a journal says that a wait must know."""
+
+    @property
+    def session(self) -> str: ...
+
+    @property
+    def workspace(self) -> Path: ...
+
+    @property
+    def waits(self) -> Waits: ...
+
+
+class Sleeper(Protocol):
+    """A session, seen by its waits. `emit` returns once the events are durable and folded."""
+
+    @property
+    def state(self) -> Folded: ...
+
+    @property
+    def handles(self) -> Handles: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    @property
+    def reach(self) -> Reach: ...
+
+    async def emit(self, *events: Event) -> None: ...
+
+    def show(self, delta: Delta) -> None: ...
+
+    async def sandbox(self) -> Sandbox: ...
