@@ -55,6 +55,13 @@ def test_a_program_that_takes_the_screen_is_ended_long_before_its_time(tmp_path,
     assert "(it fills a screen that is not there and waits for keys)" in output.text
 
 
+def test_a_program_that_takes_the_screen_and_goes_on_working_is_let_work(tmp_path):
+    working = r"printf '\033[?1049h'; for i in 1 2 3 4 5 6 7 8; do sleep 0.6; echo $i; done"
+    output = Workshop(tmp_path, SHELL).call("shell", command=working, timeout_s=60)
+    assert not output.is_error
+    assert output.text.endswith("8")
+
+
 def test_text_that_only_looks_like_a_screen_does_no_harm(tmp_path):
     output = Workshop(tmp_path, SHELL).call("shell", command=r"printf '\033[?1049h'; echo done")
     assert not output.is_error

@@ -22,7 +22,8 @@ LAST_READS = 8
 SCREEN = re.compile(rb"\x1b\[\?(?:1049|1047|47)h|Input is not from a terminal")
 """What a program writes that takes a whole screen for itself: it then waits for keys that never come."""
 SCREEN_WITHIN = 64 * 1024
-SCREEN_GRACE_S = 2.0
+SCREEN_GRACE_S = 3.0
+"""How long such a program may be silent before it counts as waiting."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -98,7 +99,8 @@ class Running:
             self._kept[fd].feed(data)
             if self.on_output is not None:
                 self.on_output(data)
-        if self._total < SCREEN_WITHIN and not self._screen and SCREEN.search(data):
+        if self._screen or (self._total < SCREEN_WITHIN and SCREEN.search(data)):
+            self._let_be()
             self._screen = self._loop.call_later(SCREEN_GRACE_S, self._pass, "terminal")
         self._total += len(data)
         if self._output_limit and self._total > self._output_limit and not self.limit:
