@@ -163,6 +163,20 @@ class Ledger:
             output = min(output, fitting)
         return output
 
+    def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float] | None:
+        """The cap on money that leaves the least, and what it leaves; None when money is not capped."""
+        caps = [
+            (cap.usd, cap.usd - used.usd)
+            for _, cap, used in self._capped(limits, today)
+            if cap.usd is not None
+        ]
+        return min(caps, key=lambda cap: cap[1], default=None)
+
+    def reserved_usd(self, spend: str) -> float | None:
+        """What is set aside under a name and not settled; None when nothing is."""
+        reserved = self._scopes["session"].reserved.get(spend)
+        return reserved.usd if reserved else None
+
     def refuse_calls(self, count: int, limits: Limits) -> Refusal | None:
         """Why so many more calls may not be started."""
         for scope, cap, used in self._capped(limits, None):
@@ -191,11 +205,6 @@ class Ledger:
         if cap is not None and count > cap:
             return _refused("turn", "steps", f"of {cap:,} steps is reached", ending="limit")
         return None
-
-    def left_usd(self, limits: Limits) -> float | None:
-        """The least money that any scope leaves; None when none is capped."""
-        lefts = (cap.usd - used.usd for _, cap, used in self._capped(limits, None) if cap.usd is not None)
-        return min(lefts, default=None)
 
     def time_left(self, limits: Limits) -> TimeLeft | None:
         """The shortest time that any scope leaves; None when none is limited."""

@@ -13,6 +13,7 @@ import msgspec
 from mainspring import __version__
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
 from mainspring.events import (
     ApprovalAsked,
@@ -97,6 +98,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     processes: Path | None = None
     approver: Approver | None = None
     approval_timeout_s: float | None = None
+    inbox: Inbox | None = None
     compactor: Compactor | None = None
     parent: Turn | None = None
     day: Day | None = None

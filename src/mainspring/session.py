@@ -71,7 +71,7 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._questions = Questions(
-            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s, inbox=parts.inbox
         )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
@@ -323,6 +323,7 @@ class Session:
             given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
+            self._questions.recorded(question.call)
         return given
 
     async def grant(self, *grants: Grant) -> None:
@@ -363,6 +364,7 @@ class Session:
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()
         await self.emit(*opening(self._parts, self.state, self.id), *more)
         await record_lost(self)
+        self._questions.sweep()
         self._opened = (before, self._feed.last_seq)
 
     async def _close(self) -> None:

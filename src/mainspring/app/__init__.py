@@ -22,6 +22,7 @@ from mainspring.app.policies import (
 )
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.choice import Choice, Connect, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -222,9 +223,11 @@ async def run_step(
         approver=approver,
         on_output=on_output,
     )
-    journal = await Store(steps_home(config.home)).create()
+    store = Store(steps_home(config.home))
+    journal = await store.create()
     try:
-        await take_step(journal, asked, runner)
+        vault = vault_of(store, journal.session, config)
+        await take_step(journal, asked, msgspec.structs.replace(runner, vault=vault))
     finally:
         await journal.close()
     return journal.session
@@ -254,8 +257,13 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=vault.holds_secrets,
     )
-    processes = store.directory(session) / PROCESSES
-    return msgspec.structs.replace(parts, vault=vault, time_machine=time_machine, processes=processes)
+    return msgspec.structs.replace(
+        parts,
+        vault=vault,
+        time_machine=time_machine,
+        processes=store.directory(session) / PROCESSES,
+        inbox=Inbox(store.directory(session)),
+    )
 
 
 class _Known(msgspec.Struct, frozen=True):

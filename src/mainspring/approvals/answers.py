@@ -8,7 +8,7 @@ Pure: the journal alone rebuilds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -20,7 +20,6 @@ from mainspring.events import (
     AssistantSaid,
     CallEnded,
     CallStarted,
-    Event,
     TurnEnded,
     Undone,
     UserSaid,
@@ -77,15 +76,6 @@ class Requests(msgspec.Struct, frozen=True):
 
     def _close_all(self, why: str) -> Requests:
         return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)}) if self.open else self
-
-
-def requests_of(events: Iterable[Event]) -> Requests:
-    """The requests of a whole journal."""
-    requests = Requests()
-    for event in events:
-        if isinstance(event, Consenting):
-            requests = requests.after(event)
-    return requests
 
 
 def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
