@@ -174,8 +174,8 @@ class Ledger:
 
     def reserved_usd(self, spend: str) -> float | None:
         """What is set aside under a name and not settled; None when nothing is."""
-        reserved = self._scopes["session"].reserved.get(spend)
-        return reserved.usd if reserved else None
+        held = self._held.get(spend)
+        return held.reserved.usd if held else None
 
     def refuse_calls(self, count: int, limits: Limits) -> Refusal | None:
         """Why so many more calls may not be started."""
