@@ -119,7 +119,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         )
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
-        by_mode = build_mode(chosen_mode, level, limits)
         toolbox = Toolbox(tools)
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
@@ -130,7 +129,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             **models,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
-            policy=build_policy(by_mode, known.place, config),
+            policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
             engine=takes,
