@@ -22,6 +22,9 @@ FOLDER = "processes"
 
 NOTE_SOURCE = "process"
 SESSION_ENDED = "ended with its session"
+Custodial = ProcessStarted | ProcessEnded | NoteAdded
+"""The events that tell of processes."""
+
 _NEVER_STARTED = "it was never started"
 _LOST = "its keeper is gone, so nobody knows how it ended"
 
@@ -64,6 +67,8 @@ class Processes:
 
     def apply(self, recorded: Recorded) -> None:
         event, replace = recorded.event, msgspec.structs.replace
+        if not isinstance(event, Custodial):
+            return
         match event:
             case ProcessStarted():
                 self._known[event.handle] = Process(event, recorded.time_us)

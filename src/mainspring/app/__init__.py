@@ -107,7 +107,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = with_caps(limits or Limits(), config.settings.caps)
+    told = limits or Limits()
+    limits = with_caps(told, config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
@@ -142,6 +143,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             nested=NestedInstructions(known.place),
             memory=memory_of(known.place, config),
             limits=limits,
+            told=told,
             beginning=beginning,
             grants=GrantFile(config.home),
             approver=approver,

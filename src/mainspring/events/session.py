@@ -41,11 +41,13 @@ class SessionStarted(Event, frozen=True):
 
 
 class SessionResumed(Event, frozen=True):
-    """Another process took this journal over; calls it found open are closed before anything else."""
+    """Another process took this journal over; calls it found open are closed before anything else. `limits`
+    are those of the open turn from here on, when a person gave other ones."""
 
     version: str
     host: str
     pid: int
+    limits: Limits | None = None
 
 
 class PromptSet(Event, frozen=True):
@@ -368,8 +370,7 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it; `exit_code`
-    is that of an outside engine."""
+    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it."""
 
     turn: int
     ending: Ending
@@ -380,4 +381,3 @@ class TurnEnded(Event, frozen=True):
     cost_usd: float = 0.0
     resume_at_us: int | None = None
     scope: CapScope | None = None
-    exit_code: int | None = None

@@ -19,6 +19,7 @@ from mainspring.events import CallAsked, ToolSpec
 from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
+from mainspring.tools.text import whole_characters
 
 _GRACE_S = 0.8
 
@@ -109,6 +110,5 @@ async def _run(prepared: Prepared, place: Place) -> Output:
 
 
 async def _bounded(output: Output, place: Place) -> Output:
-    """Half a character, as file names can have, cannot be written and becomes a question mark."""
-    output = msgspec.structs.replace(output, text=output.text.encode("utf-8", "replace").decode())
+    output = msgspec.structs.replace(output, text=whole_characters(output.text))
     return await bounded(output, place, limit=place.room)
