@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mainspring.approvals import ByMode, Proposed, Verdict
-from mainspring.approvals.answers import Requests
+from mainspring.approvals.answers import Consenting, Requests
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256, grants_of, offered
 from mainspring.approvals.policy import Layered
 from mainspring.approvals.rules import parse
@@ -23,7 +23,6 @@ from mainspring.events import (
     ApprovalGiven,
     CallEnded,
     CallStarted,
-    Event,
     Offer,
     TurnEnded,
     UserSaid,
@@ -142,7 +141,7 @@ ASKED = ApprovalAsked(call="c", tool="t", arguments=ARGUMENTS, arguments_sha256=
 ALLOW = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow")
 
 
-def requests_of(events: Iterable[Event]) -> Requests:
+def requests_of(events: Iterable[Consenting]) -> Requests:
     return reduce(Requests.after, events, Requests())
 
 
@@ -166,7 +165,7 @@ def test_an_answer_to_an_open_request_counts() -> None:
         ([ApprovalAsked(call="c", tool="t", arguments="{}", arguments_sha256=HASH)], "does not fit its hash"),
     ],
 )
-def test_a_stale_replayed_double_or_late_answer_is_refused(events: list[Event], said: str) -> None:
+def test_a_stale_replayed_double_or_late_answer_is_refused(events: list[Consenting], said: str) -> None:
     assert said in requests_of(events).refusal(ALLOW)
 
 

@@ -23,6 +23,7 @@ from mainspring.errors import (
     NoCredit,
     Overloaded,
     RateLimited,
+    UsageError,
 )
 from mainspring.events import (
     Compacted,
