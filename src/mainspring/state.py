@@ -94,6 +94,7 @@ class State:
         self.is_turn_open = False
         self.is_turn_wanted = False
         self.is_said_late = False
+        self._said_seq = 0
         """Whether something was said since the turn began, or since its last reply."""
         self.limits = Limits()
         self.turn_steps = 0
@@ -210,9 +211,10 @@ class State:
             self.step += 1
             self.turn_steps += 1
 
-    def _apply_turn(self, _recorded: Recorded, event: _Turn) -> None:
+    def _apply_turn(self, recorded: Recorded, event: _Turn) -> None:
         match event:
             case UserSaid():
+                self._said_seq = recorded.seq
                 self.is_turn_wanted = self.is_said_late = True
                 self.failed_models = {}
             case TurnStarted():
@@ -247,7 +249,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
-            self.is_said_late = False
+            self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
