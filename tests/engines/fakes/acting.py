@@ -83,7 +83,7 @@ def fail(form: Format, prompt: str) -> None:
 def hang(form: Format, prompt: str) -> None:
     ignore_asking()
     child(marker(prompt))
-    form.say("hanging here for ever")
+    form.say("hanging here\nfor ever and ever")
     form.call("sleep")
     while True:
         time.sleep(600)
