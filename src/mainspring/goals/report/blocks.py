@@ -58,6 +58,20 @@ class Table(msgspec.Struct, frozen=True):
     numbers: frozenset[int] = frozenset()
 
 
+def slim(head: tuple[str, ...], rows: tuple[tuple[Spans, ...], ...], numbers: frozenset[int]) -> Table:
+    """A table without the columns in which nothing stands."""
+    kept = [place for place in range(len(head)) if any(map(_is_filled, (row[place] for row in rows)))]
+    return Table(
+        tuple(head[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in rows),
+        frozenset(new for new, place in enumerate(kept) if place in numbers),
+    )
+
+
+def _is_filled(cell: Spans) -> bool:
+    return any(span if isinstance(span, str) else span.text for span in cell)
+
+
 class Quote(msgspec.Struct, frozen=True):
     """What somebody said, word for word."""
 

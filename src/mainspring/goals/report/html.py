@@ -54,10 +54,10 @@ table{border-collapse:collapse;font-size:.9rem;min-width:100%}
 th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid var(--line);
 overflow-wrap:normal}
 th{color:var(--dim);font-weight:600;white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;
-white-space:nowrap}td code{overflow-wrap:anywhere}td.t{min-width:9rem;overflow-wrap:anywhere}
+white-space:nowrap;padding-right:1.1rem}td.k{white-space:nowrap}td.t{min-width:12rem;overflow-wrap:anywhere}
 details{border:1px solid var(--line);border-radius:.3rem;margin:.5rem 0;padding:0 .8rem}
 details[open]{padding-bottom:.6rem}summary{cursor:pointer;padding:.5rem 0;font-weight:600}
-figure{margin:.8rem 0}img{max-width:100%;background:#fff;border:1px solid var(--line);border-radius:.3rem}
+figure{margin:.8rem 0;max-width:38rem}img{max-width:100%;min-width:8rem;background:#fff;border:1px solid var(--line);border-radius:.3rem}
 figcaption{color:var(--dim);font-size:.87rem}
 @media(max-width:36rem){body{font-size:15px;padding:.8rem .8rem 3rem}h1{font-size:1.25rem}
 table{font-size:.84rem}}
@@ -113,17 +113,20 @@ def _folded(block: Folded) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     sides = [' class="n"' if place in table.numbers else "" for place in range(len(table.head))]
     heads = (f"<th{side}>{_text(name)}</th>" for name, side in zip(table.head, sides, strict=True))
-    yield f'<div class="wide"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>\n'
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>" if any(table.head) else ""
+    yield f'<div class="wide"><table>{head}<tbody>\n'
     for row in table.rows:
         cells = zip(row, sides, strict=True)
-        yield f"<tr>{''.join(f'<td{side or _long(cell)}>{_spans(cell)}</td>' for cell, side in cells)}</tr>\n"
+        yield f"<tr>{''.join(f'<td{side or _room(cell)}>{_spans(cell)}</td>' for cell, side in cells)}</tr>\n"
     yield "</tbody></table></div>\n"
 
 
-def _long(cell: Spans) -> str:
-    """A column of long texts gets room, where columns of short words need none."""
+def _room(cell: Spans) -> str:
+    """A short name is not broken, and a long text gets room: on a phone the table scrolls instead."""
     length = sum(len(span if isinstance(span, str) else span.text) for span in cell)
-    return ' class="t"' if length > _LONG_CELL else ""
+    if length > _LONG_CELL:
+        return ' class="t"'
+    return ' class="k"' if any(isinstance(span, Mono) for span in cell) else ""
 
 
 def _picture(picture: Picture) -> str:

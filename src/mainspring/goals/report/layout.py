@@ -21,6 +21,7 @@ from mainspring.goals.report.blocks import (
     Table,
     Tone,
     Toned,
+    slim,
 )
 from mainspring.goals.report.facts import Check, Command, Finish, IterationFacts, Report, Text
 from mainspring.goals.report.words import (
@@ -179,7 +180,9 @@ def _spendings(report: Report) -> Iterator[Block]:
     if unsettled:
         yield Paragraph((f"{plural(unsettled, 'request')} never settled; they count as spent.",), "doubt")
     if unpriced:
-        yield Paragraph((f"{plural(unpriced, 'request')} at an unknown price; they count as $0.",), "doubt")
+        yield Paragraph(
+            (f"{plural(unpriced, 'request')} at an unknown price; they count as 0 USD.",), "doubt"
+        )
 
 
 def _evidence(report: Report) -> Iterator[Block]:
@@ -220,7 +223,7 @@ def _checks_table(checks: tuple[Check, ...]) -> Table:
         )
         for check in checks
     )
-    return Table(("", "check", "result", "iteration", "hash", "recorded in"), rows, frozenset({3}))
+    return slim(("", "check", "result", "iteration", "hash", "recorded in"), rows, frozenset({3}))
 
 
 def _check_output(check: Check) -> Folded:
@@ -281,7 +284,7 @@ def _iterations(report: Report) -> Iterator[Block]:
     yield Heading("Iterations")
     rows = tuple(_iteration_row(each) for each in reversed(report.iterations))
     head = ("", "outcome", "what came of it", "new", "files", "calls", "at work", "waiting", "cost", "events")
-    yield Table(head, rows, frozenset({0, 4, 5, 6, 7, 8}))
+    yield slim(head, rows, frozenset({0, 4, 5, 6, 7, 8}))
     left_out = report.iterations_total - len(report.iterations)
     if left_out:
         yield Paragraph((f"{left_out:,} iterations between are not listed.",), "quiet")
@@ -334,7 +337,7 @@ def _iteration(each: IterationFacts, report: Report) -> Iterator[Block]:
             yield Paragraph((text, Mono(f"mainspring show {report.session}")), "quiet")
     if each.files:
         rows = tuple(((line.kind,), (Mono(line.path),), (Mono(line.made_by),)) for line in each.files)
-        yield Table(("file", "path", "made by"), rows)
+        yield slim(("file", "path", "made by"), rows, frozenset())
         if len(each.files) < each.files_total:
             text = f"{each.files_total - len(each.files):,} more files: "
             yield Paragraph((text, Mono(f"mainspring artifacts {report.session} --all")), "quiet")
@@ -351,7 +354,7 @@ def _commands_table(commands: tuple[Command, ...]) -> Table:
         )
         for each in commands
     )
-    return Table(("call", "command", "exit code", "took", "recorded in"), rows, frozenset({2, 3}))
+    return slim(("call", "command", "exit code", "took", "recorded in"), rows, frozenset({2, 3}))
 
 
 def _footer(report: Report) -> Iterator[Block]:

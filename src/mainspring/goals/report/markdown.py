@@ -25,9 +25,9 @@ from mainspring.goals.report.blocks import (
 )
 
 _MARKS = {"good": "✓ ", "bad": "✗ ", "doubt": "? ", "quiet": "", "": ""}
-# What could begin or end anything in a line; `-`, `+`, `.` and `=` only do so at its start, which is ours.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
-_STARTS = re.compile(r"^(\s*)([-+=:]|\d+[.)])")
+# What begins something within a line; what only does so at its start is for `_STARTS`.
+_SPECIAL = re.compile(r"[\\`*\[|~$]|<(?=[A-Za-z/!?]|$)|&(?=#|\w+;|$)|(?<![^\W_])_|_(?![^\W_])")
+_STARTS = re.compile(r"^([-+=:#>]|\d+[.)])")
 _SCHEME = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
 _BACKTICKS = re.compile(r"`+")
 
@@ -84,7 +84,7 @@ def _span(span: Span, *, is_cell: bool) -> str:
 def _line(text: str) -> str:
     """One line in which nothing is markup, no address becomes a link, and the end escapes nothing of ours."""
     flat = " ".join(plain(text).split("\n"))
-    return _SCHEME.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)).replace("\t", " ")
+    return _SCHEME.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", flat)).replace("\t", " ")
 
 
 def _start(line: str) -> str:
@@ -93,8 +93,7 @@ def _start(line: str) -> str:
 
 
 def _escaped_start(found: re.Match[str]) -> str:
-    space, mark = found[1], found[2]
-    return f"{space}\\{mark}" if len(mark) == 1 else f"{space}{mark[:-1]}\\{mark[-1]}"
+    return f"{found[0][:-1]}\\{found[0][-1]}"
 
 
 def _code(text: str, *, is_cell: bool = False) -> str:

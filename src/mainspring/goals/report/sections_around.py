@@ -14,6 +14,7 @@ from mainspring.goals.report.blocks import (
     Spans,
     Table,
     Toned,
+    slim,
 )
 from mainspring.goals.report.facts import Approval, Notice, Report, Wait
 from mainspring.goals.report.words import code, event, events, plural, seconds, when
@@ -38,7 +39,7 @@ def _waits(report: Report) -> Iterator[Block]:
         text += f" {late} woke later than they could have, because nobody was there to see it."
     yield Paragraph((text,))
     head = ("iteration", "for", "why", "took", "woken by", "late", "recorded in")
-    yield Table(head, tuple(map(_wait, reversed(report.waits))), frozenset({0, 3, 5}))
+    yield slim(head, tuple(map(_wait, reversed(report.waits))), frozenset({0, 3, 5}))
     yield from _more(report.waits_total - len(report.waits), "earlier waits", report)
 
 
@@ -72,7 +73,7 @@ def _outages(report: Report) -> Iterator[Block]:
         for each in report.outages
     )
     head = ("error", "tried again", "given up", "model", "the last message", "last", "first and last")
-    yield Table(head, rows, frozenset({1, 2}))
+    yield slim(head, rows, frozenset({1, 2}))
 
 
 def _approvals(report: Report) -> Iterator[Block]:
@@ -83,7 +84,7 @@ def _approvals(report: Report) -> Iterator[Block]:
         yield Paragraph(("Nobody was asked for anything.",))
         return
     head = ("asked", "for", "why", "answer", "by", "reach", "recorded in")
-    yield Table(head, tuple(map(_approval, reversed(report.approvals))))
+    yield slim(head, tuple(map(_approval, reversed(report.approvals))), frozenset())
     yield from _more(report.approvals_total - len(report.approvals), "earlier questions", report)
 
 

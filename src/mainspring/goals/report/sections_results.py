@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mainspring.goals.report.blocks import (
     Block,
+    Folded,
     Heading,
     Items,
     Mono,
@@ -14,6 +15,7 @@ from mainspring.goals.report.blocks import (
     Spans,
     Table,
     Toned,
+    slim,
 )
 from mainspring.goals.report.facts import ArtifactFacts, ClaimFacts, Metric, Report, Row
 from mainspring.goals.report.words import code, digest, event, events, figure, plural, size, toned
@@ -45,16 +47,20 @@ def metrics(report: Report) -> Iterator[Block]:
 
 
 def _metric(metric: Metric) -> Iterator[Block]:
-    unit = f" [{metric.unit}]" if metric.unit else ""
-    yield Heading(f"{metric.name}{unit}", 3)
-    if metric.better:
-        sure = "" if metric.is_best_sure else ", which too few repeats show"
-        best = f"The best is iteration {metric.best_iteration}{sure}."
-        yield Paragraph(
-            (f"{metric.better.capitalize()} is better; each is held against the best before it. {best}",)
-        )
-    else:
-        yield Paragraph(("Nobody said which way is better, so nothing is judged here.",), "quiet")
+    name = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
+    if not metric.better:
+        note = Paragraph(("Nobody said which way is better, so nothing is judged here.",), "quiet")
+        yield Folded((name,), (note, *_values(metric)))
+        return
+    yield Heading(name, 3)
+    sure = "" if metric.is_best_sure else ", which too few repeats show"
+    best = f"The best is iteration {metric.best_iteration}{sure}."
+    each = f"{metric.better.capitalize()} is better; each is held against the best before it."
+    yield Paragraph((f"{each} {best}",))
+    yield from _values(metric)
+
+
+def _values(metric: Metric) -> Iterator[Block]:
     if metric.plot:
         yield Picture(f"{metric.name} by iteration", "image/svg+xml", metric.plot.encode("utf-8", "replace"))
     head = (
@@ -68,7 +74,7 @@ def _metric(metric: Metric) -> Iterator[Block]:
         "doubts",
     )
     rows = tuple(_metric_row(row, metric) for row in metric.rows)
-    yield Table(head, rows, frozenset({0, 2, 3, 4, 5}))
+    yield slim(head, rows, frozenset({0, 2, 3, 4, 5}))
     if metric.rows_left_out:
         yield Paragraph((f"{metric.rows_left_out:,} earlier iterations are not shown.",), "quiet")
     if metric.events:
@@ -111,7 +117,7 @@ def claims(report: Report) -> Iterator[Block]:
         yield Items(tuple((line,) for line in report.claims_problems))
     if report.claims:
         head = ("claim", "status", "statement", "stands on", "check", "exit code", "recorded in")
-        yield Table(head, tuple(map(_claim, report.claims)), frozenset({5}))
+        yield slim(head, tuple(map(_claim, report.claims)), frozenset({5}))
         yield Paragraph((f"The claims as they were read last: {event(report.claims_seq)}.",), "quiet")
     if report.claims_left_out:
         yield Paragraph((f"{report.claims_left_out:,} more claims are not shown.",), "quiet")
@@ -139,7 +145,7 @@ def artifacts(report: Report) -> Iterator[Block]:
     total = f"{plural(report.artifacts_total, 'file')} made or changed, {size(report.artifacts_bytes)}.{gone}"
     yield Paragraph((f"{total} As they were when they were last looked at.",))
     head = ("path", "size", "hash", "iteration", "made by")
-    yield Table(head, tuple(map(_artifact, report.artifacts)), frozenset({1, 3}))
+    yield slim(head, tuple(map(_artifact, report.artifacts)), frozenset({1, 3}))
     if report.artifacts_total > len(report.artifacts):
         text = f"{report.artifacts_total - len(report.artifacts):,} more: "
         yield Paragraph((text, Mono(f"mainspring artifacts {report.session} --all")), "quiet")

@@ -37,7 +37,7 @@ def seconds(length_s: float) -> str:
 
 
 def money(usd: float) -> str:
-    return f"${usd:.4f}" if usd else "$0"
+    return f"{usd:.4f} USD" if usd else "0 USD"
 
 
 def size(count: int) -> str:
