@@ -57,7 +57,8 @@ th{color:var(--dim);font-weight:600;white-space:nowrap}td.n,th.n{text-align:righ
 white-space:nowrap;padding-right:1.1rem}td.k{white-space:nowrap}td.t{min-width:12rem;overflow-wrap:anywhere}
 details{border:1px solid var(--line);border-radius:.3rem;margin:.5rem 0;padding:0 .8rem}
 details[open]{padding-bottom:.6rem}summary{cursor:pointer;padding:.5rem 0;font-weight:600}
-figure{margin:.8rem 0;max-width:38rem}img{max-width:100%;min-width:8rem;background:#fff;border:1px solid var(--line);border-radius:.3rem}
+figure{margin:.8rem 0;max-width:38rem}
+img{max-width:100%;min-width:8rem;background:#fff;border:1px solid var(--line);border-radius:.3rem}
 figcaption{color:var(--dim);font-size:.87rem}
 @media(max-width:36rem){body{font-size:15px;padding:.8rem .8rem 3rem}h1{font-size:1.25rem}
 table{font-size:.84rem}}
