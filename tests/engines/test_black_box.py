@@ -140,7 +140,7 @@ def test_show_fork_export_and_undo_work_on_a_session_of_an_agent(machine: Machin
     assert machine.run("verify", session).returncode == 0
     assert "All is finished." in machine.run("export", session, "--format", "markdown").stdout
     assert machine.run("cost", "--json").returncode == 0
-    model = machine.serve({"text": "I go on."})
+    model = machine.serve(closing={"text": "I go on."})
     forked = machine.run("fork", session)
     assert forked.returncode == 0, forked.stderr
     made = forked.stdout.split()[-1]

@@ -17,6 +17,7 @@ from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
     CallEnded,
+    Compacted,
     EngineChosen,
     EngineEnded,
     Event,
@@ -139,6 +140,21 @@ def test_a_session_keeps_its_engine_and_its_conversation(tmp_path: Path) -> None
     assert of(second, EngineChosen) == []
     assert of(second, AssistantSaid)[-1].text.startswith("4 ")
     assert of(second, SpendSettled)[0].usage.total_tokens == 0, "a thread's total was counted before"
+
+
+def test_a_history_that_was_made_short_begins_a_new_conversation(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    take(house, "work", engine="codex")
+
+    async def shortened() -> str:
+        async with house.opened() as session:
+            known = session.state.engine.conversation
+            await session.emit(Compacted(summary="", keep_from_seq=session.history.last_seq + 1))
+            return f"{known} then {session.state.engine.conversation or 'none'}"
+
+    assert asyncio.run(shortened()) == "thread-1 then none"
+    settled = of(take(house, "work"), SpendSettled)
+    assert settled[0].usage.total_tokens == 1100, "a new thread counts from nothing"
 
 
 def test_the_builtin_engine_goes_on_where_an_agent_was(tmp_path: Path) -> None:
