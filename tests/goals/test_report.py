@@ -97,7 +97,7 @@ def test_a_changed_evaluator_takes_the_verification_away(tmp_path: Path) -> None
 
 def test_claims_without_good_evidence_are_named(tmp_path: Path) -> None:
     asked = [
-        CallAsked(call=name, name="shell", arguments='{"command": "make %s"}' % name) for name in ("c1", "c2")
+        CallAsked(call=name, name="shell", arguments=f'{{"command": "make {name}"}}') for name in ("c1", "c2")
     ]
     finished = WorkFinished(
         summary="All is well.",

@@ -11,6 +11,7 @@ from mainspring.events import (
     CallEnded,
     Crashed,
     EngineEnded,
+    Event,
     GuardTripped,
     MemoryKeptAside,
     ModeChosen,
@@ -28,6 +29,26 @@ from mainspring.events import (
 from mainspring.goals.report.facts import Approval, Notice, Outage, ProcessFacts, Wait
 from mainspring.waits.words import duration, joined
 
+KINDS: tuple[type[Event], ...] = (
+    WaitStarted,
+    WaitEnded,
+    RequestFailed,
+    ApprovalAsked,
+    ApprovalGiven,
+    SandboxChosen,
+    ModeChosen,
+    ProcessStarted,
+    ProcessEnded,
+    SessionResumed,
+    Crashed,
+    Undone,
+    GuardTripped,
+    BudgetWarned,
+    RoutingWarned,
+    MemoryKeptAside,
+    EngineEnded,
+    CallEnded,
+)
 MAX_DETAIL = 500
 _LAST_LINES = 12
 
@@ -48,6 +69,8 @@ class Around:
     def apply(self, recorded: Recorded, iteration: int, *, is_expected: bool) -> None:
         """Takes an event in; `is_expected` when nobody was at work, so that a new process is no surprise."""
         match recorded.event:
+            case CallEnded():
+                self._notice(recorded)
             case WaitStarted() | WaitEnded():
                 self._apply_wait(recorded, iteration)
             case RequestFailed() as event:

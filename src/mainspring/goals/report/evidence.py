@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from mainspring.errors import JournalDamaged
-from mainspring.events import Blob, CheckEnded, Evidence, GoalChecks, Recorded, WorkFinished
+from mainspring.events import Blob, CheckEnded, Event, Evidence, GoalChecks, Recorded, WorkFinished
 from mainspring.goals.report.facts import Check, Cited, Command, Finish
 from mainspring.journal import Reader
 
@@ -19,6 +19,7 @@ SHOWN_CLAIMS = 50
 MAX_OUTPUT = 2000
 _MAX_TEXT = 4000
 
+KINDS: tuple[type[Event], ...] = (CheckEnded, WorkFinished)
 Condition = tuple[str, str]
 """The kind of a check, and the command, file, target or claims that it looks at."""
 
@@ -81,14 +82,14 @@ class Checks:
         past = [looked for looked in reversed(self._failed) if looked.seq not in newest]
         return tuple([await _with_output(each, journal) for each in past])
 
-    def finishes(self, results: Mapping[str, Command]) -> tuple[Finish, ...]:
+    def finishes(self, result: Callable[[str], Command | None]) -> tuple[Finish, ...]:
         """What the agent said when it called itself done, the last first, with the results that it cites."""
         return tuple(
             Finish(
                 seq=recorded.seq,
                 iteration=iteration,
                 summary=recorded.event.summary[:_MAX_TEXT],
-                claims=tuple(_cited(item, results) for item in recorded.event.evidence[:SHOWN_CLAIMS]),
+                claims=tuple(_cited(item, result) for item in recorded.event.evidence[:SHOWN_CLAIMS]),
             )
             for recorded, iteration in reversed(self._finished)
             if isinstance(recorded.event, WorkFinished)
@@ -139,9 +140,10 @@ async def read_text(journal: Reader, blob: Blob) -> str:
         return f"(not readable any more: {error.message})"
 
 
-def _cited(item: Evidence, results: Mapping[str, Command]) -> Cited:
-    found = tuple(results[call] for call in item.calls if call in results)
-    missing = [call for call in item.calls if call not in results]
+def _cited(item: Evidence, result: Callable[[str], Command | None]) -> Cited:
+    results = {call: result(call) for call in item.calls}
+    found = tuple(each for each in results.values() if each is not None)
+    missing = [call for call, each in results.items() if each is None]
     failed = [each for each in found if each.outcome != "ok" or each.exit_code]
     doubt = ""
     if not item.calls:

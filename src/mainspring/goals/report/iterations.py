@@ -9,9 +9,11 @@ import msgspec
 from mainspring.events import (
     ArtifactsChanged,
     AssistantSaid,
+    Blob,
     CallAsked,
     CallEnded,
     CheckEnded,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -27,6 +29,22 @@ from mainspring.events import (
 from mainspring.goals.artifacts import command_of
 from mainspring.goals.report.facts import Clock, Command, FileLine, IterationFacts
 
+KINDS: tuple[type[Event], ...] = (
+    AssistantSaid,
+    CallEnded,
+    WaitStarted,
+    WaitEnded,
+    GoalSet,
+    GoalEnded,
+    GoalPaused,
+    SessionResumed,
+    IterationStarted,
+    IterationEnded,
+    ArtifactsChanged,
+    TurnStarted,
+    TurnEnded,
+    CheckEnded,
+)
 LISTED = 500
 IN_FULL = 20
 TROUBLED_IN_FULL = 10
@@ -38,14 +56,26 @@ _FILES = 20
 _CHECKS = 10
 
 
+class _Result(msgspec.Struct, frozen=True, gc=False):
+    """How a call ended; what it was is read from its arguments only when it is shown."""
+
+    seq: int
+    call: str
+    asked: CallAsked | None
+    outcome: str
+    exit_code: int | None
+    duration_s: float
+    full: Blob | None
+
+
 class _Open(msgspec.Struct, kw_only=True):
     """An iteration as far as it was read."""
 
     facts: IterationFacts
     said: str = ""
     said_seq: int = 0
-    newest: deque[Command]
-    failed: deque[Command]
+    newest: deque[_Result]
+    failed: deque[_Result]
     files: dict[str, FileLine]
     files_total: int = 0
     calls: int = 0
@@ -72,7 +102,7 @@ class Iterations:
         self._started_us = self._last_us = 0
         self._is_over = False
         self._is_at_work = False
-        self.results: dict[str, Command] = {}
+        self._results: dict[str, _Result] = {}
         self.last_said = ""
         self.last_said_seq = 0
 
@@ -80,6 +110,11 @@ class Iterations:
     def number(self) -> int:
         """The iteration that what is read now belongs to."""
         return self._current.facts.number if self._current else 0
+
+    def result(self, call: str) -> Command | None:
+        """How a call ended; None when that is not on record."""
+        found = self._results.get(call)
+        return _command(found) if found else None
 
     @property
     def total(self) -> int:
@@ -197,17 +232,9 @@ class Iterations:
 
     def _end_call(self, event: CallEnded, seq: int) -> None:
         asked = self._asked.pop(event.call, None)
-        result = Command(
-            seq=seq,
-            call=event.call,
-            tool=asked.name if asked else "",
-            command=command_of(asked)[:MAX_COMMAND] if asked else "",
-            outcome=event.outcome,
-            exit_code=event.exit_code,
-            duration_s=event.duration_s,
-            sha256=event.full.sha256 if event.full else "",
+        result = self._results[event.call] = _Result(
+            seq, event.call, asked, event.outcome, event.exit_code, event.duration_s, event.full
         )
-        self.results[event.call] = result
         if self._current is None:
             return
         self._current.calls += 1
@@ -215,6 +242,20 @@ class Iterations:
             self._current.calls_failed += 1
             self._current.failed.append(result)
         self._current.newest.append(result)
+
+
+def _command(result: _Result) -> Command:
+    asked = result.asked
+    return Command(
+        seq=result.seq,
+        call=result.call,
+        tool=asked.name if asked else "",
+        command=command_of(asked)[:MAX_COMMAND] if asked else "",
+        outcome=result.outcome,
+        exit_code=result.exit_code,
+        duration_s=result.duration_s,
+        sha256=result.full.sha256 if result.full else "",
+    )
 
 
 _TROUBLE = ("refused", "failed")
@@ -271,5 +312,5 @@ def _facts(read: _Open, *, is_full: bool) -> IterationFacts:
         said_seq=read.said_seq,
         is_said_cut=len(read.said) > MAX_SAID,
         files=tuple(read.files.values()),
-        commands=tuple(commands[seq] for seq in sorted(commands)),
+        commands=tuple(_command(commands[seq]) for seq in sorted(commands)),
     )

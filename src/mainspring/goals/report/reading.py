@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from mainspring.events import (
-    ApprovalAsked,
-    ApprovalGiven,
-    ArtifactsChanged,
-    AssistantSaid,
-    BudgetWarned,
-    CallEnded,
-    CheckEnded,
-    ClaimChecked,
-    ClaimsRead,
-    Crashed,
     EngineChosen,
-    EngineEnded,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
-    GuardTripped,
-    IterationEnded,
-    IterationStarted,
-    MeasurementsTaken,
-    MemoryKeptAside,
-    ModeChosen,
     ModelChosen,
     PlanSet,
-    ProcessEnded,
-    ProcessStarted,
     Recorded,
-    RequestFailed,
-    RoutingWarned,
-    SandboxChosen,
     SessionResumed,
     SessionStarted,
     SpendReserved,
     SpendSettled,
-    TurnEnded,
-    TurnStarted,
-    Undone,
-    WaitEnded,
-    WaitStarted,
-    WorkFinished,
 )
+from mainspring.goals import fold
 from mainspring.goals.artifacts import read_artifacts
 from mainspring.goals.fold import Goal
+from mainspring.goals.report import around, evidence, iterations, results
 from mainspring.goals.report.around import Around
 from mainspring.goals.report.evidence import SHOWN_CHECKS, Checks
 from mainspring.goals.report.facts import Close, Report, Spending, Text
@@ -56,48 +33,14 @@ from mainspring.goals.report.standing import SHOWN_LEFT, Plan, judge, left_of, n
 from mainspring.journal import Reader
 from mainspring.journal.fold import Fold, Spent, take
 
-_KINDS = tuple(
-    kind.__name__
-    for kind in (
-        SessionStarted,
-        SessionResumed,
-        ModelChosen,
-        RoutingWarned,
-        ModeChosen,
-        SandboxChosen,
-        TurnStarted,
-        SpendReserved,
-        SpendSettled,
-        BudgetWarned,
-        RequestFailed,
-        AssistantSaid,
-        ApprovalAsked,
-        ApprovalGiven,
-        CallEnded,
-        ProcessStarted,
-        ProcessEnded,
-        GuardTripped,
-        PlanSet,
-        WorkFinished,
-        Undone,
-        Crashed,
-        TurnEnded,
-        EngineChosen,
-        EngineEnded,
-        WaitStarted,
-        WaitEnded,
-        GoalSet,
-        IterationStarted,
-        ArtifactsChanged,
-        MeasurementsTaken,
-        ClaimsRead,
-        ClaimChecked,
-        CheckEnded,
-        IterationEnded,
-        MemoryKeptAside,
-        GoalPaused,
-        GoalEnded,
-    )
+_OWN: tuple[type[Event], ...] = (
+    GoalSet,
+    GoalEnded,
+    GoalPaused,
+    EngineChosen,
+    ModelChosen,
+    SessionStarted,
+    SessionResumed,
 )
 _PAGE = 2000
 _TEXTS = 20
@@ -128,21 +71,30 @@ class _Read:
         self.models: dict[str, None] = {}
         self.engine = EngineChosen(engine="")
         self.version = ""
-        self.last = (0, 0)
+        self.last_us = 0
         self._set: GoalSet | None = None
 
-    def apply(self, recorded: Recorded) -> None:
+    def takers(self) -> dict[str, list[Callable[[Recorded], object]]]:
+        """Who takes in an event of each kind that is wanted: most are not for most folds."""
+        wanted: tuple[tuple[Callable[[Recorded], object], tuple[type[Event], ...]], ...] = (
+            (self._apply_around, around.KINDS),
+            (self.goal.apply, fold.KINDS),
+            (lambda recorded: take(self.fold, recorded), (SessionStarted, SpendReserved, SpendSettled)),
+            (self.iterations.apply, iterations.KINDS),
+            (lambda recorded: self.checks.apply(recorded, self.iterations.number), evidence.KINDS),
+            (self.results.apply, results.KINDS),
+            (self.plan.apply, (PlanSet,)),
+            (self._apply, _OWN),
+        )
+        takers: dict[str, list[Callable[[Recorded], object]]] = {}
+        for take_in, kinds in wanted:
+            for kind in kinds:
+                takers.setdefault(kind.__name__, []).append(take_in)
+        return takers
+
+    def _apply_around(self, recorded: Recorded) -> None:
         is_expected = self.goal.origin is None or bool(self.goal.ended or self.goal.paused)
-        self.goal.apply(recorded)
-        take(self.fold, recorded)
-        self.iterations.apply(recorded)
-        number = self.iterations.number
-        self.checks.apply(recorded, number)
-        self.results.apply(recorded)
-        self.plan.apply(recorded)
-        self.around.apply(recorded, number, is_expected=is_expected)
-        self._apply(recorded)
-        self.last = (recorded.seq, max(recorded.time_us, self.last[1]))
+        self.around.apply(recorded, self.iterations.number, is_expected=is_expected)
 
     def _apply(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -223,11 +175,12 @@ class _Read:
 async def read_report(journal: Reader, *, now_us: int, is_running: bool) -> Report:
     """The report of the goal of a journal; `is_running` when a process works on it, up to `now_us`."""
     read = _Read()
-    after = 0
-    while page := await journal.read(after=after, kinds=_KINDS, limit=_PAGE):
+    takers, after = read.takers(), 0
+    while page := await journal.read(after=after, kinds=tuple(takers), limit=_PAGE):
         for recorded in page:
-            read.apply(recorded)
-        after = page[-1].seq
+            for take_in in takers[recorded.kind]:
+                take_in(recorded)
+        after, read.last_us = page[-1].seq, page[-1].time_us
     goal = read.goal.now
     report = _told(read, journal.session, now_us=now_us, is_running=is_running)
     artifacts = await read_artifacts(journal)
@@ -255,7 +208,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
     left = left_of(goal, checks, missing, results.claims_seq, read.plan, around)
     said, is_live = read.iterations.last_said, is_running and goal.ended is None
     spent = read.spent()
-    finishes = read.checks.finishes(read.iterations.results)
+    finishes = read.checks.finishes(read.iterations.result)
     report = Report(
         session=session,
         workspace=read.fold.workspace,
@@ -277,7 +230,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
         standing_seqs=judged.seqs,
         closes=tuple(read.closes[-_CLOSES:]),
         closes_left_out=max(len(read.closes) - _CLOSES, 0),
-        clock=read.iterations.clock(now_us if is_live else read.last[1]),
+        clock=read.iterations.clock(now_us if is_live else read.last_us),
         spendings=read.spendings()[:_SPENDINGS],
         cost_usd=spent.usd,
         tokens=spent.tokens,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.errors import JournalDamaged
-from mainspring.events import ClaimChecked, ClaimsRead, Evaluation, GoalSet, MeasurementsTaken, Recorded
+from mainspring.events import (
+    ClaimChecked,
+    ClaimsRead,
+    Evaluation,
+    Event,
+    GoalSet,
+    MeasurementsTaken,
+    Recorded,
+)
 from mainspring.goals.artifacts import Artifact, Artifacts
 from mainspring.goals.claims import Claims
 from mainspring.goals.metrics import Better, Metrics, Summary, Verdict
@@ -14,6 +22,7 @@ from mainspring.goals.report.facts import ArtifactFacts, ClaimFacts, Metric, Pre
 from mainspring.goals.report.previews import PICTURES, preview_of
 from mainspring.journal import Reader
 
+KINDS: tuple[type[Event], ...] = (MeasurementsTaken, ClaimsRead, ClaimChecked)
 SHOWN_METRICS = 12
 SHOWN_ROWS = 30
 SHOWN_CLAIMS = 300
