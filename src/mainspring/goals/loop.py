@@ -23,6 +23,7 @@ from mainspring.errors import (
     NoCredit,
     Overloaded,
     RateLimited,
+    UsageError,
 )
 from mainspring.events import (
     Compacted,
@@ -179,7 +180,11 @@ class Pursuit:
                 await self._hold((OnTime(at_us=_now_us() + int(rest * 1e6)),), reason="a pause was asked for")
             return False
         deadline = _now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
-        ended = await self._hold(conditions, deadline_us=deadline, needs="all", reason="work is running")
+        try:
+            ended = await self._hold(conditions, deadline_us=deadline, needs="all", reason="work is running")
+        except UsageError as error:
+            await self.session.emit(WaitEnded(wait="", cause="unknown", summary=error.message))
+            return False
         if ended.cause == "deadline":
             await self._judge.note(self.goal, "still-running", f"Still running: {ended.summary}")
         if ended.cause == "deadline" and rules.at_max_wait == "stop":

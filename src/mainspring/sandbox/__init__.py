@@ -16,13 +16,26 @@ from mainspring.sandbox.background import Background
 from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = [
+    "MIB",
+    "TIMED_OUT",
+    "Background",
+    "Command",
+    "Finished",
+    "Limits",
+    "OnOutput",
+    "Policy",
+    "Sandbox",
+]
 
 Name = Literal["bwrap", "landlock", "container", "none"]
 LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
 """The rungs, the highest first; `none` is taken only when a person says so."""
 
 OnOutput = Callable[[bytes], None]
+
+TIMED_OUT = "timed out"
+"""How `Finished.stopped` begins when its time was over."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +66,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     `stopped` says why we ended it ("timed out after 5 s", a limit by name), or is empty.
     `left_running` lists processes that were still alive when the command itself had exited.
     `set_aside` lists protected paths that it made or changed and that were renamed or put back.
+    `is_partly_held` says that the workspace has too many folders: protected and hidden names in some of them
+    were not looked for.
     """
 
     exit_code: int
@@ -65,6 +80,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
     set_aside: tuple[str, ...] = ()
+    is_partly_held: bool = False
 
 
 class Sandbox(Protocol):
