@@ -42,6 +42,7 @@ from mainspring.events import (
     SessionResumed,
     SpendReserved,
     SpendSettled,
+    Target,
     Text,
     Usage,
     WaitEnded,
@@ -93,6 +94,23 @@ def test_a_changed_evaluator_takes_the_verification_away(tmp_path: Path) -> None
     assert report.standing == "unverified"
     assert "the evaluator was changed: bench.py" in report.standing_why
     assert "the evaluator was changed: bench.py" in text(report)
+
+
+def test_a_target_reached_by_the_agents_own_figures_is_doubted(tmp_path: Path) -> None:
+    target = Target(metric="loss", relation="<", value=0.5)
+    reached = CheckEnded(iteration=1, check="loss < 0.5", kind="target", passed=True)
+    told = MeasurementsTaken(iteration=1, values=(Measurement(metric="loss", value=0.1),))
+    ours = MeasurementsTaken(iteration=1, values=(Measurement(metric="loss", value=0.1),), is_ours=True)
+    alone = GoalSet(text="x", checks=GoalChecks(targets=(target,)))
+    both = GoalSet(text="x", checks=GoalChecks(targets=(target,), commands=("pytest -q",)))
+
+    report = report_of(tmp_path / "1", *iteration(1, told, reached, outcome="done"), DONE, goal=alone)
+    assert (report.standing, len(report.doubts)) == ("unverified", 1)
+    report = report_of(tmp_path / "2", *iteration(1, told, reached, PASSED, outcome="done"), DONE, goal=both)
+    assert (report.standing, len(report.doubts)) == ("verified", 1)
+    assert "loss < 0.5 rests on what the agent reported" in text(report)
+    report = report_of(tmp_path / "3", *iteration(1, ours, reached, outcome="done"), DONE, goal=alone)
+    assert (report.standing, report.doubts) == ("verified", ())
 
 
 def test_claims_without_good_evidence_are_named(tmp_path: Path) -> None:

@@ -306,6 +306,7 @@ class Report(Fact, frozen=True):
     standing: Standing = "so far"
     standing_why: str = ""
     standing_seqs: tuple[int, ...] = ()
+    doubts: tuple[str, ...] = ()
     closes: tuple[Close, ...] = ()
     closes_left_out: int = 0
     clock: Clock = Clock()

@@ -76,6 +76,7 @@ def _banner(report: Report) -> Banner:
         notes.append((f"Ending: {last.ending}{exit_code} ({event(last.seq)}). {last.reason}",))
     if report.standing_seqs:
         notes.append((f"Shown by {events(report.standing_seqs)}.",))
+    notes += [(Toned(doubt, "doubt"),) for doubt in report.doubts]
     return Banner(title=title, text=report.standing_why, tone=tone, notes=tuple(notes))
 
 

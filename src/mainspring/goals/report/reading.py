@@ -204,7 +204,8 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
     """What needs nothing but the folds."""
     goal, around, results = read.goal, read.around, read.results
     checks, missing = read.checks.newest(), _missing(results)
-    judged = judge(goal, checks, results.metrics.flags(goal.iterations), is_running=is_running)
+    flags = results.metrics.flags(goal.iterations)
+    judged = judge(goal, checks, flags, results.reported(), is_running=is_running)
     left = left_of(goal, checks, missing, results.claims_seq, read.plan, around)
     said, is_live = read.iterations.last_said, is_running and goal.ended is None
     spent = read.spent()
@@ -228,6 +229,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
         standing=judged.standing,
         standing_why=judged.why,
         standing_seqs=judged.seqs,
+        doubts=judged.doubts,
         closes=tuple(read.closes[-_CLOSES:]),
         closes_left_out=max(len(read.closes) - _CLOSES, 0),
         clock=read.iterations.clock(now_us if is_live else read.last_us),

@@ -59,6 +59,11 @@ class Results:
             case _:
                 pass
 
+    def reported(self) -> frozenset[str]:
+        """The metrics whose newest values come from the agent alone."""
+        names = self.metrics.names
+        return frozenset(name for name in names if not self.metrics.table(name)[-1].is_ours)
+
     def metric_facts(self, goal: GoalSet) -> tuple[Metric, ...]:
         """Every metric, the one that the goal is about first."""
         wanted = [goal.evaluation.metric, *(target.metric for target in goal.checks.targets)]

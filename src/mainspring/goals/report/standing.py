@@ -35,15 +35,24 @@ class Judged(msgspec.Struct, frozen=True):
     standing: Standing
     why: str
     seqs: tuple[int, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
-def judge(goal: Goal, checks: Mapping[Condition, Check], flags: Iterable[str], *, is_running: bool) -> Judged:
-    """`checks` are the newest looks; what counts for the end are those of the last iteration."""
+def judge(
+    goal: Goal,
+    checks: Mapping[Condition, Check],
+    flags: Iterable[str],
+    reported: frozenset[str],
+    *,
+    is_running: bool,
+) -> Judged:
+    """`checks` are the newest looks; what counts for the end are those of the last iteration.
+    `reported` are the metrics of which we have nothing but the agent's figures."""
     ended = goal.ended
     if ended is None:
         return _open(goal, checks, is_running=is_running)
     if ended.ending == "done":
-        return _done(goal, ended, checks, tuple(flags))
+        return _done(goal, ended, checks, tuple(flags), reported)
     failing = [check for check in _last(goal, checks) if not check.passed]
     rule = _RULES.get(ended.ending, ended.ending)
     if failing and goal.last is not None and goal.last.outcome == "refused":
@@ -54,7 +63,13 @@ def judge(goal: Goal, checks: Mapping[Condition, Check], flags: Iterable[str], *
     return Judged("not done", f"Ended by: {rule}. Nobody has shown that the goal is reached.")
 
 
-def _done(goal: Goal, ended: GoalEnded, checks: Mapping[Condition, Check], flags: tuple[str, ...]) -> Judged:
+def _done(
+    goal: Goal,
+    ended: GoalEnded,
+    checks: Mapping[Condition, Check],
+    flags: tuple[str, ...],
+    reported: frozenset[str],
+) -> Judged:
     last = _last(goal, checks)
     seqs = tuple(check.seq for check in last)
     failing = [check for check in last if not check.passed]
@@ -71,8 +86,22 @@ def _done(goal: Goal, ended: GoalEnded, checks: Mapping[Condition, Check], flags
     doubts = [flag for flag in flags if flag.startswith(EVALUATOR_CHANGED)]
     if doubts:
         return Judged("unverified", f"Every check passed, and yet: {doubts[0]}.", seqs)
+    told = _only_told(goal, last, reported)
     passed = _count(len(last), "check")
-    return Judged("verified", f"Done, and {passed} passed after the last iteration.", seqs)
+    if len(told) == len(last):
+        why = f"Done, and {passed} passed, all of them on figures that the agent itself reported."
+        return Judged("unverified", why, seqs, told)
+    return Judged("verified", f"Done, and {passed} passed after the last iteration.", seqs, told)
+
+
+def _only_told(goal: Goal, looked: list[Check], reported: frozenset[str]) -> tuple[str, ...]:
+    """The targets that were reached by what the agent reported, and not by what we measured."""
+    names = {f"{each.metric} {each.relation} {each.value:g}": each.metric for each in goal.now.checks.targets}
+    return tuple(
+        f"{check.check} rests on what the agent reported: --evaluate COMMAND would measure it."
+        for check in looked
+        if check.kind == "target" and names.get(check.check) in reported
+    )
 
 
 def _not_looked_at(goal: Goal, looked: list[Check]) -> list[str]:
