@@ -295,6 +295,17 @@ def test_a_wait_that_woke_late_says_so(tmp_path: Path) -> None:
     assert "1 woke later than they could have" in text(report)
 
 
+def test_a_wait_is_over_with_its_call(tmp_path: Path) -> None:
+    wait = WaitStarted(wait="c1", call="c1", conditions=(OnTime(at_us=0),))
+    ended = CallEnded(call="c1", outcome="cancelled")
+    report = report_of(tmp_path, *iteration(1, wait, ended))
+    assert [each.cause for each in report.waits] == ["cancelled"]
+    assert report.left == ()
+    iterations = timed((0, GoalSet(text="x")), (1, IterationStarted(iteration=1)), (2, wait), (5, ended))
+    clock = iterations.clock(10_000_001)
+    assert (clock.waiting_s, clock.working_s) == (3.0, 6.0)
+
+
 def test_outages_are_counted_by_their_kind(tmp_path: Path) -> None:
     again = RequestFailed(step=1, attempt=1, error="Overloaded", message="busy", retry_in_s=2.0)
     up = RequestFailed(step=1, attempt=2, error="Overloaded", message="busy still", model="m1")

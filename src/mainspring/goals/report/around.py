@@ -64,12 +64,14 @@ class Around:
         self.rungs: dict[str, None] = {}
         self.mode = ""
         self._open_waits: dict[str, tuple[str, int]] = {}
+        self._calls: dict[str, str] = {}
         self._before_us = 0
 
     def apply(self, recorded: Recorded, iteration: int, *, is_expected: bool) -> None:
         """Takes an event in; `is_expected` when nobody was at work, so that a new process is no surprise."""
         match recorded.event:
-            case CallEnded():
+            case CallEnded(call=call):
+                self._end_wait(self._calls.get(call, ""), recorded.time_us, cause="cancelled")
                 self._notice(recorded)
             case WaitStarted() | WaitEnded():
                 self._apply_wait(recorded, iteration)
@@ -101,6 +103,8 @@ class Around:
             case WaitStarted() as event:
                 key = self._open_waits.setdefault(event.wait, (event.wait, recorded.seq))
                 known = self.waits.get(key)
+                if event.call:
+                    self._calls[event.call] = event.wait
                 self.waits[key] = Wait(
                     seq=known.seq if known else recorded.seq,
                     started_us=known.started_us if known else recorded.time_us,
@@ -108,18 +112,24 @@ class Around:
                     reason=event.reason[:MAX_DETAIL],
                     iteration=iteration,
                 )
-            case WaitEnded() as event if event.wait in self._open_waits:
-                key = self._open_waits.pop(event.wait)
-                wait = self.waits[key]
-                self.waits[key] = msgspec.structs.replace(
-                    wait,
-                    duration_s=max(recorded.time_us - wait.started_us, 0) / 1e6,
+            case WaitEnded() as event:
+                self._end_wait(
+                    event.wait,
+                    recorded.time_us,
                     cause=event.cause,
                     summary=event.summary[:MAX_DETAIL],
                     late_s=event.late_s,
                 )
             case _:
                 pass
+
+    def _end_wait(self, name: str, time_us: int, **how: str | float) -> None:
+        """Ends a wait, once: one of a call is over with its call."""
+        key = self._open_waits.pop(name, None)
+        if key is not None:
+            wait = self.waits[key]
+            took_s = max(time_us - wait.started_us, 0) / 1e6
+            self.waits[key] = msgspec.structs.replace(wait, duration_s=took_s, **how)
 
     def _apply_failure(self, event: RequestFailed, recorded: Recorded) -> None:
         known = self.outages.get(event.error) or Outage(

@@ -97,7 +97,7 @@ class Iterations:
         self._known: dict[int, _Open] = {}
         self._current: _Open | None = None
         self._asked: dict[str, CallAsked] = {}
-        self._waits: set[str] = set()
+        self._waits: dict[str, str] = {}
         self._seconds: dict[str, float] = {"working": 0.0, "waiting": 0.0, "between": 0.0, "away": 0.0}
         self._started_us = self._last_us = 0
         self._is_over = False
@@ -135,14 +135,14 @@ class Iterations:
             case WaitStarted() as event:
                 if event.wait not in self._waits and self._current:
                     self._current.waits += 1
-                self._waits.add(event.wait)
+                self._waits[event.wait] = event.call
             case WaitEnded() as event:
-                self._waits.discard(event.wait)
+                self._waits.pop(event.wait, None)
             case GoalSet():
                 self._started_us = self._started_us or recorded.time_us
                 self._is_over = False
             case GoalEnded() | GoalPaused():
-                self._is_over, self._waits = True, set()
+                self._is_over, self._waits = True, {}
             case SessionResumed():
                 self._is_over = False
             case _:
@@ -231,6 +231,8 @@ class Iterations:
                 self._current.said, self._current.said_seq = text, seq
 
     def _end_call(self, event: CallEnded, seq: int) -> None:
+        if self._waits:
+            self._waits = {wait: call for wait, call in self._waits.items() if call != event.call}
         asked = self._asked.pop(event.call, None)
         result = self._results[event.call] = _Result(
             seq, event.call, asked, event.outcome, event.exit_code, event.duration_s, event.full
