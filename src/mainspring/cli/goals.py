@@ -1,4 +1,4 @@
-"""`goal`: start, list, show, pause, resume, stop, change. A goal is named by its session, or by a prefix."""
+"""`goal`: start, list, show, pause, resume, stop, change, report. A goal is named by its session."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.pursuing import pursue
 from mainspring.cli.render import as_text, money, when
+from mainspring.cli.reports import write_report
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks, GoalEnded, GoalPaused, Target
@@ -172,6 +173,20 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
     text, _ = goals.goal_text(" ".join(goal))
     asyncio.run(goals.change_goal(session, text, load_config()))
     click.echo(f"changed; go on with it: mainspring goal resume {session}")
+
+
+@goal_command.command("report")
+@click.argument("session", default="")
+@click.option(
+    "--html", default="", metavar="FILE", help="Write one page that needs nothing else; - prints it."
+)
+@click.option("--markdown", default="", metavar="FILE", help="Write Markdown; - prints it.")
+@click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
+def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
+    """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
+    store = Store(load_config().home)
+    name = store.find(session) if session else _newest_here()
+    write_report(store, name, html=html, markdown=markdown, is_json=is_json)
 
 
 @goal_command.command("profiles")
