@@ -105,7 +105,9 @@ def test_what_repeats_goes_on_evenly_through_both_changes() -> None:
 def field(low: int, high: int) -> st.SearchStrategy[str]:
     number = st.integers(low, high)
     span = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
-    stepped = st.tuples(st.one_of(span, st.just("*")), st.integers(1, 30)).map(lambda pair: f"{pair[0]}/{pair[1]}")
+    stepped = st.tuples(st.one_of(span, st.just("*")), st.integers(1, 30)).map(
+        lambda pair: f"{pair[0]}/{pair[1]}"
+    )
     part = st.one_of(number.map(str), span, stepped)
     return st.one_of(st.just("*"), st.lists(part, min_size=1, max_size=3).map(",".join))
 
@@ -125,9 +127,7 @@ def due_by_brute_force(text: str, moment: datetime, zone: tzinfo) -> bool:
 
     def is_named(wall: datetime) -> bool:
         return (
-            wall.minute in cron.minutes
-            and wall.hour in cron.hours
-            and wall.isoweekday() % 7 in cron.weekdays
+            wall.minute in cron.minutes and wall.hour in cron.hours and wall.isoweekday() % 7 in cron.weekdays
         )
 
     local = moment.astimezone(zone)

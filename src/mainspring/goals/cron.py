@@ -1,15 +1,15 @@
 """Five fields of cron, and when they come next. Pure: the caller brings the time and the zone.
 
-Times are those of a clock on the wall. Where the clock is put forward, a time that does not exist runs as much
-later as the clock jumps; where it is put back, a time that comes twice runs once. What repeats by the minute or
-the hour (`*` there) goes by what the clock shows instead: nothing is run for what is left out, and all of what
-comes twice.
+Times are those of a clock on the wall. Where the clock is put forward, a time that does not exist runs as
+much later as the clock jumps; where it is put back, a time that comes twice runs once. What repeats by the
+minute or the hour (`*` there) goes by what the clock shows instead: nothing is run for what is left out, and
+all of what comes twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 
 import msgspec
 
@@ -35,6 +35,7 @@ _NAMED = {
 }
 _MINUTE = timedelta(minutes=1)
 _AROUND = timedelta(hours=3)  # no clock was ever put forward or back by more
+_DIGITS = 2
 _YEARS = 29  # after which the days of the week of a 29th of February begin again, but for 2100
 _REMEDY = 'Write minute, hour, day, month and weekday, as "0 2 * * mon-fri", or @daily.'
 
@@ -96,7 +97,9 @@ def _field(word: str, name: str, low: int, high: int, names: tuple[str, ...]) ->
             end = _number(last, names, low) if dash else start
         is_step = not slash or (step.isascii() and step.isdigit() and int(step) > 0 and (dash or span == "*"))
         if start is None or end is None or not low <= start <= end <= high or not is_step:
-            raise UsageError(f"{part!r} cannot be the {name} ({low} to {high}) of a schedule.", remedy=_REMEDY)
+            raise UsageError(
+                f"{part!r} cannot be the {name} ({low} to {high}) of a schedule.", remedy=_REMEDY
+            )
         found.update(range(start, end + 1, int(step) if slash else 1))
     return found
 
@@ -104,12 +107,10 @@ def _field(word: str, name: str, low: int, high: int, names: tuple[str, ...]) ->
 def _number(text: str, names: tuple[str, ...], low: int) -> int | None:
     if text in names:
         return names.index(text) + low
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else None  # noqa: PLR2004
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
-def _first(
-    cron: Cron, wall: datetime, after: datetime, zone: tzinfo, *, past: timedelta
-) -> datetime | None:
+def _first(cron: Cron, wall: datetime, after: datetime, zone: tzinfo, *, past: timedelta) -> datetime | None:
     best: datetime | None = None
     following = _next_wall(cron, wall)
     while following is not None:
@@ -150,7 +151,7 @@ def _next_wall(cron: Cron, wall: datetime) -> datetime | None:
 def _matching_days(cron: Cron, start: datetime) -> Iterator[datetime]:
     day = start.replace(hour=0, minute=0, second=0, microsecond=0)
     until = day.year + _YEARS
-    while day.year < min(until, datetime.max.year):
+    while day.year < min(until, MAXYEAR):
         if day.month not in cron.months:
             day = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
             continue
