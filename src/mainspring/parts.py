@@ -69,6 +69,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Callable[[], Awaitable[Sandbox]]
     files: Files
     engine: Engine
+    engine_name: str = "builtin"
     workspace: str
     mode: str
     system: str

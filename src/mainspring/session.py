@@ -36,6 +36,7 @@ from mainspring.events import (
     Delta,
     Effort,
     EffortChosen,
+    EngineChosen,
     Event,
     Extent,
     Media,
@@ -393,6 +394,8 @@ class Session:
         chosen, state = parts.chosen, self.state
         if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
             events.append(chosen)
+        if parts.engine_name != (state.engine.engine or "builtin"):
+            events.append(EngineChosen(engine=parts.engine_name))
         if parts.effort not in (None, self.state.effort):
             events.append(EffortChosen(effort=parts.effort))
         if (parts.mode, parts.level) != (self.state.mode, self.state.level):

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals.answers import Requests
+from mainspring.context.facts import FRESH
 from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -182,10 +183,13 @@ class State:
     def _apply_room(self, event: RequestFailed | Compacted) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
         if isinstance(event, Compacted):
+            self.engine = msgspec.structs.replace(self.engine, conversation="")
             self.compacted_tokens = event.tokens_after
             self.note_sources.clear()
             self.is_shrunk = self.is_shrunk or self.is_overflowing
             self.is_overflowing = False
+            if event.reason == FRESH:
+                self.engine = msgspec.structs.replace(self.engine, conversation="")
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
         elif event.step and event.retry_in_s is None:

@@ -170,7 +170,6 @@ class End(msgspec.Struct, frozen=True):
     remedy: str = ""
     resume_at_us: int | None = None
     scope: CapScope | None = None
-    exit_code: int | None = None
 
 
 async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
@@ -214,7 +213,6 @@ async def end_turn(turn: Turn, end: End) -> None:
         cost_usd=state.turn_cost_usd,
         resume_at_us=end.resume_at_us,
         scope=end.scope,
-        exit_code=end.exit_code,
     )
     await turn.emit(*closing, ended)
 

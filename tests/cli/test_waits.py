@@ -89,7 +89,7 @@ def test_ctrl_c_ends_a_wait_at_once(machine: Machine) -> None:
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "WaitStarted")
     run.send_signal(signal.SIGINT)
-    events = lines(run.communicate(timeout=5)[0])
+    events = lines(run.communicate(timeout=20)[0])
     assert run.returncode == 130
     assert [body["cause"] for body in bodies(events, "WaitEnded")] == ["cancelled"]
     assert [body["ending"] for body in bodies(events, "TurnEnded")] == ["interrupted"]
@@ -127,21 +127,29 @@ def test_ctrl_c_ends_the_wait_for_a_provider(machine: Machine) -> None:
     run = machine.start("run", "--json", "--model", model, "go")
     until(run, "WaitStarted")
     run.send_signal(signal.SIGINT)
-    events = lines(run.communicate(timeout=5)[0])
+    events = lines(run.communicate(timeout=20)[0])
     assert run.returncode == 130
     assert [body["cause"] for body in bodies(events, "WaitEnded")] == ["cancelled"]
 
 
-def test_a_turn_that_ended_as_waiting_is_resumed_at_its_time_and_not_before(machine: Machine) -> None:
+def test_a_turn_that_ended_as_waiting_is_not_resumed_before_its_time(machine: Machine) -> None:
     configure(machine, "[waits]", "max_quota_wait_s = 0")
-    model = machine.serve({"text": "Here I am again."}, faults=[limited(3)])
+    model = machine.serve({"text": "never"}, faults=[limited(3600)])
     assert machine.run("run", "--model", model, "go").returncode == 3
-    session = machine.only_session()["id"]
-    assert machine.run("resume", session).returncode == 3
+    resumed = machine.run("resume", machine.only_session()["id"])
+    assert resumed.returncode == 3
+    assert "Resume at 20" in resumed.stderr
     assert len(machine.seen) == 1
+
+
+def test_a_turn_that_ended_as_waiting_is_resumed_at_its_time(machine: Machine) -> None:
+    configure(machine, "[waits]", "max_quota_wait_s = 0")
+    model = machine.serve({"text": "Here I am again."}, faults=[limited(2)])
+    assert machine.run("run", "--model", model, "go").returncode == 3
     configure(machine)
-    resumed = machine.run("resume", session)
+    resumed = machine.run("resume", machine.only_session()["id"])
     assert (resumed.returncode, resumed.stdout) == (0, "Here I am again.\n"), resumed.stderr
+    assert "◷ woken, met" in resumed.stderr
     assert len(machine.seen) == 2
 
 

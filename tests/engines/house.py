@@ -81,9 +81,8 @@ class Acting(ScriptedModel):
 
 def _replies(said: str) -> tuple[ScriptedReply, ...]:
     if said.startswith("hang"):
-        command = (
-            f"echo hanging here; echo and here; trap : TERM; {sys.executable} -c 'import time; time.sleep(600)' {said.split()[1]}"
-        )
+        script = "import time; print('hanging here\\nand here', flush=True); time.sleep(600)"
+        command = f'trap : TERM; {sys.executable} -c "{script}" {said.split()[1]}'
         return (ScriptedReply(calls=(ScriptedCall("shell", {"command": command}),)),)
     if said.startswith("work"):
         return (

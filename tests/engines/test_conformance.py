@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from .house import NAMES, Acting, House
 
 from mainspring.session import Session
 from mainspring.testing.engines import CHECKS, Stage
+
+from .house import NAMES, Acting, House
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -161,6 +161,18 @@ def test_own_files_git_dependencies_and_what_is_ignored_are_not_artifacts(tmp_pa
     assert watch.look() is None
 
 
+def test_what_is_left_out_from_now_on_is_left_out_in_spite_of_the_cache(watch: Watch) -> None:
+    watch.write("notes/memory.md")
+    watch.write("a.txt", "a")
+    watch.look()
+    watch.left_out = (watch.root / "notes/memory.md",)
+    watch.restart()
+    watch.write("notes/memory.md", "changed")
+    assert watch.look() is None
+    watch.write("notes/memory.md", "changed again")
+    assert watch.look() is None
+
+
 def test_what_is_ignored_from_now_on_was_not_deleted_and_comes_back_when_it_changes(watch: Watch) -> None:
     watch.write("noise.log", "1")
     watch.look()
@@ -186,6 +198,17 @@ def test_only_what_the_patterns_name_counts(tmp_path: Path) -> None:
     for name in ("a/b.csv", "plots/x/y.png", "other.png", "notes.md"):
         watch.write(name)
     assert [path for _, path in watch.changes()] == ["a/b.csv", "plots/x/y.png"]
+
+
+def test_a_file_that_became_something_else_is_gone(watch: Watch) -> None:
+    for name in ("folder", "link", "file"):
+        watch.write(name, name)
+    watch.look()
+    for name in ("folder", "link"):
+        (watch.root / name).unlink()
+    (watch.root / "folder").mkdir()
+    (watch.root / "link").symlink_to("file")
+    assert watch.changes() == [("deleted", "folder"), ("deleted", "link")]
 
 
 def test_pipes_devices_sockets_and_links_never_hang(watch: Watch) -> None:

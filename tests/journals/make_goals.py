@@ -203,7 +203,7 @@ async def write(store: Store, session: str) -> None:
             cost_usd=0.5,
             tokens=10,
         ),
-        TurnEnded(turn=1, ending="budget", scope="goal", exit_code=3),
+        TurnEnded(turn=1, ending="budget", scope="goal"),
         MemoryKeptAside(path="projects/memory.1.md", reason="not ours"),
         GoalPaused(reason="asked", by="signal"),
         GoalEnded(ending="done", reason="every check passed", exit_code=0, is_verified=True),

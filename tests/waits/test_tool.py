@@ -67,6 +67,8 @@ def test_a_background_process_is_waited_for_and_told_once(tmp_path: Path) -> Non
         ({"until": "tomorrow"}, "is not an ISO time"),
         ({"seconds": 1, "max_seconds": 10**9}, "At most 604800 seconds"),
         ({"seconds": 10**9}, "At most 604800 seconds"),
+        ({"seconds": 1e300}, "At most 604800 seconds"),
+        ({"file": "a", "max_seconds": 1e300}, "At most 604800 seconds"),
         ({"file": "/proc/1/mem"}, "cannot be waited for"),
         ({"session": "nobody"}, "No session begins with nobody"),
     ],

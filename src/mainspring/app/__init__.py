@@ -112,7 +112,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        models, takes = _choose(engine, model, fallback, known, config, limits, connected, allow_unpriced)
+        models, takes, name = _choose(
+            engine, model, fallback, known, config, limits, connected, allow_unpriced
+        )
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         by_mode = build_mode(chosen_mode, level, limits)
@@ -130,6 +132,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
             engine=takes,
+            engine_name=name,
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
@@ -168,18 +171,18 @@ def _choose(
     limits: Limits,
     connected: Connect,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
-) -> tuple[Choice, Engine]:
-    """The models of a session, and who takes its turns."""
+) -> tuple[Choice, Engine, str]:
+    """The models of a session, and who takes its turns, with their name."""
     name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
     if name != builtin.NAME:
         outside = outside_engine(
             name, model, known=known.model, config=config, limits=limits, allow_unpriced=allow_unpriced
         )
-        return outside_choice(outside), build_engine(outside)
+        return outside_choice(outside), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
     models = choose(model, fallback, known=before, config=config, connect=connected)
-    return models, builtin.take_turn if isinstance(engine, str) else engine
+    return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
 
 async def run_step(

@@ -17,11 +17,20 @@ from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallEnded,
+    CheckEnded,
+    Claim,
+    ClaimChecked,
+    ClaimsRead,
     Compacted,
     Condition,
     ConditionMet,
     Crashed,
     Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    MeasurementsTaken,
     NoteAdded,
     OnCommand,
     OnFile,
@@ -58,9 +67,15 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     Compacted: ("summary",),
     Crashed: ("traceback",),
     TurnEnded: ("detail",),
+    WaitEnded: ("summary",),
+    GoalSet: ("text",),
+    GoalPaused: ("reason",),
+    GoalEnded: ("reason",),
+    IterationEnded: ("detail",),
+    CheckEnded: ("detail",),
+    ClaimChecked: ("detail",),
     WaitStarted: ("reason",),
     ConditionMet: ("detail",),
-    WaitEnded: ("summary",),
 }
 
 
@@ -89,12 +104,21 @@ def redacted(event: _E, vault: Vault) -> _E:
             )
         case CallEnded():
             changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
+        case MeasurementsTaken():
+            changes["flags"] = tuple(vault.redact(text) for text in event.flags)
+        case ClaimsRead():
+            changes["claims"] = tuple(_claim(claim, vault) for claim in event.claims)
         case WaitStarted():
             changes["conditions"] = tuple(_condition(each, vault) for each in event.conditions)
         case _:
             pass
     is_changed = any(getattr(event, name) != value for name, value in changes.items())
     return msgspec.structs.replace(event, **changes) if is_changed else event
+
+
+def _claim(claim: Claim, vault: Vault) -> Claim:
+    texts = {name: vault.redact(getattr(claim, name)) for name in ("statement", "check", "note")}
+    return msgspec.structs.replace(claim, **texts)
 
 
 def redacted_arguments(text: str, vault: Vault) -> str:

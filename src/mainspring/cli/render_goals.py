@@ -40,7 +40,8 @@ def goal_text(event: Event) -> str:
             proof = {True: ", verified", False: ", unverified"}[event.is_verified]
             return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
         case EngineChosen():
-            return "" if event.conversation else f"· engine {event.engine} {event.version}".rstrip()
+            is_told_elsewhere = event.conversation or not (event.program or event.engine == "builtin")
+            return "" if is_told_elsewhere else f"· engine {event.engine} {event.version}".rstrip()
         case EngineEnded():
             return _engine_ended(event)
         case WaitStarted() | ConditionMet() | WaitEnded():

@@ -111,10 +111,6 @@ class Facts:
                 self.open[asked.call] = f"approval of {asked.tool} {asked.arguments[:_SHOWN]}"
             case ApprovalGiven(call=call):
                 self.open.pop(call, None)
-            case WaitStarted() as started:
-                reason = f" ({started.reason})" if started.reason else ""
-                self.open[started.wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
-                self._waits[started.wait] = started.call
             case _:
                 self._apply_handle(recorded)
 
@@ -160,6 +156,11 @@ class Facts:
 
     def _apply_handle(self, recorded: Recorded) -> None:
         """Kinds of events that open and close something, by their names, also those not known here."""
+        if isinstance(started := recorded.event, WaitStarted):
+            reason = f" ({started.reason})" if started.reason else ""
+            self.open[started.wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
+            self._waits[started.wait] = started.call
+            return
         opened = _OPENED.get(recorded.kind)
         if not opened and recorded.kind not in _CLOSED:
             return

@@ -1,16 +1,7 @@
 """The built-in engine: our own loop."""
 
-from __future__ import annotations
+from mainspring.loop import run_turn as take_turn
 
-from mainspring.events import EngineChosen
-from mainspring.loop import run_turn
-from mainspring.turn import Turn
+__all__ = ["NAME", "take_turn"]
 
 NAME = "builtin"
-
-
-async def take_turn(turn: Turn) -> None:
-    """Says on record that it takes over, when an outside agent took the turns before."""
-    if turn.state.engine.engine not in ("", NAME):
-        await turn.emit(EngineChosen(engine=NAME))
-    await run_turn(turn)

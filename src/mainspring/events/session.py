@@ -366,8 +366,7 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it; `exit_code`
-    is that of an outside engine."""
+    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it."""
 
     turn: int
     ending: Ending
@@ -378,4 +377,3 @@ class TurnEnded(Event, frozen=True):
     cost_usd: float = 0.0
     resume_at_us: int | None = None
     scope: CapScope | None = None
-    exit_code: int | None = None

@@ -8,6 +8,7 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
     CheckEnded,
+    EngineEnded,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -35,6 +36,7 @@ _KINDS = tuple(
         GoalEnded,
         CheckEnded,
         TurnStarted,
+        EngineEnded,
         TurnEnded,
         RequestFailed,
         WaitStarted,
@@ -55,6 +57,7 @@ class Iteration(msgspec.Struct, kw_only=True):
     ending: TurnEnded | None = None
     ended_seq: int = 0
     failure: RequestFailed | None = None
+    exit_code: int | None = None
     finished: WorkFinished | None = None
     is_plan_new: bool = False
     turns: int = 0
@@ -151,13 +154,15 @@ class Goal(msgspec.Struct, kw_only=True):
             return
         match recorded.event:
             case TurnStarted():
-                current.ending = current.failure = None
+                current.ending = current.failure = current.exit_code = None
                 current.turns += 1
                 self.paused = None
             case TurnEnded() as event:
                 current.ending, current.ended_seq = event, recorded.seq
                 current.cost_usd += event.cost_usd
                 current.tokens += event.usage.total_tokens
+            case EngineEnded(exit_code=exit_code):
+                current.exit_code = exit_code
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:

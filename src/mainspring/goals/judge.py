@@ -86,7 +86,7 @@ class Judge:
             outcome=outcome,
             detail=detail[:_MAX_DETAIL],
             is_waiting=bool(said.pids or said.jobs or said.wait_s or self._session.state.processes.open),
-            exit_code=ending.exit_code,
+            exit_code=current.exit_code,
             changed=tuple(changed),
             cost_usd=current.cost_usd,
             tokens=current.tokens,

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,7 +74,9 @@ class GoalFolder:
     ) -> None:
         self._files = files
         self._root = root
-        self._cache = cache / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.artifacts"
+        # What is left out is not in the cache, so another choice of it has another cache.
+        key = hashlib.sha256(repr((str(root), sorted(map(str, left_out)))).encode()).hexdigest()
+        self._cache = cache / f"{key[:16]}.artifacts"
         self._include = tuple(glob_regex(pattern) for pattern in include)
         self._is_shown = shown(files, root)
         self._is_closed = False
@@ -94,12 +96,11 @@ class GoalFolder:
     ) -> ArtifactsChanged | None:
         """What is otherwise than `known`; None when nothing is. Long hashing happens in a thread."""
         try:
-            now = await asyncio.to_thread(self._scan)
+            now, left = await asyncio.to_thread(self._scan, known)
         except asyncio.CancelledError:
             self._is_closed = True
             raise
-        # What is still there and no longer counts was not deleted.
-        counted = {path: old for path, old in known.items() if path in now or not self._tree.get(path)}
+        counted = {path: old for path, old in known.items() if path not in left}
         changes = compare(counted, now, made_by)
         if not changes:
             return None
@@ -110,7 +111,8 @@ class GoalFolder:
         previews = await self._previews(changes, keep) if iteration else ()
         return msgspec.structs.replace(event, listing=listing, previews=previews)
 
-    def _scan(self) -> dict[str, Seen]:
+    def _scan(self, known: Iterable[str]) -> tuple[dict[str, Seen], set[str]]:
+        """The files that count, and those known ones that are there and no longer count."""
         with self._turn:
             self._is_closed = False
             is_first = not self._is_loaded
@@ -133,7 +135,8 @@ class GoalFolder:
                 is_news = is_news or (entry is not None and entry is not old)
             if is_news:
                 self._save()
-            return self._now
+            absent = (path for path in known if path not in self._now)
+            return dict(self._now), {path for path in absent if _is_there(self._root / path)}
 
     def _taken(self, path: str, entry: Entry | None, *, is_suspect: bool) -> Entry | None:
         """Notes a path as it is now, and gives its entry with its content."""
@@ -279,6 +282,10 @@ class GoalFolder:
         data, _, _ = read_file(f"{self._root}/{change.path}", entry, max_bytes=MAX_PREVIEW_BYTES)
         is_same = data is not None and hashlib.sha256(data).hexdigest() == change.sha256
         return data if is_same else None
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _media_type(path: str) -> str:

@@ -29,6 +29,7 @@ from mainspring.waits.hold import hold
 from mainspring.waits.reach import Patience
 from mainspring.waits.words import duration
 
+_LONGEST_S = 1e10
 _CAUSES = {
     "met": "Woken",
     "deadline": "Woken without it",
@@ -83,7 +84,7 @@ def _conditions(arguments: WaitArguments, now_us: int) -> tuple[Condition, ...]:
     found += [OnPid(pid=pid) for pid in arguments.pids]
     found += [OnSlurm(job=job) for job in arguments.slurm_jobs]
     if arguments.seconds is not None:
-        found.append(OnTime(at_us=now_us + int(arguments.seconds * 1e6)))
+        found.append(OnTime(at_us=now_us + int(min(arguments.seconds, _LONGEST_S) * 1e6)))
     if arguments.until:
         found.append(OnTime(at_us=_time_us(arguments.until)))
     if arguments.file:

@@ -83,7 +83,7 @@ class Agent(acp.Agent):
         elif "hang" in words:
             ignore_asking()
             child(marker(text))
-            told.say("hanging here for ever")
+            told.say("hanging here\nfor ever and ever")
             told.call("sleep")
             await told.flush()
             await asyncio.Event().wait()

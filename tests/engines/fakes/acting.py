@@ -36,8 +36,16 @@ def put(line: dict[str, Any] | str) -> None:
 
 
 def child(marker: str) -> subprocess.Popen[bytes]:
-    script = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-    return subprocess.Popen([sys.executable, "-c", script, marker], stdin=subprocess.DEVNULL)
+    """A process that ignores SIGTERM, holds our output, and has begun."""
+    script = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        " os.write(2, b'here\\n'); time.sleep(600)"
+    )
+    argv = [sys.executable, "-c", script, marker]
+    started = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert started.stderr is not None
+    started.stderr.readline()
+    return started
 
 
 def marker(prompt: str) -> str:
@@ -83,7 +91,7 @@ def fail(form: Format, prompt: str) -> None:
 def hang(form: Format, prompt: str) -> None:
     ignore_asking()
     child(marker(prompt))
-    form.say("hanging here for ever")
+    form.say("hanging here\nfor ever and ever")
     form.call("sleep")
     while True:
         time.sleep(600)

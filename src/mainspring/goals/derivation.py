@@ -1,0 +1,130 @@
+"""The claims of one goal at work: read from their file, checked, told to the agent, and asked about the end.
+
+What was read and checked is folded from the journal; the file is what the agent writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from mainspring.errors import SandboxError
+from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
+from mainspring.goals.checking import check_claims
+from mainspring.goals.claimfile import read_claims
+from mainspring.goals.claims import Claims
+from mainspring.journal import Reader
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.workspace import Keep
+
+_KINDS = ("ClaimsRead", "ClaimChecked")
+_MAX_LINES = 12
+_PAGE = 500
+
+
+class Derivation:
+    def __init__(
+        self,
+        path: str,
+        *,
+        journal: Reader,
+        files: Files,
+        sandbox: Callable[[], Awaitable[Sandbox]],
+        keep: Keep,
+        emit: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        self._path = path
+        self._journal = journal
+        self._files = files
+        self._sandbox = sandbox
+        self._keep = keep
+        self._emit = emit
+        self._claims: Claims | None = None
+        self._last: ClaimsRead | None = None
+
+    async def gather(self, iteration: int) -> bool:
+        """Reads the file and runs the checks that need it, on record; whether anything is new."""
+        claims = await self._known()
+        before = _states(claims)
+        await self._read(claims, iteration)
+        await self._check(claims, iteration, is_everything=False)
+        return _states(claims) != before
+
+    async def is_begun(self) -> bool:
+        """Whether anybody has written down a claim."""
+        return bool((await self._known()).all)
+
+    async def proof(self, iteration: int, *, may_assume: bool = False) -> CheckEnded:
+        """Whether the goal is proved, with every check run again: what a check reads is not all known."""
+        claims = await self._known()
+        await self._read(claims, iteration)
+        trouble = await self._check(claims, iteration, is_everything=True)
+        missing = (*trouble, *claims.missing(may_assume=may_assume))
+        detail = f"{len(claims.path())} claims on the path to the goal are proved"
+        if missing:
+            more = f"; and {len(missing) - _MAX_LINES} more" if len(missing) > _MAX_LINES else ""
+            detail = "; ".join(missing[:_MAX_LINES]) + more
+        return CheckEnded(
+            iteration=iteration, check=self._path, kind="claims", passed=not missing, detail=detail
+        )
+
+    async def lines(self, *, may_assume: bool = False) -> tuple[str, ...]:
+        """What the next iteration should know."""
+        claims = await self._known()
+        if not claims.is_read:
+            return ()
+        counts = Counter(claims.status(name) for name in claims.all)
+        told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
+        missing = claims.missing(may_assume=may_assume)
+        lines = [f"Claims: {told}.", *(f"Missing: {line}." for line in missing[:_MAX_LINES])]
+        if len(missing) > _MAX_LINES:
+            lines.append(f"Missing: {len(missing) - _MAX_LINES} more.")
+        known = set(missing)
+        return (*lines, *(f"In {self._path}: {item}." for item in claims.problems if item not in known))
+
+    async def _known(self) -> Claims:
+        if self._claims is None:
+            claims, after = Claims(), 0
+            while page := await self._journal.read(after=after, kinds=_KINDS, limit=_PAGE):
+                for recorded in page:
+                    claims.apply(recorded.event)
+                    if isinstance(recorded.event, ClaimsRead):
+                        self._last = recorded.event
+                after = page[-1].seq
+            self._claims = claims
+        return self._claims
+
+    async def _read(self, claims: Claims, iteration: int) -> None:
+        """Reads the file; what is as before is not recorded again."""
+        read = await asyncio.to_thread(read_claims, self._files, self._path, iteration)
+        last = self._last
+        if last is None or (last.claims, last.problems) != (read.claims, read.problems):
+            await self._emit(read)
+            claims.apply(read)
+            self._last = read
+
+    async def _check(self, claims: Claims, iteration: int, *, is_everything: bool) -> tuple[str, ...]:
+        """Runs checks; gives why not when our machine failed."""
+
+        async def emit(event: ClaimChecked) -> None:
+            await self._emit(event)
+
+        try:
+            await check_claims(
+                claims,
+                iteration=iteration,
+                sandbox=await self._sandbox(),
+                files=self._files,
+                keep=self._keep,
+                emit=emit,
+                is_everything=is_everything,
+            )
+        except SandboxError as error:
+            return (f"the checks could not run: {error.message}",)
+        return ()
+
+
+def _states(claims: Claims) -> dict[str, tuple[str, object]]:
+    return {name: (claims.status(name), claim) for name, claim in claims.all.items()}

@@ -1,0 +1,133 @@
+"""What a goal measures: read from what commands printed, from result files, and by our own evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+
+from mainspring.errors import PathRefused, SandboxError
+from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
+from mainspring.goals.artifacts import Artifact
+from mainspring.goals.evaluation import evaluate
+from mainspring.goals.fold import Iteration, last_message
+from mainspring.goals.metrics import Metrics, Summary
+from mainspring.goals.readings import MAX_BYTES, Readings, read_file, read_lines
+from mainspring.session import Session
+
+RESULT_FILES = (".json", ".jsonl", ".csv", ".tsv")
+_TOLD_KINDS = ("CallEnded", "ProcessEnded")
+_PAGE = 500
+_MAX_VALUES = 5000
+_MAX_NOTES = 20
+_MAX_METRICS = 20
+
+
+class Experiment:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._metrics: Metrics | None = None
+
+    async def measure(self, goal: GoalSet, current: Iteration, made: Iterable[Artifact]) -> bool:
+        """Reads what was reported, and measures ourselves when the goal says how; whether that is news."""
+        metrics = await self._known()
+        before = {name: metrics.table(name) for name in metrics.names}
+        for event in (await self._reported(current, made), await self._evaluated(goal, current.number)):
+            if event is not None:
+                await self._session.emit(event)
+                metrics.apply(event)
+        return any(_is_news(before.get(name, ()), metrics.table(name)) for name in metrics.names)
+
+    async def lines(self, goal: GoalSet) -> list[str]:
+        """What the next iteration should know."""
+        metrics, evaluation = await self._known(), goal.evaluation
+        lines: list[str] = []
+        for name in metrics.names[:_MAX_METRICS]:
+            if name == evaluation.metric and evaluation.better:
+                lines += metrics.lines(name, evaluation.better)
+            else:
+                lines.append(metrics.newest(name))
+        return lines
+
+    async def targets(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
+        """Whether the metrics are where they should be."""
+        metrics, found = await self._known(), list[CheckEnded]()
+        for target in goal.checks.targets:
+            passed, detail = metrics.reached(target, needs_ours=bool(goal.evaluation.command))
+            check = f"{target.metric} {target.relation} {target.value:g}"
+            found.append(
+                CheckEnded(iteration=iteration, check=check, kind="target", passed=passed, detail=detail)
+            )
+        return found
+
+    async def _evaluated(self, goal: GoalSet, iteration: int) -> MeasurementsTaken | None:
+        if not goal.evaluation.command:
+            return None
+        try:
+            return await evaluate(
+                goal.evaluation,
+                iteration=iteration,
+                sandbox=await self._session.sandbox(),
+                files=self._session.files,
+                keep=self._session.put_blob,
+            )
+        except SandboxError as error:
+            return MeasurementsTaken(iteration=iteration, is_ours=True, flags=(error.message,))
+
+    async def _reported(self, current: Iteration, made: Iterable[Artifact]) -> MeasurementsTaken | None:
+        """The METRIC lines that commands printed or the agent said, and the result files it wrote."""
+        values, notes = list[Measurement](), dict[str, None]()
+        async for text, source in self._texts(current.started_seq):
+            readings = read_lines(text, source)
+            values += readings.values
+            notes |= dict.fromkeys(readings.notes)
+        for item in made:
+            if item.iteration == current.number and item.path.endswith(RESULT_FILES):
+                readings = await asyncio.to_thread(self._result_file, item.path)
+                values += readings.values
+                notes |= dict.fromkeys(readings.notes)
+        if not values:
+            said = read_lines(await last_message(self._session.journal, current.started_seq), "said")
+            values += said.values
+        if not values and not notes:
+            return None
+        return MeasurementsTaken(
+            iteration=current.number, values=tuple(values[:_MAX_VALUES]), flags=tuple(notes)[:_MAX_NOTES]
+        )
+
+    def _result_file(self, path: str) -> Readings:
+        try:
+            return read_file(path, self._session.files.read(path, max_bytes=MAX_BYTES + 1).data)
+        except (PathRefused, OSError) as error:
+            return Readings(notes=(f"{path} could not be read: {error}",))
+
+    async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
+        """What commands printed and the agent said since an event; a line said twice is one line."""
+        while page := await self._session.journal.read(after=since, kinds=_TOLD_KINDS, limit=_PAGE):
+            for recorded in page:
+                match recorded.event:
+                    case CallEnded(output=output):
+                        yield output, f"event {recorded.seq}"
+                    case ProcessEnded(handle=handle) if process := self._session.state.processes.get(handle):
+                        data = await asyncio.to_thread(process.background.output, 0, MAX_BYTES)
+                        yield data.data.decode("utf-8", "replace"), f"process {handle}"
+                    case _:
+                        pass
+            since = page[-1].seq
+
+    async def _known(self) -> Metrics:
+        if self._metrics is None:
+            self._metrics, since = Metrics(), 0
+            while page := await self._session.journal.read(after=since, kinds=("MeasurementsTaken",)):
+                for recorded in page:
+                    if isinstance(recorded.event, MeasurementsTaken):
+                        self._metrics.apply(recorded.event)
+                since = page[-1].seq
+        return self._metrics
+
+
+def _is_news(before: Sequence[Summary], now: Sequence[Summary]) -> bool:
+    """Whether a metric has values that it did not have."""
+    if len(before) == len(now):
+        return False
+    known = {value for row in before for value in row.values}
+    return any(value not in known for value in now[-1].values)

@@ -1,0 +1,137 @@
+"""Agents that speak the Agent Client Protocol: what they ask for passes our policy, files and sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AssistantSaid,
+    CallEnded,
+    CallStarted,
+    Decision,
+    EngineEnded,
+    Event,
+    FilesChanged,
+    TurnEnded,
+)
+
+from .house import House, settings
+
+
+def take(house: House, text: str, **options: Any) -> list[Event]:
+    async def taken() -> list[Event]:
+        async with house.opened(engine="acp_agent", **options) as session:
+            return [event async for event in session.run(text)]
+
+    return asyncio.run(taken())
+
+
+def of(events: list[Event], kind: type[Event]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def approver(decision: Decision) -> Any:
+    async def decide(question: ApprovalAsked) -> ApprovalGiven:
+        allowed = "allow" if question.tool == "engine" else decision
+        return ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision=allowed)
+
+    return decide
+
+
+async def nobody_for_calls(question: ApprovalAsked) -> ApprovalGiven | None:
+    return await approver("allow")(question) if question.tool == "engine" else None
+
+
+def test_a_contained_agent_is_permitted_unasked(tmp_path: Path) -> None:
+    events = take(House(tmp_path), "permit")
+    assert of(events, AssistantSaid)[-1].text == "allowed"
+    assert of(events, ApprovalAsked) == []
+    assert [each.outcome for each in of(events, CallEnded)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "outcome", "says"), [("allow", "ok", "allowed"), ("reject", "refused", "refused")]
+)
+def test_permission_is_a_question_to_a_person(
+    decision: Decision, outcome: str, says: str, tmp_path: Path
+) -> None:
+    events = take(House(tmp_path), "permit", mode="ask", approver=approver(decision))
+    asked = of(events, ApprovalAsked)[-1]
+    assert (asked.tool, asked.arguments) == ("execute", '{"title":"rm old"}')
+    said = of(events, AssistantSaid)
+    assert asked.call == said[0].calls[0].call
+    assert of(events, ApprovalGiven)[-1].decision == decision
+    assert [each.outcome for each in of(events, CallEnded)] == [outcome]
+    assert len(of(events, CallStarted)) == (decision == "allow")
+    assert said[-1].text == says
+
+
+def test_without_a_person_the_turn_is_blocked(tmp_path: Path) -> None:
+    end = take(House(tmp_path), "permit", mode="ask", approver=nobody_for_calls)[-1]
+    assert isinstance(end, TurnEnded)
+    assert end.ending == "blocked"
+    assert "A person must approve" in end.detail
+
+
+def test_files_go_through_the_policy(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    events = take(house, "files")
+    said = of(events, AssistantSaid)[-1].text
+    assert said.startswith("read 2, and: ")
+    assert "outside the workspace" in said
+    assert (house.workspace / "a.txt").read_text() == "1\n2\n3\n"
+    assert [change.path for each in of(events, FilesChanged) for change in each.changes] == ["a.txt"]
+
+
+def test_terminals_run_in_the_sandbox_and_their_exit_code_is_the_calls(tmp_path: Path) -> None:
+    events = take(House(tmp_path), "terminal")
+    (ended,) = of(events, CallEnded)
+    assert (ended.outcome, ended.exit_code, ended.output) == ("error", 4, "out\n")
+    assert of(events, AssistantSaid)[-1].text == "exit 4"
+
+
+def test_in_plan_mode_no_file_is_written(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    end = take(house, "files", mode="plan")[-1]
+    assert isinstance(end, TurnEnded)
+    assert end.ending == "failed"
+    assert not (house.workspace / "a.txt").exists()
+
+
+def test_another_version_of_the_protocol_is_a_clear_error(tmp_path: Path) -> None:
+    house = House(tmp_path, acp_agent=settings("acp_agent", "--other-version"))
+    end = take(house, "work")[-1]
+    assert isinstance(end, TurnEnded)
+    assert end.ending == "failed"
+    assert "speaks version 9 of the protocol, and we speak 1" in end.detail
+
+
+def test_noise_on_its_output_is_counted(tmp_path: Path) -> None:
+    events = take(House(tmp_path, acp_agent=settings("acp_agent", "--noise")), "work")
+    (ended,) = of(events, EngineEnded)
+    assert (ended.unread_lines, ended.unread) == (1, "this is no message")
+
+
+def test_an_agent_that_dies_is_a_failure_with_its_exit_code(tmp_path: Path) -> None:
+    events = take(House(tmp_path), "fail")
+    assert events[-1].detail == "acp_agent exited with code 3 before it answered. it broke"
+    assert of(events, EngineEnded)[0].exit_code == 3
+
+
+def test_a_stopped_agent_is_told_that_it_is_cancelled(tmp_path: Path) -> None:
+    house = House(tmp_path)
+
+    async def main() -> None:
+        async with house.opened(engine="acp_agent") as session:
+            async for event in session.run("hang"):
+                if isinstance(event, CallStarted):
+                    session.stop_soon()
+
+    asyncio.run(main())
+    assert (house.workspace / "cancelled").exists()

@@ -1,0 +1,287 @@
+"""Goals as a user runs them: a real process, a fake engine that reads its prompt, real files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Machine, lines, machine, until
+
+__all__ = ["machine"]
+
+ENGINE = """#!/bin/bash
+prompt=$(cat)
+turn=$(grep -o '^Turn [0-9]*' <<<"$prompt" | head -1 | tr -dc 0-9)
+case $turn in
+{cases}
+esac
+"""
+DONE = "<promise>DONE</promise>"
+
+
+def engine(machine: Machine, **cases: str) -> str:
+    """An engine that runs one piece of shell per turn: `t1`, `t2`, …, and `other`."""
+    body = "".join(f"{name[1:] if name != 'other' else '*'})\n{code}\n;;\n" for name, code in cases.items())
+    path = machine.workspace.parent / "engine.sh"
+    path.write_text(ENGINE.format(cases=body))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return f"exec:{path}"
+
+
+def events(machine: Machine, kind: str, session: str = "") -> list[dict]:
+    found = machine.events(session or machine.only_session()["id"])
+    return [event["body"] for event in found if event["kind"] == kind]
+
+
+def goal(
+    machine: Machine, engine: str, *options: str, loop: str = "exploop"
+) -> subprocess.CompletedProcess[str]:
+    words = ("goal", "start") if loop == "goal" else (loop,)
+    return machine.run(*words, "reach it", "--engine", engine, *WAITLESS.get(loop, ()), *options)
+
+
+WAITLESS = {"exploop": ("--wait-seconds", "0")}
+
+
+def test_done_on_the_third_turn_ends_with_0_and_is_said_to_be_unverified(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, t3=f"echo {DONE!r}", other="echo working; date +%N > f$turn"))
+    assert ran.returncode == 0, ran.stderr
+    assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1, 2, 3]
+    (ended,) = events(machine, "GoalEnded")
+    assert ended["ending"] == "done"
+    assert "is_verified" not in ended
+    assert "unverified" in ran.stderr
+
+
+def test_done_in_a_fence_or_in_the_prompt_never_counts(machine: Machine) -> None:
+    fenced = f"echo '```'; echo {DONE!r}; echo '```'; echo $turn > f$turn"
+    ran = goal(machine, engine(machine, other=fenced), "--max-iterations", "2")
+    assert ran.returncode == 1
+    assert events(machine, "GoalEnded")[0]["ending"] == "iterations"
+
+
+def test_done_and_then_a_failing_exit_is_a_failure_with_that_code(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}; echo broken >&2; exit 7"))
+    assert ran.returncode == 7, ran.stderr
+    assert "broken" in ran.stderr
+    assert events(machine, "GoalEnded")[0]["ending"] == "failed"
+
+
+def test_a_refused_done_goes_back_with_the_failing_output(machine: Machine) -> None:
+    cases = {
+        "t1": f"echo {DONE!r}",
+        "t2": f"grep -q 'no result yet' <<<\"$prompt\" && touch result && echo {DONE!r}",
+    }
+    check = "test -f result || { echo no result yet; exit 3; }"
+    ran = goal(machine, engine(machine, **cases), "--check", check)
+    assert ran.returncode == 0, ran.stderr
+    assert [item["outcome"] for item in events(machine, "IterationEnded")] == ["refused", "done"]
+    checks = events(machine, "CheckEnded")
+    assert [(item["passed"], item["exit_code"]) for item in checks] == [(False, 3), (True, 0)]
+    assert events(machine, "GoalEnded")[0]["is_verified"] is True
+
+
+def test_done_that_is_refused_too_often_ends_the_goal(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), "--check", "false", "--max-refusals", "2")
+    assert ran.returncode == 1
+    assert [item["outcome"] for item in events(machine, "IterationEnded")] == ["refused", "refused"]
+    assert "Done was said 2 times" in events(machine, "GoalEnded")[0]["reason"]
+
+
+def test_files_and_metrics_can_be_what_done_needs(machine: Machine) -> None:
+    cases = {
+        "t1": f"echo METRIC t=9 s; echo {DONE!r}",
+        "t2": f"echo x > a.csv; echo METRIC t=1 s; echo {DONE!r}",
+    }
+    ran = goal(machine, engine(machine, **cases), "--file", "a.csv", "--target", "t<=2")
+    assert ran.returncode == 0, ran.stderr
+    passed = [(item["kind"], item["passed"]) for item in events(machine, "CheckEnded")]
+    assert passed == [("file", False), ("target", False), ("file", True), ("target", True)]
+
+
+def test_nothing_new_for_some_iterations_ends_the_goal(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other="echo thinking"), "--max-idle", "2", loop="goal")
+    assert ran.returncode == 5
+    assert events(machine, "GoalEnded")[0]["ending"] == "no_progress"
+    assert len(events(machine, "IterationEnded")) == 2
+
+
+def test_the_controller_measures_and_flags_a_changed_evaluator(machine: Machine) -> None:
+    (machine.workspace / "bench.sh").write_text("echo METRIC t=$(cat value) s\n")
+    (machine.workspace / "value").write_text("5\n")
+    cases = {"t1": "echo 4 > value", "t2": "echo 'echo METRIC t=0 s' > bench.sh", "t3": f"echo {DONE!r}"}
+    options = (
+        "--evaluate",
+        "sh bench.sh",
+        "--frozen",
+        "bench.sh",
+        "--minimize",
+        "t",
+        "--max-iterations",
+        "3",
+    )
+    ran = goal(machine, engine(machine, **cases), *options)
+    assert ran.returncode == 0, ran.stderr
+    taken = events(machine, "MeasurementsTaken")
+    assert [item["values"][0]["value"] for item in taken if item.get("values")] == [4, 0, 0]
+    assert "flags" not in taken[0]
+    assert "evaluator was changed" in taken[1]["flags"][0]
+
+
+def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
+    outside = subprocess.Popen(["sleep", "2"])
+    cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}
+    try:
+        ran = goal(machine, engine(machine, **cases))
+    finally:
+        outside.wait()
+    assert ran.returncode == 0, ran.stderr
+    (woke,) = events(machine, "WaitEnded")
+    assert woke["cause"] == "met"
+    assert len(events(machine, "IterationEnded")) == 2
+
+
+def test_the_longest_wait_ends_an_experiment_with_1_and_names_what_still_runs(machine: Machine) -> None:
+    outside = subprocess.Popen(["sleep", "60"])
+    try:
+        said = f"echo '<pid_number>{outside.pid}</pid_number>'"
+        ran = goal(machine, engine(machine, other=said), "--max-wait-seconds", "1")
+    finally:
+        outside.kill()
+        outside.wait()
+    assert ran.returncode == 1, ran.stderr
+    assert events(machine, "GoalEnded")[0]["ending"] == "max_wait"
+    assert str(outside.pid) in (machine.workspace / "projects/memory.md").read_text()
+
+
+def test_an_absurd_process_number_is_told_and_nothing_breaks(machine: Machine) -> None:
+    cases = {"t1": "echo '<pid_number>99999999999999999999</pid_number>'", "t2": f"echo {DONE!r}"}
+    assert goal(machine, engine(machine, **cases)).returncode == 0
+
+
+def test_a_prompt_of_200_kib_arrives_whole(machine: Machine) -> None:
+    (machine.workspace / "goal.md").write_text("reach it\n" + "x" * 200_000)
+    cases = f'printf %s "$prompt" | tr -dc x | wc -c > size; echo {DONE!r}'
+    ran = machine.run("exploop", "goal.md", "--engine", engine(machine, other=cases))
+    assert ran.returncode == 0, ran.stderr
+    assert int((machine.workspace / "size").read_text()) >= 200_000
+    assert events(machine, "GoalSet")[0]["source"] == "goal.md"
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("  ",), ("empty.md",)])
+def test_an_empty_goal_is_an_error(machine: Machine, words: tuple[str, ...]) -> None:
+    (machine.workspace / "empty.md").write_text("\n")
+    ran = machine.run("exploop", *words)
+    assert ran.returncode == 2
+    assert "empty" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "option", [("--max-iterations", "0"), ("--wait-seconds", "-1"), ("--max-wait-seconds", "x")]
+)
+def test_a_wrong_number_is_a_clear_error(machine: Machine, option: tuple[str, str]) -> None:
+    ran = machine.run("exploop", "reach it", *option)
+    assert ran.returncode == 2
+    assert option[0] in ran.stderr
+
+
+def test_a_second_loop_in_the_same_folder_is_refused_with_the_name_of_the_first(machine: Machine) -> None:
+    slow = engine(machine, other="touch began; exec sleep 60")
+    with machine.start("exploop", "reach it", "--engine", slow, "--json") as first:
+        until(first, "TurnStarted")
+        name = machine.only_session()["id"]
+        second = machine.run("exploop", "something else", "--engine", slow)
+        assert second.returncode == 3
+        assert name in second.stderr
+        first.send_signal(signal.SIGINT)
+        assert first.wait(20) == 130
+
+
+def test_ctrl_c_leaves_a_goal_that_goes_on_where_it_was(machine: Machine) -> None:
+    slow = engine(
+        machine, t1="echo one > f1", t2="test -f go && echo done || exec sleep 60", t3=f"echo {DONE!r}"
+    )
+    with machine.start("exploop", "reach it", "--engine", slow, "--json", "--wait-seconds", "0") as first:
+        until(first, "IterationEnded")
+        until(first, "TurnStarted")
+        first.send_signal(signal.SIGINT)
+        assert first.wait(20) == 130
+    (machine.workspace / "go").touch()
+    again = machine.run("exploop", "reach it", "--engine", slow, "--wait-seconds", "0")
+    assert again.returncode == 0, again.stderr
+    numbers = [item["iteration"] for item in events(machine, "IterationStarted")]
+    assert numbers == [1, 2, 3], "the same goal went on, in the same session"
+
+
+def test_pause_and_stop_from_another_process(machine: Machine) -> None:
+    slow = engine(machine, other="exec sleep 60")
+    with machine.start("goal", "start", "reach it", "--engine", slow, "--json") as first:
+        until(first, "TurnStarted")
+        name = machine.only_session()["id"]
+        assert machine.run("goal", "pause", name).returncode == 0
+        assert first.wait(20) == 130
+    assert json.loads(machine.run("goal", "list", "--json").stdout)["goal_state"] == "paused"
+    assert "recorded" in machine.run("goal", "stop", name).stdout
+    assert events(machine, "GoalEnded")[0]["ending"] == "stopped"
+
+
+def test_a_goal_can_be_changed_and_the_first_one_stays_on_record(machine: Machine) -> None:
+    looks = f"grep -q 'another thing' <<<\"$prompt\" && echo {DONE!r} || echo $turn > f$turn"
+    ran = goal(machine, engine(machine, other=looks), "--max-iterations", "1")
+    assert ran.returncode == 1
+    name = machine.only_session()["id"]
+    assert machine.run("goal", "change", name, "another", "thing").returncode == 0
+    resumed = machine.run("goal", "resume", name, "--max-iterations", "3")
+    assert resumed.returncode == 0, resumed.stderr
+    memory = (machine.workspace / "projects/memory.md").read_text()
+    assert "> reach it" in memory
+    assert "> another thing" in memory
+
+
+def test_an_outage_is_waited_out_and_burns_no_iteration(machine: Machine) -> None:
+    model = machine.serve(
+        {"text": f"Done.\n\n{DONE}", "faults": [{"kind": "status", "status": 503, "times": 5}]}
+    )
+    (machine.home / "profiles").mkdir(parents=True)
+    (machine.home / "profiles" / "quick.toml").write_text('prompt = "Go."\n[rules]\noutage_wait_s = 0.2\n')
+    (machine.home / "config.toml").write_text("[retry]\nwaits_s = [0.01, 0.01, 0.01]\n")
+    ran = machine.run("goal", "start", "reach it", "--profile", "quick", "--model", model)
+    assert ran.returncode == 0, ran.stderr
+    assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1]
+    assert events(machine, "WaitEnded")
+
+
+def test_a_derivation_is_done_when_its_claims_are_proved_by_checks(machine: Machine) -> None:
+    write = "mkdir -p projects; cat > projects/claims.toml <<'X'\n{}\nX\n"
+    open_claim = '[[claim]]\nname = "a"\nstatement = "1 + 1 = 2"\ncheck = "test -f proof"\ngoal = true\n'
+    cases = {
+        "t1": write.format(open_claim) + f"echo {DONE!r}",
+        "t2": f"touch proof; echo {DONE!r}",
+    }
+    ran = goal(machine, engine(machine, **cases), loop="drvloop")
+    assert ran.returncode == 0, ran.stderr
+    assert [item["outcome"] for item in events(machine, "IterationEnded")] == ["refused", "done"]
+    assert events(machine, "ClaimChecked")[-1]["status"] == "proved"
+    assert events(machine, "GoalEnded")[0]["is_verified"] is True
+
+
+def test_json_prints_every_event_of_a_goal(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), "--json")
+    kinds = [event["kind"] for event in lines(ran.stdout)]
+    assert kinds[0] == "SessionStarted"
+    assert kinds[-1] == "GoalEnded"
+
+
+def test_the_memory_of_somebody_else_is_put_aside(machine: Machine) -> None:
+    place = machine.workspace / "projects"
+    place.mkdir()
+    (place / "memory.md").write_bytes(b"\x00\xff binary")
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"))
+    assert ran.returncode == 0, ran.stderr
+    (aside,) = events(machine, "MemoryKeptAside")
+    assert Path(machine.workspace / aside["path"]).read_bytes() == b"\x00\xff binary"
