@@ -203,7 +203,8 @@ def test_a_goal_that_cannot_be_resumed_is_left_alone_and_said(machine: Machine) 
 
 def test_a_blocked_goal_goes_on_when_its_question_is_answered(machine: Machine) -> None:
     call = {"calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}
-    model = machine.serve(call, {"text": "made"}, {"text": DONE})
+    case = {"contains": "Turn 2 of", "replies": [{"text": DONE}]}
+    model = machine.serve(call, {"text": "made"}, cases=[case])
     begun = machine.run(
         "goal", "start", "--background", "--mode", "ask", "--sandbox", "none", "--model", model, "go"
     )
@@ -304,6 +305,14 @@ def test_a_schedule_records_the_consent_of_a_person(machine: Machine) -> None:
     assert bodies(machine, session, "ModeChosen")[0]["mode"] == "auto"
     assert "forgotten" in machine.run("goal", "unschedule", kept.id).stdout
     assert not machine.run("goal", "schedules", "--json").stdout
+
+
+def test_the_cost_limit_of_a_goal_is_the_budget_that_yolo_needs_and_is_remembered(machine: Machine) -> None:
+    model = machine.serve({"text": DONE})
+    options = ("--model", model, "--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
+    begun = machine.run("goal", "start", "--background", "reach it", *options)
+    assert begun.returncode == 0, begun.stderr
+    until_true(lambda: state(machine, begun.stdout.strip()) == "done")
 
 
 def test_a_schedule_that_costs_money_needs_a_cap(machine: Machine) -> None:
