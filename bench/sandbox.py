@@ -1,4 +1,6 @@
-"""What a sandbox costs: the start of `true` on each rung, many commands at once, and how fast a cancel is."""
+"""What a sandbox costs: the start of `true` on each rung, many commands at once, how fast a cancel is, a turn
+of the whole loop with a command in it, and a look over a large workspace.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,79 @@ import os
 import subprocess
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
+import mainspring
 from bench.measure import command_s, median, ms, row
+from mainspring.config import load_config
+from mainspring.models import Request
+from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
-from mainspring.sandbox.policy import policy
+from mainspring.sandbox.policy import Policy, policy
 from mainspring.sandbox.probe import build, probe
+from mainspring.sandbox.survey import Survey
 
 TIMES = 100
 PAUSE_S = 0.1  # a model turn is longer; the warden has its next guards ready by then
 TOGETHER = 200
+TURNS = 28  # a guard ends what achieves nothing for longer
+FOLDERS, FILES_EACH, REPOSITORIES = 2500, 20, 30
 
 
 def main() -> None:
     asyncio.run(measure())
+    taken = asyncio.run(turns())
+    row("a turn with `bash -c true` in it", ms(min(taken)), "", "target 15 ms")
+    row("a turn with `bash -c true` in it, median", ms(median(taken)))
+    look_over()
+
+
+async def turns() -> list[float]:
+    """From one request of the model to the next, with a sandboxed command and all commits between them."""
+    calls = [ScriptedCall("shell", {"command": f"true {number}"}) for number in range(TURNS)]
+    asked: list[float] = []
+
+    def on_request(_: Request) -> None:
+        asked.append(time.perf_counter())
+
+    model = ScriptedModel(
+        Script(replies=tuple(ScriptedReply(calls=(call,)) for call in calls)), on_request=on_request
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        environment = {"MAINSPRING_HOME": f"{folder}/home", "PATH": os.environ["PATH"], "HOME": folder}
+        limits = mainspring.Limits(max_steps=TURNS)
+        config = load_config(environment)
+        async with mainspring.open(work, model=model, mode="auto", limits=limits, config=config) as session:
+            async for _ in session.run("go"):
+                pass
+    return [later - earlier for earlier, later in pairwise(asked)][1:]
+
+
+def look_over() -> None:
+    """The survey that stands before and after every command."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        for number in range(FOLDERS):
+            below = work / f"{number % 50}/{number}"
+            below.mkdir(parents=True)
+            for name in range(FILES_EACH):
+                (below / f"{name}.txt").touch()
+        for number in range(REPOSITORIES):
+            subprocess.run(["git", "init", "-q", str(work / f"repositories/{number}")], check=True)
+        rules, survey = policy(work, home=Path.home()), Survey()
+        what = f"{FOLDERS * FILES_EACH:,} files, {REPOSITORIES} repositories"
+        row(f"first look over {what}", ms(_look_s(survey, rules)))
+        row(f"look over {what}", ms(min(_look_s(survey, rules) for _ in range(20))))
+        survey.close()
+
+
+def _look_s(survey: Survey, rules: Policy) -> float:
+    start = time.perf_counter()
+    survey.look(rules)
+    return time.perf_counter() - start
 
 
 async def measure() -> None:

@@ -177,3 +177,21 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
         for file in (tmp_path / "steps/sessions" / name).iterdir():
             os.utime(file, (at, at))
     assert [step.id for step in newest_steps(Shelf(tmp_path / "steps"), 2)] == ["c", "b"]
+
+
+KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 4
+
+
+def test_a_step_keeps_and_shows_no_secret(tmp_path):
+    shown = []
+    ended = run(tmp_path, "bash", "-c", f"echo key {KEY}; echo {KEY} >&2", on_output=shown.append)
+    assert ended.outcome == "ok"
+    file = Shelf(tmp_path / "steps").file("s1")
+    try:
+        kept = [file.get(blob) for blob in (ended.stdout, ended.stderr)]
+    finally:
+        file.close()
+    assert kept[0].startswith(b"key __secret_")
+    assert KEY.encode() not in b"".join([*kept, *shown])
+    assert b"".join(shown).count(b"__secret_") == 2, "what is shown is shown whole"
+    assert KEY not in repr(recorded(tmp_path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 
 from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
@@ -46,23 +47,24 @@ async def ask(
 async def _receive(
     turn: Turn, model: Model, request: Request, reply: Reply, step: int, show: Callable[[Delta], None]
 ) -> Finished:
-    async for item in model.stream(request):
-        match item:
-            case Finished():
-                return item
-            case Retrying():
-                reply.clear()
-                failed = RequestFailed(
-                    step=step,
-                    attempt=item.attempt,
-                    error=item.error,
-                    message=item.message,
-                    retry_in_s=item.retry_in_s,
-                )
-                await turn.emit(failed)
-            case _:
-                reply.add(item)
-                show(item)
+    async with aclosing(model.stream(request)) as items:
+        async for item in items:
+            match item:
+                case Finished():
+                    return item
+                case Retrying():
+                    reply.clear()
+                    failed = RequestFailed(
+                        step=step,
+                        attempt=item.attempt,
+                        error=item.error,
+                        message=item.message,
+                        retry_in_s=item.retry_in_s,
+                    )
+                    await turn.emit(failed)
+                case _:
+                    reply.add(item)
+                    show(item)
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 

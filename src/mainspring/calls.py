@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals import Proposed, Verdict
+from mainspring.approvals import Allowance, Proposed, Verdict
 from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
 from mainspring.approvals.injection import suspicions
 from mainspring.approvals.redaction import redacted, redacted_arguments
@@ -30,6 +30,7 @@ from mainspring.events import (
 )
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.spending import allowed, reserve_call, settle_call
 from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
@@ -117,7 +118,7 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
     told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
     if not call.is_started:
         await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
-    await turn.emit(*await _run(turn, permitted, told=told, room=room))
+    await _run(turn, permitted, told=told, room=room)
     return None
 
 
@@ -135,7 +136,7 @@ def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepare
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> list[FilesChanged | CallEnded]:
+async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
     live = _Live(turn, prepared.call)
     open_call = turn.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
@@ -170,7 +171,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> list[
         duration_s=round(time.monotonic() - began, 6),
         suspicious=suspicions(output.text),
     )
-    return [*changed, ended]
+    await settle_call(turn, prepared.call, output.cost_usd, *changed, ended)
 
 
 class _Live:
@@ -213,11 +214,10 @@ async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Ou
 async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
     asked = call.asked
-    proposed = await _propose(turn, prepared)
-    verdict = turn.policy.judge(proposed)
+    to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
+    proposed, verdict = await _judge(turn, prepared, is_asked=bool(to_person))
     if verdict.answer == "deny":
         return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
-    to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
     if verdict.answer == "allow" and not to_person:
         return prepared
     question = call.question or _question(turn, prepared, verdict, to_person=to_person)
@@ -236,7 +236,27 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | 
         return await _edited(turn, asked, answer.edited_arguments)
     if answer.scope != "once":
         await turn.grant(*_grants(question, answer, proposed))
+    await _set_aside(turn, prepared)
     return prepared
+
+
+async def _judge(turn: Turn, prepared: Prepared, *, is_asked: bool) -> tuple[Proposed, Verdict]:
+    """What the policy says. The price of a call that it lets run is set aside before another call of the
+    same step is judged, so that two that fit alone do not overspend together."""
+    if prepared.tool.cost_usd is None:
+        proposed = await _propose(turn, prepared)
+        return proposed, turn.policy.judge(proposed)
+    async with allowed(turn, prepared.call) as allowance:
+        proposed = await _propose(turn, prepared, allowance)
+        verdict = turn.policy.judge(proposed)
+        if verdict.answer == "allow" and not is_asked:
+            await _set_aside(turn, prepared)
+    return proposed, verdict
+
+
+async def _set_aside(turn: Turn, prepared: Prepared) -> None:
+    if prepared.tool.cost_usd is not None:
+        await reserve_call(turn, prepared.call, prepared.tool.name, prepared.cost_usd)
 
 
 async def _edited(turn: Turn, asked: CallAsked, arguments: str) -> Prepared | CallEnded:
@@ -248,6 +268,7 @@ async def _edited(turn: Turn, asked: CallAsked, arguments: str) -> Prepared | Ca
         return CallEnded(
             call=asked.call, outcome="refused", output="Refused: a rule forbids the edited call."
         )
+    await _set_aside(turn, edited)
     return edited
 
 
@@ -284,7 +305,7 @@ def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
     return CallEnded(call=call.asked.call, outcome="refused", output=text)
 
 
-async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
+async def _propose(turn: Turn, prepared: Prepared, allowance: Allowance | None = None) -> Proposed:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.effect in ("none", "read", "write")
     is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
@@ -294,6 +315,7 @@ async def _propose(turn: Turn, prepared: Prepared) -> Proposed:
         workspace=turn.state.workspace,
         session=turn.state.session,
         is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),
+        allowance=allowance,
     )
 
 
@@ -303,7 +325,13 @@ def _contains(sandbox: Sandbox, prepared: Prepared) -> bool:
 
 
 def proposed_of(
-    prepared: Prepared, *, files: Files, workspace: Path, session: str, is_contained: bool
+    prepared: Prepared,
+    *,
+    files: Files,
+    workspace: Path,
+    session: str,
+    is_contained: bool,
+    allowance: Allowance | None = None,
 ) -> Proposed:
     """The call in the words that a policy judges."""
     tool, arguments = prepared.tool, prepared.arguments
@@ -317,6 +345,9 @@ def proposed_of(
         workspace=str(workspace),
         session=session,
         is_contained=is_contained,
+        cost_usd=prepared.cost_usd,
+        is_recurring=prepared.is_recurring,
+        allowance=allowance,
     )
 
 

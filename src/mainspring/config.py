@@ -18,6 +18,7 @@ import platformdirs
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
+from mainspring.ledger import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.routing import Breaker
@@ -166,18 +167,13 @@ def with_caps(limits: Limits, caps: Caps) -> Limits:
     )
     told = replace(
         limits,
-        turn=_filled(limits.turn, turn),
-        session=_filled(limits.session, session),
-        goal=_filled(limits.goal, caps.goal),
-        day=_filled(limits.day, caps.day),
+        turn=filled(limits.turn, turn),
+        session=filled(limits.session, session),
+        goal=filled(limits.goal, caps.goal),
+        day=filled(limits.day, caps.day),
     )
     if told.day.calls is not None or told.day.time_s is not None:
         raise UsageError(
             "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
         )
     return told
-
-
-def _filled(told: Cap, usual: Cap) -> Cap:
-    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
-    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})

@@ -17,7 +17,6 @@ from mainspring.events import (
     Cap,
     CapScope,
     Ending,
-    Event,
     GoalSet,
     Limits,
     SpendReserved,
@@ -32,6 +31,9 @@ STEP = "step"
 
 ENGINE = "engine"
 """The source of a spend that is a whole turn of an outside agent."""
+
+Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | GoalSet | BudgetWarned
+"""The events that a ledger takes."""
 
 OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
 """The scopes that one journal knows all about."""
@@ -59,7 +61,7 @@ class Refusal(msgspec.Struct, frozen=True):
     ending: Ending = "budget"
 
 
-class Tally(msgspec.Struct):
+class Tally(msgspec.Struct, frozen=True):
     """What was used in one scope, the reserved included."""
 
     usd: float = 0.0
@@ -78,7 +80,10 @@ class TimeLeft(msgspec.Struct, frozen=True):
 
 class Ledger:
     def __init__(self) -> None:
+        self.worked_us = 0
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
+        self._open = tuple(self._scopes.values())
+        self._held: dict[str, _Held] = {}
         self._warned: set[tuple[CapScope, str, int, float]] = set()
         self._has_goal = False
         self.reservations = 0
@@ -92,43 +97,57 @@ class Ledger:
         return self.tally("session").tokens
 
     def tally(self, scope: CapScope) -> Tally:
-        return self._scopes[scope].tally()
+        opened = self._scopes[scope]
+        held = [each.reserved for each in self._held.values() if opened in each.scopes]
+        return Tally(
+            usd=opened.usd + sum(spend.usd for spend in held),
+            tokens=opened.tokens + sum(spend.tokens for spend in held),
+            steps=opened.steps,
+            calls=opened.calls,
+            time_s=(self.worked_us - opened.began_us) / 1e6,
+        )
 
     def begin(self, scope: CapScope) -> None:
         """From here on the scope counts anew."""
-        self._scopes[scope] = _Open()
+        self._scopes[scope] = _Open(self.worked_us)
+        self._open = tuple(self._scopes.values())
         self._warned = {warned for warned in self._warned if warned[0] != scope}
 
-    def pass_time(self, time_us: int) -> None:
-        for opened in self._scopes.values():
-            opened.done.time_s += time_us / 1e6
-
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Counted) -> None:
         match event:
             case SpendReserved():
                 self.hold(event)
             case SpendSettled():
-                for opened in self._scopes.values():
-                    opened.settle(event)
+                self._settle(event)
             case CallStarted():
-                for opened in self._scopes.values():
-                    opened.done.calls += 1
+                for opened in self._open:
+                    opened.calls += 1
             case TurnStarted():
                 self.begin("turn")
-            case GoalSet() if not self._has_goal:
-                self._has_goal = True
-                self.begin("goal")
+            case GoalSet():
+                if not self._has_goal:
+                    self._has_goal = True
+                    self.begin("goal")
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap))
-            case _:
-                pass
 
     def hold(self, reserved: SpendReserved) -> None:
         """Counts a reservation, also one that is not in the journal yet."""
-        if reserved.spend not in self._scopes["session"].reserved:
-            self.reservations += 1
-        for opened in self._scopes.values():
-            opened.hold(reserved)
+        known = self._held.get(reserved.spend)
+        self._held[reserved.spend] = _Held(reserved, self._open)
+        self.reservations += known is None
+        if reserved.source == STEP:
+            for opened in self._open:
+                opened.steps += known is None or opened not in known.scopes
+
+    def _settle(self, settled: SpendSettled) -> None:
+        held = self._held.pop(settled.spend, None)
+        if held is None:
+            return
+        tokens = settled.usage.total_tokens
+        for opened in held.scopes:
+            opened.usd += settled.usd
+            opened.tokens += tokens
 
     def affordable_output(
         self, price: Price | None, input_tokens: int, limits: Limits, *, is_step: bool, today: Tally | None
@@ -143,6 +162,20 @@ class Ledger:
                 return fitting
             output = min(output, fitting)
         return output
+
+    def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float] | None:
+        """The cap on money that leaves the least, and what it leaves; None when money is not capped."""
+        caps = [
+            (cap.usd, cap.usd - used.usd)
+            for _, cap, used in self._capped(limits, today)
+            if cap.usd is not None
+        ]
+        return min(caps, key=lambda cap: cap[1], default=None)
+
+    def reserved_usd(self, spend: str) -> float | None:
+        """What is set aside under a name and not settled; None when nothing is."""
+        held = self._held.get(spend)
+        return held.reserved.usd if held else None
 
     def refuse_calls(self, count: int, limits: Limits) -> Refusal | None:
         """Why so many more calls may not be started."""
@@ -173,11 +206,6 @@ class Ledger:
             return _refused("turn", "steps", f"of {cap:,} steps is reached", ending="limit")
         return None
 
-    def left_usd(self, limits: Limits) -> float | None:
-        """The least money that any scope leaves; None when none is capped."""
-        lefts = (cap.usd - used.usd for _, cap, used in self._capped(limits, None) if cap.usd is not None)
-        return min(lefts, default=None)
-
     def time_left(self, limits: Limits) -> TimeLeft | None:
         """The shortest time that any scope leaves; None when none is limited."""
         lefts = [
@@ -199,9 +227,10 @@ class Ledger:
         """The shares of caps that this settlement passes and that nobody was told of."""
         for scope in OWN_SCOPES:
             cap, opened = cap_of(limits, scope), self._scopes[scope]
-            is_known = settled.spend in opened.reserved
-            usd = opened.done.usd + (settled.usd if is_known else 0.0)
-            tokens = opened.done.tokens + (settled.usage.total_tokens if is_known else 0)
+            held = self._held.get(settled.spend)
+            is_known = held is not None and opened in held.scopes
+            usd = opened.usd + (settled.usd if is_known else 0.0)
+            tokens = opened.tokens + (settled.usage.total_tokens if is_known else 0)
             if cap.usd is not None and (percent := self._new_share(scope, "usd", usd, cap.usd)):
                 yield BudgetWarned(scope=scope, unit="usd", percent=percent, spent=usd, cap=cap.usd)
             if cap.tokens is not None and (percent := self._new_share(scope, "tokens", tokens, cap.tokens)):
@@ -223,31 +252,21 @@ class Ledger:
 
 
 class _Open:
-    """One scope: what is done, and what is reserved."""
+    """One scope: what is done in it, and how long the ledger had worked before it began."""
 
-    def __init__(self) -> None:
-        self.done = Tally()
-        self.reserved: dict[str, SpendReserved] = {}
+    def __init__(self, began_us: int = 0) -> None:
+        self.began_us = began_us
+        self.usd = 0.0
+        self.tokens = 0
+        self.steps = 0
+        self.calls = 0
 
-    def hold(self, reserved: SpendReserved) -> None:
-        if reserved.spend not in self.reserved:
-            self.done.steps += reserved.source == STEP
-        self.reserved[reserved.spend] = reserved
 
-    def settle(self, settled: SpendSettled) -> None:
-        if self.reserved.pop(settled.spend, None) is not None:
-            self.done.usd += settled.usd
-            self.done.tokens += settled.usage.total_tokens
+class _Held(msgspec.Struct, frozen=True):
+    """A reservation, and the scopes that were open when it was made: it counts in these."""
 
-    def tally(self) -> Tally:
-        done, held = self.done, self.reserved.values()
-        return Tally(
-            usd=done.usd + sum(spend.usd for spend in held),
-            tokens=done.tokens + sum(spend.tokens for spend in held),
-            steps=done.steps,
-            calls=done.calls,
-            time_s=done.time_s,
-        )
+    reserved: SpendReserved
+    scopes: tuple[_Open, ...]
 
 
 _UNCAPPED = Cap()
@@ -265,6 +284,22 @@ def cap_of(limits: Limits, scope: CapScope) -> Cap:
             return limits.goal
         case "day":
             return limits.day
+
+
+def relimited(limits: Limits, told: Limits) -> Limits:
+    """The limits of a turn once a person has told others: what they did not tell stays."""
+    return Limits(
+        turn=filled(cap_of(told, "turn"), cap_of(limits, "turn")),
+        session=filled(cap_of(told, "session"), cap_of(limits, "session")),
+        goal=filled(told.goal, limits.goal),
+        day=filled(told.day, limits.day),
+    )
+
+
+def filled(told: Cap, usual: Cap) -> Cap:
+    """A cap as told, and the usual one where nothing was told."""
+    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
+    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
 
 
 def is_spend_capped(limits: Limits) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from mainspring import __version__
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
 from mainspring.events import (
     ApprovalAsked,
@@ -17,16 +21,24 @@ from mainspring.events import (
     ChosenBy,
     Compacted,
     Effort,
+    EffortChosen,
+    EngineChosen,
     Event,
     Limits,
+    ModeChosen,
     ModelChosen,
     PromptPart,
+    PromptSet,
+    SessionResumed,
+    SessionStarted,
 )
 from mainspring.journal import Journal
+from mainspring.ledger import relimited
 from mainspring.models import Model
 from mainspring.routing import Router
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.state import State
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, Engine, Turn
 from mainspring.upkeep import COMPACT_AT
@@ -54,7 +66,7 @@ class Compactor(Protocol):
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is built from. `beginning` is done once, when the session is new, and recorded with its
-    start."""
+    start. `told` are those of the limits that a person gave now: they count for an open turn as well."""
 
     model: Model
     fallbacks: tuple[Model, ...] = ()
@@ -78,6 +90,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     level: str = ""
     limits: Limits = Limits()
+    told: Limits = Limits()
     time_machine: TimeMachine = Unrecorded()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
     vault: Vault | None = None
@@ -85,6 +98,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     processes: Path | None = None
     approver: Approver | None = None
     approval_timeout_s: float | None = None
+    inbox: Inbox | None = None
     compactor: Compactor | None = None
     parent: Turn | None = None
     day: Day | None = None
@@ -95,3 +109,26 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def chosen(self) -> ModelChosen:
         names = tuple(model.name for model in self.fallbacks)
         return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)
+
+
+def opening(parts: Parts, state: State, session: str) -> list[Event]:
+    """What a process records when it takes a journal over."""
+    events: list[Event] = []
+    if not state.session:
+        events.append(SessionStarted(session=session, workspace=parts.workspace, version=__version__))
+        events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs, parts=parts.prompt))
+    else:
+        is_told = state.is_turn_open and parts.told != Limits()
+        limits = relimited(state.limits, parts.told) if is_told else None
+        host, pid = socket.gethostname(), os.getpid()
+        events.append(SessionResumed(version=__version__, host=host, pid=pid, limits=limits))
+    chosen = parts.chosen
+    if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
+        events.append(chosen)
+    if parts.engine_name != (state.engine.engine or "builtin"):
+        events.append(EngineChosen(engine=parts.engine_name))
+    if parts.effort not in (None, state.effort):
+        events.append(EffortChosen(effort=parts.effort))
+    if (parts.mode, parts.level) != (state.mode, state.level):
+        events.append(ModeChosen(mode=parts.mode, level=parts.level))
+    return events

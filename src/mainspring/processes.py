@@ -15,12 +15,16 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.events import Event, NoteAdded, ProcessEnded, ProcessStarted, Recorded
 from mainspring.sandbox.background import Background, Status
+from mainspring.sandbox.held import release
 
 FOLDER = "processes"
 """Below a session's own folder; each process has one there, named by its handle."""
 
 NOTE_SOURCE = "process"
 SESSION_ENDED = "ended with its session"
+Custodial = ProcessStarted | ProcessEnded | NoteAdded
+"""The events that tell of processes."""
+
 _NEVER_STARTED = "it was never started"
 _LOST = "its keeper is gone, so nobody knows how it ended"
 
@@ -63,6 +67,8 @@ class Processes:
 
     def apply(self, recorded: Recorded) -> None:
         event, replace = recorded.event, msgspec.structs.replace
+        if not isinstance(event, Custodial):
+            return
         match event:
             case ProcessStarted():
                 self._known[event.handle] = Process(event, recorded.time_us)
@@ -118,9 +124,24 @@ def end_of(process: Process, status: Status | None, *, call: str = "") -> Proces
             )
 
 
-def news(processes: Processes) -> list[Event]:
+async def settled(process: Process, status: Status | None, *, call: str = "") -> ProcessEnded | None:
+    """The end of a process, with what it did to protected paths repaired; None while it runs."""
+    ended = end_of(process, status, call=call)
+    if ended is None:
+        return None
+    aside = await asyncio.to_thread(release, process.background.folder)
+    return msgspec.structs.replace(ended, set_aside=aside) if aside else ended
+
+
+def aside_text(ended: ProcessEnded) -> str:
+    """What the model is told about protected paths; empty when there is nothing to tell."""
+    paths = ", ".join(ended.set_aside)
+    return f"(protected, so what it did to these was set aside or put back: {paths})" if paths else ""
+
+
+async def news(processes: Processes) -> list[Event]:
     """What ended while nobody looked, and the one note that tells the model of it."""
-    ends = [end for process in processes.open if (end := end_of(process, status_of(process)))]
+    ends = [end for process in processes.open if (end := await settled(process, status_of(process)))]
     untold = [process.ended for process in processes.untold if process.ended] + ends
     if not untold:
         return []
@@ -136,11 +157,12 @@ async def end_all(processes: Processes) -> list[Event]:
     ]
     async with asyncio.TaskGroup() as group:
         stops = [(process, group.create_task(process.background.stop(SESSION_ENDED))) for process in alive]
-    ends = [end_of(process, stop.result()) for process, stop in stops if process.ended is None]
+    ends = [await settled(process, stop.result()) for process, stop in stops if process.ended is None]
     return [end for end in ends if end]
 
 
 def _told(ended: ProcessEnded) -> str:
     code = "" if ended.exit_code is None else f" with exit code {ended.exit_code}"
     reason = f" ({ended.reason})" if ended.reason else ""
-    return f"The background process {ended.handle} has ended{code}{reason}. Its output can still be read."
+    text = f"The background process {ended.handle} has ended{code}{reason}. Its output can still be read."
+    return " ".join(filter(None, (text, aside_text(ended))))

@@ -1,7 +1,8 @@
 """The open questions of a session, and the first answer to each.
 
-An answer comes from the approver of this process, from a command (`approve`), from the clock, or from a new
-message that makes the question pointless. What is asked and answered is recorded by the session, not here.
+An answer comes from the approver of this process, from a command (`approve`), from another process by way of
+the inbox, from the clock, or from a new message that makes the question pointless. What is asked and answered
+is recorded by the session, not here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from contextlib import contextmanager
 
 import msgspec
 
+from mainspring.approvals.inbox import Inbox, Left
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
 from mainspring.parts import Approver
+
+_LOOK_S = 0.5
+_ANSWERED = "it was answered already"
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -31,8 +36,11 @@ class Questions:
         *,
         approver: Approver | None = None,
         timeout_s: float | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self._refusal = refusal
+        self._inbox = inbox
+        self._taken: dict[str, Left] = {}
         self._approver = approver
         self._timeout_s = timeout_s
         self._open: dict[str, _Open] = {}
@@ -50,12 +58,16 @@ class Questions:
     async def first_answer(self, call: str) -> ApprovalGiven | None:
         """The first that counts; `expire` when none came in time, None when there is nobody to ask."""
         asked = self._open[call]
+        self._look(call)
+        if asked.answer.done():
+            return asked.answer.result()
         allowed = asyncio.timeout(self._timeout_s)
         try:
             async with allowed, asyncio.TaskGroup() as group:
-                consulting = group.create_task(self._consult(asked))
+                waiting = [group.create_task(self._consult(asked)), group.create_task(self._watch(call))]
                 await asked.answer
-                consulting.cancel()
+                for task in waiting:
+                    task.cancel()
         except TimeoutError:
             if not allowed.expired():
                 raise
@@ -68,7 +80,7 @@ class Questions:
         """Answers a question; False when it counts and nobody waits for it here."""
         asked = self._open.get(given.call)
         is_double = asked is not None and asked.answer.done()
-        if why := "it was answered already" if is_double else self._refusal(given):
+        if why := _ANSWERED if is_double else self._refusal(given):
             raise UsageError(
                 f"The call {given.call} is not waiting for this answer: {why}.",
                 remedy="`mainspring show` tells what became of it.",
@@ -82,6 +94,45 @@ class Questions:
         for asked in self._open.values():
             if not asked.answer.done():
                 asked.answer.set_result(_closed(asked.question, "abandon"))
+
+    def recorded(self, call: str) -> None:
+        """The answer to a call is in the journal: what was left for it is no longer needed."""
+        if self._inbox is not None:
+            if left := self._taken.pop(call, None):
+                self._inbox.done(left)
+            self._decline(self._inbox, call)
+
+    def sweep(self) -> None:
+        """Declines what was left for questions that are not open any more, as after a crash."""
+        if self._inbox is not None:
+            self._inbox.clear()
+            self._decline(self._inbox)
+
+    def _decline(self, inbox: Inbox, call: str = "") -> None:
+        for left in inbox.take(call):
+            if why := self._refusal(left.given):
+                inbox.refuse(left, why)
+            else:
+                inbox.put_back(left)
+
+    async def _watch(self, call: str) -> None:
+        while self._inbox is not None:
+            await asyncio.sleep(_LOOK_S)
+            self._look(call)
+
+    def _look(self, call: str) -> None:
+        """Takes the first answer that another process left and that counts."""
+        if (inbox := self._inbox) is None:
+            return
+        for left in inbox.take(call):
+            if left == self._taken.get(call):
+                continue
+            try:
+                self.answer(left.given)
+            except UsageError:
+                inbox.refuse(left, self._refusal(left.given) or _ANSWERED)
+            else:
+                self._taken[call] = left
 
     async def _consult(self, asked: _Open) -> None:
         given = await self._approver(asked.question) if self._approver else await asked.answer

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.context.history import is_undone, read_all, undone_ranges
+from mainspring.context.history import each, is_undone, read_all, undone_ranges
 from mainspring.errors import UsageError, WorkspaceConflict
 from mainspring.events import (
     AssistantSaid,
@@ -159,12 +159,9 @@ def _take(root: Path, step: Step, data: bytes | None) -> str:
 
 async def _closed_calls(journal: Reader, to_seq: int) -> list[CallEnded]:
     """Results for the calls that were open at an event: every call must have one."""
-    recorded = await read_all(journal, kinds=("AssistantSaid", "CallEnded", "Undone"))
-    dead = undone_ranges(item for item in recorded if item.seq <= to_seq)
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=to_seq))
     open_calls: list[str] = []
-    for item in recorded:
-        if item.seq > to_seq:
-            break
+    async for item in each(journal, kinds=("AssistantSaid", "CallEnded"), until=to_seq):
         if isinstance(item.event, AssistantSaid) and not is_undone(item.seq, dead):
             open_calls = [call.call for call in item.event.calls]
         elif isinstance(item.event, CallEnded) and item.event.call in open_calls:

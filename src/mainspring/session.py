@@ -8,16 +8,13 @@ they never call the loop. A slow subscriber loses deltas, never an event, and ne
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import traceback
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mainspring import __version__
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
@@ -36,18 +33,13 @@ from mainspring.events import (
     Delta,
     Effort,
     EffortChosen,
-    EngineChosen,
     Event,
     Extent,
     Media,
-    ModeChosen,
     ModelChosen,
     NoteAdded,
-    PromptSet,
     Recorded,
     SandboxChosen,
-    SessionResumed,
-    SessionStarted,
     TurnEnded,
     TurnStarted,
     UserSaid,
@@ -56,12 +48,13 @@ from mainspring.feed import Feed
 from mainspring.journal import Journal, Reader
 from mainspring.models import Model
 from mainspring.models.lineup import Lineup
-from mainspring.parts import Parts
+from mainspring.parts import Parts, opening
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
 from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
+from mainspring.tools.text import whole_characters
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turn import Day, End, Turn, abandoned, end_turn, failed
 from mainspring.workspace import TimeMachine
@@ -78,11 +71,12 @@ class Session:
         self._failure: BaseException | None = None
         self._feed = Feed(journal, last_seq=0)
         self._questions = Questions(
-            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s
+            self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s, inbox=parts.inbox
         )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
+        self._rewriting = asyncio.Lock()
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
         self.state = State()
@@ -167,16 +161,17 @@ class Session:
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
-        self._questions.abandon()
-        left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-        await self.emit(*left, *after, UserSaid(text=text, media=tuple(media)))
-        if any(isinstance(event, Compacted) for event in after):
-            await self._projection.load(self._journal, until=self._feed.last_seq)
-        self._ensure_worker()
+        async with self._rewriting:
+            self._questions.abandon()
+            left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
+            await self.emit(*left, *after, UserSaid(text=whole_characters(text), media=tuple(media)))
+            if any(isinstance(event, Compacted) for event in after):
+                await self._projection.load(self._journal, until=self._feed.last_seq)
+            self._ensure_worker()
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
-        await self.emit(NoteAdded(text=text, source=source))
+        await self.emit(NoteAdded(text=whole_characters(text), source=source))
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
@@ -231,23 +226,23 @@ class Session:
 
     async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
-        self._refuse_while_running("going back")
-        root, expand = self.state.workspace, self.vault.expand_bytes
-        went = await go_back(self._journal, root, to_seq, scope, expand=expand)
-        await self._projection.load(self._journal, until=self._feed.last_seq)
-        return went
+        async with self._rewritten("going back"):
+            root, expand = self.state.workspace, self.vault.expand_bytes
+            went = await go_back(self._journal, root, to_seq, scope, expand=expand)
+            await self._projection.load(self._journal, until=self._feed.last_seq)
+            return went
 
     async def compact(self) -> Compacted:
         """Replaces old history by a summary; the journal keeps everything."""
-        self._refuse_while_running("compact")
-        if compacted := await self.shorten("asked"):
-            return compacted
+        async with self._rewritten("compact"):
+            if compacted := await self.shorten("asked"):
+                return compacted
         raise UsageError("There is nothing in the history that could be left out.")
 
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""
-        self._refuse_while_running("expand")
-        await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+        async with self._rewritten("expand"):
+            await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
 
     async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
@@ -328,6 +323,7 @@ class Session:
             given = await self._questions.first_answer(question.call)
         if given is not None:
             await self.emit(given)
+            self._questions.recorded(question.call)
         return given
 
     async def grant(self, *grants: Grant) -> None:
@@ -366,8 +362,9 @@ class Session:
         self._journal.subscribe(self._on_appended)
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()
-        await self.emit(*self._opening(), *more)
+        await self.emit(*opening(self._parts, self.state, self.id), *more)
         await record_lost(self)
+        self._questions.sweep()
         self._opened = (before, self._feed.last_seq)
 
     async def _close(self) -> None:
@@ -383,25 +380,6 @@ class Session:
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
         return await ended_calls(self._journal, calls)
 
-    def _opening(self) -> list[Event]:
-        """What a process records when it takes the journal over."""
-        parts, events = self._parts, list[Event]()
-        if not self.state.session:
-            events.append(SessionStarted(session=self.id, workspace=parts.workspace, version=__version__))
-            events.append(PromptSet(system=parts.system, tools=parts.toolbox.specs, parts=parts.prompt))
-        else:
-            events.append(SessionResumed(version=__version__, host=socket.gethostname(), pid=os.getpid()))
-        chosen, state = parts.chosen, self.state
-        if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
-            events.append(chosen)
-        if parts.engine_name != (state.engine.engine or "builtin"):
-            events.append(EngineChosen(engine=parts.engine_name))
-        if parts.effort not in (None, self.state.effort):
-            events.append(EffortChosen(effort=parts.effort))
-        if (parts.mode, parts.level) != (self.state.mode, self.state.level):
-            events.append(ModeChosen(mode=parts.mode, level=parts.level))
-        return events
-
     def _on_appended(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
             self.state.apply(item)
@@ -412,9 +390,7 @@ class Session:
     @property
     def _is_turn_wanted(self) -> bool:
         """Whether a turn runs or is to begin, also because something was said while the last one ended."""
-        ended = self.state.last_ending
-        is_late = ended is not None and ended.ending == "done" and not self.history.is_answered
-        return self.state.is_turn_wanted or self._is_proceeding or is_late
+        return self.state.is_turn_wanted or self._is_proceeding
 
     def _ensure_worker(self) -> None:
         if not self.is_running:
@@ -457,6 +433,10 @@ class Session:
     def _refusal(self, given: ApprovalGiven) -> str:
         return self.state.requests.refusal(given)
 
-    def _refuse_while_running(self, what: str) -> None:
-        if self.is_running and self._is_turn_wanted:
-            raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
+    @asynccontextmanager
+    async def _rewritten(self, what: str) -> AsyncGenerator[None]:
+        """While the history is rewritten no turn runs, and what is said waits."""
+        async with self._rewriting:
+            if self.is_running and self._is_turn_wanted:
+                raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
+            yield

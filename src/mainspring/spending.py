@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from mainspring.approvals import Allowance
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
 from mainspring.models import Model, Price
@@ -49,7 +50,7 @@ async def reserve(
                 input_tokens,
                 limits,
                 is_step=source == STEP,
-                today=today if limits.day != Cap() else None,
+                today=_day_of(each, today),
             )
             if isinstance(fitting, Refusal):
                 return fitting
@@ -78,6 +79,64 @@ async def reserve(
     return reservation
 
 
+CALL = "call"
+"""The source of a spend that is the price of a call."""
+
+
+def spend_of(call: str) -> str:
+    return f"{CALL}:{call}"
+
+
+@asynccontextmanager
+async def allowed(turn: Turn, call: str) -> AsyncGenerator[Allowance | None]:
+    """What every cap above a call leaves for it; until this ends nobody else can take it. None when money is
+    not capped. What the call itself has reserved already, before a crash, is still its own."""
+    line = tuple(_line(turn))
+    own = turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
+    async with _today(line) as today:
+        lefts = [
+            left
+            for each in line
+            if (left := each.state.ledger.least_left(each.state.limits, _day_of(each, today)))
+        ]
+        cap_usd, left_usd = min(lefts, key=lambda left: left[1], default=(0.0, 0.0))
+        yield Allowance(cap_usd, left_usd + own) if lefts else None
+
+
+async def reserve_call(turn: Turn, call: str, tool: str, usd: float | None) -> None:
+    """Sets aside what a call may cost; one of unknown price is on record without a sum."""
+    if turn.state.ledger.reserved_usd(spend_of(call)) is not None:
+        return
+    reserved = SpendReserved(
+        spend=spend_of(call),
+        source=CALL,
+        model=f"tool:{tool}",
+        usd=max(usd or 0.0, 0.0),
+        priced=usd is not None,
+    )
+    line = tuple(_line(turn))
+    for each in line:
+        each.state.ledger.hold(_seen_by(each, turn, reserved))
+    for each in reversed(line):
+        await each.emit(_seen_by(each, turn, reserved))
+
+
+async def settle_call(turn: Turn, call: str, usd: float | None, *events: Event) -> None:
+    """Records what a call cost (what was set aside, when nobody knows better), and `events` with it."""
+    held = turn.state.ledger.reserved_usd(spend_of(call))
+    if held is None:
+        await turn.emit(*events)
+        return
+    reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
+    await settle(
+        turn,
+        Reservation(reserved, None, None),
+        Usage(),
+        *events,
+        usd=usd if usd is not None and usd >= 0 else held,
+    )
+
+
 async def settle(
     turn: Turn,
     reservation: Reservation,
@@ -102,6 +161,10 @@ async def settle(
         await each.emit(settled, *warnings, *(events if each is turn else ()))
 
 
+def _day_of(turn: Turn, today: Tally | None) -> Tally | None:
+    return today if turn.state.limits.day != Cap() else None
+
+
 def cost_usd(reservation: Reservation, usage: Usage) -> float:
     return reservation.price.cost_usd(usage) if reservation.price else 0.0
 
@@ -117,8 +180,8 @@ def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) ->
 
 def left_usd(turn: Turn) -> float | None:
     """The least money that any cap leaves, here or above; None when none is capped."""
-    lefts = [each.state.ledger.left_usd(each.state.limits) for each in _line(turn)]
-    return min((left for left in lefts if left is not None), default=None)
+    lefts = [left for each in _line(turn) if (left := each.state.ledger.least_left(each.state.limits, None))]
+    return min((left[1] for left in lefts), default=None)
 
 
 def _line(turn: Turn) -> Iterator[Turn]:

@@ -1,17 +1,19 @@
 """What a journal says now: the fold that the loop and the session decide from.
 
-`State.apply` takes each event once, in order. `load_state` gives the same state from a journal while reading
-only light events and what came after the last reply, so a long session opens quickly.
+`State.apply` takes each event once, in order, and shows it only to the folds that its kind concerns.
+`load_state` gives the same state from a journal while reading only light events and what came after the last
+reply, so a long session opens quickly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_args
 
 import msgspec
 
-from mainspring.approvals.answers import Requests
-from mainspring.context.facts import FRESH
+from mainspring.approvals.answers import Consenting, Requests
 from mainspring.errors import ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -27,6 +29,7 @@ from mainspring.events import (
     EffortChosen,
     EngineChosen,
     Event,
+    GoalSet,
     Limits,
     ModeChosen,
     ModelChosen,
@@ -47,15 +50,20 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.journal import Reader
-from mainspring.ledger import ENGINE, STEP, Ledger
-from mainspring.processes import Processes
-from mainspring.task import Task
-from mainspring.waits.fold import Waits
+from mainspring.ledger import ENGINE, STEP, Counted, Ledger
+from mainspring.processes import Custodial, Processes
+from mainspring.task import Task, Telling
+from mainspring.waits.fold import Awaited, Waits
 
 OVERFLOW = ContextOverflow.__name__
 
-_HEAVY = {"AssistantSaid", "CallEnded", "FilesChanged", "ApprovalAsked", "ApprovalGiven"}
-_LIGHT = tuple(kind.__name__ for kind in STORED if kind.__name__ not in _HEAVY)
+_ENGINE_SPEND = f"{ENGINE}:"
+
+_Spend = SpendReserved | SpendSettled
+_Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
+_Turn = UserSaid | TurnStarted | TurnEnded | Undone
+_Room = RequestFailed | Compacted
+_Setting = SessionStarted | PromptSet | ModelChosen | EffortChosen | ModeChosen | SessionResumed | NoteAdded
 
 
 class OpenCall(msgspec.Struct, frozen=True):
@@ -86,6 +94,9 @@ class State:
         self.turn = 0
         self.is_turn_open = False
         self.is_turn_wanted = False
+        self.is_said_late = False
+        self._said_seq = 0
+        """Whether something was said since the turn began, or since its last reply."""
         self.limits = Limits()
         self.turn_steps = 0
         self.turn_usage = Usage()
@@ -103,6 +114,7 @@ class State:
         self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.has_goal = False
         self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
@@ -120,44 +132,45 @@ class State:
         if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
-        self.requests = self.requests.after(event)
-        self.task = self.task.after(event)
-        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
-            self.ledger.apply(event)
-        self.processes.apply(recorded)
-        self._apply_wait(recorded)
-        if isinstance(event, EngineChosen):
-            # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
-            is_ours = recorded.seq > self._inherited_seq
-            if event.conversation != self.engine.conversation:
-                self.conversation_usage = Usage()
-            self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
-        match event:
-            case SpendReserved() | SpendSettled():
-                self._apply_spend(event)
-            case AssistantSaid() | ApprovalAsked() | ApprovalGiven() | CallStarted() | CallEnded():
-                self._apply_call(event)
-            case UserSaid() | TurnStarted() | TurnEnded() | Undone():
-                self._apply_turn(event)
-            case RequestFailed() | Compacted():
-                self._apply_room(event)
-            case _:
-                self._apply_setting(event)
+        for concern in _CONCERNS.get(type(event), ()):
+            concern(self, recorded, event)
 
-    def _apply_wait(self, recorded: Recorded) -> None:
-        event = recorded.event
+    def _apply_wait(self, recorded: Recorded, event: Awaited) -> None:
         if isinstance(event, WaitEnded):
             known = self.waits.get(event.wait)
             if known and any(isinstance(item, OnQuota) for item in known.started.conditions):
                 self.failed_models = {}
         self.waits.apply(recorded)
 
+    def _apply_engine(self, recorded: Recorded, event: EngineChosen) -> None:
+        # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
+        is_ours = recorded.seq > self._inherited_seq
+        if event.conversation != self.engine.conversation:
+            self.conversation_usage = Usage()
+        self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
+
+    def _apply_goal(self, _recorded: Recorded, _event: GoalSet) -> None:
+        self.has_goal = True
+
     def pass_time(self, time_us: int) -> None:
-        if self.is_turn_open:
-            self.ledger.pass_time(time_us - (self._last_us or time_us))
+        if self.is_turn_open and self._last_us:
+            self.ledger.worked_us += time_us - self._last_us
         self._last_us = time_us
 
-    def _apply_setting(self, event: Event) -> None:
+    def _apply_requests(self, _recorded: Recorded, event: Consenting) -> None:
+        self.requests = self.requests.after(event)
+
+    def _apply_task(self, _recorded: Recorded, event: Telling) -> None:
+        self.task = self.task.after(event)
+
+    def _apply_ledger(self, recorded: Recorded, event: Counted) -> None:
+        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
+            self.ledger.apply(event)
+
+    def _apply_processes(self, recorded: Recorded, _event: Custodial) -> None:
+        self.processes.apply(recorded)
+
+    def _apply_setting(self, _recorded: Recorded, event: _Setting) -> None:
         match event:
             case SessionStarted():
                 self.session, self.workspace = event.session, Path(event.workspace)
@@ -172,15 +185,15 @@ class State:
             case ModeChosen():
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
+                self.limits = event.limits or self.limits
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
                 self.turn_cutoffs += 1
             case NoteAdded(source=source):
                 self.note_sources.add(source)
-            case _:
-                pass
+                self.is_said_late = self.is_said_late or source != "user"
 
-    def _apply_room(self, event: RequestFailed | Compacted) -> None:
+    def _apply_room(self, _recorded: Recorded, event: _Room) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
         if isinstance(event, Compacted):
             self.engine = msgspec.structs.replace(self.engine, conversation="")
@@ -188,29 +201,29 @@ class State:
             self.note_sources.clear()
             self.is_shrunk = self.is_shrunk or self.is_overflowing
             self.is_overflowing = False
-            if event.reason == FRESH:
-                self.engine = msgspec.structs.replace(self.engine, conversation="")
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
         elif event.step and event.retry_in_s is None:
             self.failed_models[event.model or self.model] = event
 
-    def _apply_spend(self, event: SpendReserved | SpendSettled) -> None:
+    def _apply_spend(self, _recorded: Recorded, event: _Spend) -> None:
         if isinstance(event, SpendSettled):
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
-            if event.spend.startswith(f"{ENGINE}:"):
+            if event.spend.startswith(_ENGINE_SPEND):
                 self.conversation_usage = _sum(self.conversation_usage, event.usage)
         elif event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
 
-    def _apply_turn(self, event: UserSaid | TurnStarted | TurnEnded | Undone) -> None:
+    def _apply_turn(self, recorded: Recorded, event: _Turn) -> None:
         match event:
             case UserSaid():
-                self.is_turn_wanted = True
+                self._said_seq = recorded.seq
+                self.is_turn_wanted = self.is_said_late = True
                 self.failed_models = {}
             case TurnStarted():
+                self.is_said_late = False
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
@@ -219,14 +232,15 @@ class State:
                     self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
             case TurnEnded():
-                self.is_turn_open = self.is_turn_wanted = False
+                self.is_turn_open = False
+                self.is_turn_wanted = event.ending == "done" and self.is_said_late
                 self.last_ending = event
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
             case Undone(scope="files"):
                 pass
             case Undone():
-                self.is_turn_open = self.is_turn_wanted = False
+                self.is_turn_open = self.is_turn_wanted = self.is_said_late = False
                 self.compacted_tokens = 0
                 self.note_sources.clear()
                 self.engine = msgspec.structs.replace(self.engine, conversation="")
@@ -237,11 +251,10 @@ class State:
         """Whether the last turn ended because every model has to be waited for."""
         return self.last_ending is not None and self.last_ending.ending == "waiting"
 
-    def _apply_call(
-        self, event: AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
-    ) -> None:
+    def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
@@ -260,6 +273,38 @@ class State:
                 self._calls[event.call] = replace(call, is_started=True)
             case CallEnded():
                 del self._calls[event.call]
+
+
+def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None], ...]]:
+    folds: tuple[tuple[Any, Callable[[State, Recorded, Any], None]], ...] = (
+        (Consenting, State._apply_requests),
+        (Telling, State._apply_task),
+        (Counted, State._apply_ledger),
+        (Custodial, State._apply_processes),
+        (Awaited, State._apply_wait),
+        (_Spend, State._apply_spend),
+        (_Call, State._apply_call),
+        (_Turn, State._apply_turn),
+        (_Room, State._apply_room),
+        (_Setting, State._apply_setting),
+        (EngineChosen, State._apply_engine),
+        (GoalSet, State._apply_goal),
+    )
+    return {
+        kind: concerned
+        for kind in STORED
+        if (concerned := tuple(fold for union, fold in folds if kind in (get_args(union) or (union,))))
+    }
+
+
+_CONCERNS = _concerns()
+"""Which folds a kind of event concerns; a fold sees nothing but the kinds that it is typed for."""
+
+_LIGHT = tuple(
+    kind.__name__
+    for kind in _CONCERNS
+    if kind not in (AssistantSaid, CallEnded, ApprovalAsked, ApprovalGiven)
+)
 
 
 async def load_state(journal: Reader) -> State:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from mainspring import __version__
 from mainspring.approvals import Policy, Proposed, Verdict
 from mainspring.approvals.grants import GrantFile, arguments_sha256, grants_of
 from mainspring.approvals.patterns import allows, words_of
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.approvals.wrappers import Word
 from mainspring.config import Template
 from mainspring.errors import ConfigError, JournalError, MainspringError
@@ -29,6 +32,7 @@ from mainspring.events import (
     CommandAsked,
     CommandEnded,
     CommandStarted,
+    Event,
     Outcome,
     SessionStarted,
 )
@@ -52,6 +56,26 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     grants: GrantFile | None = None
     approver: Callable[[ApprovalAsked], Awaitable[ApprovalGiven | None]] | None = None
     on_output: OnOutput | None = None
+    vault: Vault | None = None
+
+
+class _Redacting:
+    """The journal of a step as everything reaches it: without secrets, which are kept beside it first."""
+
+    def __init__(self, journal: Journal, vault: Vault) -> None:
+        self._journal = journal
+        self.vault = vault
+        self.session = journal.session
+
+    async def append(self, *events: Event) -> None:
+        hidden = [redacted(event, self.vault) for event in events]
+        self.vault.save()
+        await self._journal.append(*hidden)
+
+    async def put(self, data: bytes) -> Blob | None:
+        hidden = await asyncio.to_thread(self.vault.redact_bytes, data)
+        self.vault.save()
+        return await self._journal.put(hidden, "text/plain") if hidden else None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +100,9 @@ def steps_home(home: Path) -> Path:
     return home / _FOLDER
 
 
-async def run_step(journal: Journal, asked: CommandAsked, runner: Runner) -> CommandEnded:
+async def run_step(file: Journal, asked: CommandAsked, runner: Runner) -> CommandEnded:
     """Takes a new journal from the question to its end. Every way out of it is on record."""
+    journal = _Redacting(file, runner.vault or Vault())
     started = SessionStarted(session=journal.session, workspace=asked.cwd, version=__version__)
     await journal.append(started, asked)
     sandbox: Sandbox | None = None
@@ -104,7 +129,7 @@ async def run_step(journal: Journal, asked: CommandAsked, runner: Runner) -> Com
 
 
 async def _permit(
-    journal: Journal, asked: CommandAsked, runner: Runner, sandbox: Sandbox
+    journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox: Sandbox
 ) -> CommandStarted | CommandEnded:
     verdict = judge(asked, runner, is_contained=sandbox.is_containing)
     if verdict.answer == "allow":
@@ -166,7 +191,7 @@ def _words(pattern: str) -> tuple[str, ...]:
         raise ConfigError(f"The command pattern {pattern!r} is not valid: {error}.") from error
 
 
-async def _run(journal: Journal, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
+async def _run(journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
     command = Command(
         argv=asked.argv,
         cwd=Path(asked.cwd),
@@ -174,16 +199,29 @@ async def _run(journal: Journal, asked: CommandAsked, runner: Runner, sandbox: S
         max_output_bytes=_MAX_OUTPUT_BYTES,
         limits=Limits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
     )
-    finished = await sandbox.run(command, runner.on_output)
+    show, last = _shown(runner.on_output, journal.vault)
+    finished = await sandbox.run(command, show)
+    last()
     outcome: Outcome = "ok" if finished.exit_code == 0 and not finished.stopped else "error"
     return CommandEnded(
         outcome=outcome,
         reason=_reason(finished),
         exit_code=finished.exit_code,
-        stdout=await journal.put(finished.stdout, "text/plain") if finished.stdout else None,
-        stderr=await journal.put(finished.stderr, "text/plain") if finished.stderr else None,
+        stdout=await journal.put(finished.stdout),
+        stderr=await journal.put(finished.stderr),
         output_bytes=len(finished.stdout) + len(finished.stderr) + finished.dropped_bytes,
         duration_s=round(finished.duration_s, 6),
+    )
+
+
+def _shown(show: OnOutput | None, vault: Vault) -> tuple[OnOutput | None, Callable[[], None]]:
+    """How output is shown as it comes, without secrets, and how its end is."""
+    if show is None:
+        return None, lambda: None
+    decoder, stream = getincrementaldecoder("utf-8")("replace"), vault.stream()
+    return (
+        lambda chunk: show(stream.feed(decoder.decode(chunk)).encode()),
+        lambda: show((stream.feed(decoder.decode(b"", final=True)) + stream.end()).encode()),
     )
 
 
@@ -191,6 +229,8 @@ def _reason(finished: Finished) -> str:
     reasons = [finished.stopped]
     if finished.dropped_bytes:
         reasons.append(f"{finished.dropped_bytes:,} bytes of output were dropped")
+    if finished.is_partly_held:
+        reasons.append("the workspace has too many folders for all protected files to be held")
     if finished.left_running:
         reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
     return "; ".join(filter(None, reasons))

@@ -7,13 +7,15 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.events import (
-    Event,
     ModelChosen,
     RequestFailed,
     SpendSettled,
     TurnEnded,
     TurnStarted,
 )
+
+Telling = ModelChosen | TurnStarted | RequestFailed | SpendSettled | TurnEnded
+"""The events that tell how a task goes."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -30,19 +32,19 @@ class Task(msgspec.Struct, frozen=True):
     usd: float = 0.0
     is_cut_off: bool = False
 
-    def after(self, event: Event) -> Task:
+    def after(self, event: Telling) -> Task:
         """The task once this was recorded."""
         replace = msgspec.structs.replace
         match event:
+            case SpendSettled():
+                is_cut_off = self.is_cut_off and not event.usage.output_tokens
+                return replace(self, usd=self.usd + event.usd, is_cut_off=is_cut_off)
             case ModelChosen():
                 return self._with(event)
             case TurnStarted():
                 return replace(self, attempts=self.attempts + 1, tier_turns=self.tier_turns + 1)
             case RequestFailed(retry_in_s=None):
                 return replace(self, is_cut_off=True)
-            case SpendSettled():
-                is_cut_off = self.is_cut_off and not event.usage.output_tokens
-                return replace(self, usd=self.usd + event.usd, is_cut_off=is_cut_off)
             case TurnEnded(ending="done"):
                 return Task(tier=self.tier, is_forced=self.is_forced, tier_turns=self.tier_turns)
             case TurnEnded(ending="failed" | "limit"):

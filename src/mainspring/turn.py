@@ -150,7 +150,7 @@ class Turn(Protocol):
     async def get_blob(self, blob: Blob) -> bytes: ...
 
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
-        """The results on record of these calls, or of all, oldest first."""
+        """The results on record of these calls, or the newest there are, oldest first."""
         ...
 
 

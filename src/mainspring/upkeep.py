@@ -34,7 +34,7 @@ async def look_after(turn: Turn) -> End | None:
 
 async def notice(turn: Turn) -> None:
     """Records what happened outside the conversation since the last step, so that the model is told."""
-    await turn.emit(*news(turn.state.processes))
+    await turn.emit(*await news(turn.state.processes))
 
 
 async def make_room(turn: Turn) -> End | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mainspring.approvals import Answer, ByMode, Proposed, Verdict
-from mainspring.approvals.answers import requests_of
-from mainspring.approvals.budget import Allowance, judge_batch
+from mainspring.approvals import ByMode, Proposed, Verdict
+from mainspring.approvals.answers import Consenting, Requests
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256, grants_of, offered
 from mainspring.approvals.policy import Layered
 from mainspring.approvals.rules import parse
@@ -22,7 +23,6 @@ from mainspring.events import (
     ApprovalGiven,
     CallEnded,
     CallStarted,
-    Event,
     Offer,
     TurnEnded,
     UserSaid,
@@ -141,6 +141,10 @@ ASKED = ApprovalAsked(call="c", tool="t", arguments=ARGUMENTS, arguments_sha256=
 ALLOW = ApprovalGiven(call="c", arguments_sha256=HASH, decision="allow")
 
 
+def requests_of(events: Iterable[Consenting]) -> Requests:
+    return reduce(Requests.after, events, Requests())
+
+
 def test_an_answer_to_an_open_request_counts() -> None:
     assert requests_of([ASKED]).refusal(ALLOW) == ""
 
@@ -161,7 +165,7 @@ def test_an_answer_to_an_open_request_counts() -> None:
         ([ApprovalAsked(call="c", tool="t", arguments="{}", arguments_sha256=HASH)], "does not fit its hash"),
     ],
 )
-def test_a_stale_replayed_double_or_late_answer_is_refused(events: list[Event], said: str) -> None:
+def test_a_stale_replayed_double_or_late_answer_is_refused(events: list[Consenting], said: str) -> None:
     assert said in requests_of(events).refusal(ALLOW)
 
 
@@ -243,24 +247,6 @@ def test_a_pattern_of_the_persons_own_takes_on_the_dangers_that_were_shown() -> 
     verdict = judge(shell("git push --force origin x"))
     asked = ApprovalAsked(call="c", tool="shell", arguments="{}", arguments_sha256="", offers=verdict.offers)
     assert offered(asked, "git push") == (Offer(command="git push", accepts=("push-force",)),)
-
-
-def job(cost_usd: float | None, *, is_recurring: bool = False) -> Proposed:
-    return Proposed(
-        tool="job", effect="other", cost_usd=cost_usd, is_contained=True, is_recurring=is_recurring
-    )
-
-
-def test_a_batch_is_approved_in_order_until_the_cap_and_blocked_with_what_is_left() -> None:
-    policy = ByMode("auto", max_cost_usd=5.0)
-    batch = [job(2.0), job(2.5), job(1.0), job(None), job(0.0, is_recurring=True), job(0.25)]
-    verdicts, after = judge_batch(policy, batch, Allowance(cap_usd=5.0, used_usd=0.25))
-    answers: list[Answer] = [verdict.answer for verdict in verdicts]
-    assert answers == ["allow", "allow", "ask", "ask", "ask", "allow"]
-    assert verdicts[2].reason == "it may cost 1.00 USD, and 0.25 of 5.00 USD are left"
-    assert verdicts[2].rule == "budget"
-    assert "price is unknown" in verdicts[3].reason
-    assert after.remaining_usd == 0.0
 
 
 def test_past_calls_are_judged_by_todays_rules() -> None:

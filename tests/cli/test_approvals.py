@@ -220,7 +220,27 @@ def test_an_answer_with_edited_arguments_or_a_scope(machine: Machine) -> None:
     assert (grant["scope"], grant["session"], grant["command"]) == ("session", session, "touch *")
 
 
-def test_a_session_that_is_running_is_answered_where_it_runs(machine: Machine) -> None:
+def test_a_session_that_waits_at_a_terminal_is_answered_from_another_one(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE, OTHER]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("all y: ")
+    session = machine.only_session()["id"]
+    first, second = [
+        event["body"]["call"] for event in machine.events(session) if event["kind"] == "ApprovalAsked"
+    ]
+    said = machine.run("approve", session, first)
+    assert said.returncode == 0, said.stderr
+    assert f"{first}: allowed; process {person.process.pid}" in said.stderr
+    assert "answered already" in machine.run("approve", session, first).stderr
+    assert machine.run("approve", session, second, "--reject", "not that").returncode == 0
+    assert person.ends() == 0
+    assert (machine.workspace / "made").exists()
+    assert not (machine.workspace / "other").exists()
+    assert "They said: not that" in told(machine)[1]
+    assert [each["decision"] for each in given(machine, session)] == ["allow", "reject"]
+
+
+def test_a_session_that_runs_and_asks_nothing_takes_no_answer(machine: Machine) -> None:
     slow = {"name": "shell", "arguments": {"command": "sleep 300"}}
     model = machine.serve({"calls": [slow]}, {"text": "done"})
     run = machine.start(
@@ -228,11 +248,10 @@ def test_a_session_that_is_running_is_answered_where_it_runs(machine: Machine) -
     )
     session = until(run, "CallStarted")[0]["body"]["session"]
     refused = machine.run("approve", session)
-    assert refused.returncode == 3
-    assert str(run.pid) in refused.stderr
-    assert "Answer there" in refused.stderr
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=20)
+    assert refused.returncode == 2
+    assert "does not wait for an answer" in refused.stderr
 
 
 def test_a_new_message_abandons_what_was_asked_and_a_late_answer_is_refused(machine: Machine) -> None:

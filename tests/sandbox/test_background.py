@@ -14,6 +14,8 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, Sandbox
+from mainspring.sandbox.bwrap import BwrapSandbox
+from mainspring.sandbox.held import release
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.probe import build, probe
 
@@ -81,6 +83,54 @@ def test_a_stop_ends_the_whole_tree_on_every_rung(tmp_path: Path) -> None:
         assert not is_alive(status.pid)
 
     with_each_rung(tmp_path, story)
+
+
+def test_what_it_did_to_protected_paths_is_set_aside_at_its_end_on_every_rung(tmp_path: Path) -> None:
+    async def story(sandbox: Sandbox, work: Path) -> None:
+        script = (
+            "mkdir .vscode; echo x > .vscode/tasks.json; git init -q sub; echo x > sub/.git/hooks/pre-commit"
+        )
+        state = tmp_path / f"state-{sandbox.name}"
+        background = await sandbox.start(command(script, work), state)
+        await background.wait(20)
+        if sandbox.is_containing:
+            assert release(state) == (".vscode", "sub/.git/hooks/pre-commit"), sandbox.name
+            assert not (work / ".vscode").exists()
+            assert release(state) == (), "once"
+        else:
+            assert release(state) == ()
+
+    with_each_rung(tmp_path, story)
+
+
+def test_what_somebody_else_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    async def main() -> tuple[str, ...]:
+        work = tmp_path / "work"
+        work.mkdir()
+        subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
+        sandbox = BwrapSandbox(policy(work, home=tmp_path), environment=dict(os.environ))
+        try:
+            background = await sandbox.start(command("sleep 300", work), tmp_path / "state")
+            subprocess.run(["git", "config", "user.name", "me"], cwd=work, check=True)
+            await background.stop()
+            return release(tmp_path / "state")
+        finally:
+            await sandbox.close()
+
+    assert asyncio.run(main()) == ()
+
+
+def test_a_protected_path_in_a_folder_that_was_moved_away_is_not_mistaken_for_it(tmp_path: Path) -> None:
+    async def main() -> tuple[str, ...]:
+        work = tmp_path / "work"
+        (work / "a/.vscode").mkdir(parents=True)
+        sandbox = BwrapSandbox(policy(work, home=tmp_path), environment=dict(os.environ))
+        try:
+            return (await sandbox.run(command("mv a b; mkdir -p a/.vscode", work))).set_aside
+        finally:
+            await sandbox.close()
+
+    assert asyncio.run(main()) == ("a/.vscode",)
 
 
 def test_a_terminal_is_there_when_asked_for(tmp_path: Path) -> None:

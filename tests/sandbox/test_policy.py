@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -53,6 +55,64 @@ def test_repositories_are_found_at_any_depth_and_when_they_are_new(work: Path, r
     found = survey.look(rules)
     assert names(found.git_dirs, work) == {".git", "a/b/c/.git", "store"}
     assert {".git/hooks", ".git/config", "a/b/c/.git/hooks", "store/config"} <= names(found.protected, work)
+
+
+def changed_at_random(work: Path, chance: random.Random) -> None:
+    """One of the things that commands do to folders."""
+    folders = sorted(path for path in work.rglob("*") if path.is_dir() and not path.is_symlink())
+    at = chance.choice([work, *folders])
+    fresh = at / chance.choice("abc")
+    match chance.randrange(7):
+        case 0 | 1:
+            (fresh / chance.choice("abc")).mkdir(parents=True, exist_ok=True)
+        case 2:
+            (fresh / ".git/hooks").mkdir(parents=True, exist_ok=True)
+        case 3:
+            (at / chance.choice((".env", ".vscode", "notes.txt"))).touch()
+        case 4 if at != work:
+            shutil.rmtree(at)
+        case 5 if at != work and (target := work / chance.choice("abc")) and not target.exists():
+            at.rename(target)
+        case _ if at != work:
+            shutil.rmtree(at)
+            (at / ".git").mkdir(parents=True)
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_look_that_is_told_what_changed_sees_what_a_first_look_sees(
+    work: Path, rules: Policy, seed: int
+) -> None:
+    chance, survey = random.Random(seed), Survey()
+    for _ in range(40):
+        for _ in range(chance.randrange(1, 4)):
+            changed_at_random(work, chance)
+        fresh = Survey(is_watching=False).look(rules)
+        assert survey.look(rules) == fresh
+    survey.close()
+
+
+def test_when_the_kernel_lost_count_everything_is_looked_at_again(work: Path, rules: Policy) -> None:
+    survey = Survey()
+    survey.look(rules)
+    room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(room // 2 + 10):
+        (work / f"x{number % 2}").touch()
+        (work / f"x{number % 2}").unlink()
+    (work / "late/.git").mkdir(parents=True)
+    assert names(survey.look(rules).git_dirs, work) == {"late/.git"}
+    survey.close()
+
+
+def test_a_workspace_with_too_many_folders_is_said_to_be_held_in_part(
+    work: Path, rules: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        (work / f"{number}").mkdir()
+    assert not Survey().look(rules).is_partial
+    monkeypatch.setattr("mainspring.sandbox.survey.MAX_FOLDERS", 3)
+    assert Survey().look(rules).is_partial
 
 
 def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Policy) -> None:

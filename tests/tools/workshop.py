@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.approvals.secrets import Vault
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, CallAsked, CallEnded, Event, Recorded
 from mainspring.processes import Handles, Processes
@@ -38,6 +39,7 @@ class Workshop:
         self.results: dict[str, CallEnded] = {}
         self.room = MAX_TEXT
         self.answer = ""
+        self.vault = Vault()
         self.processes = Processes()
         self.handles = Handles(folder / "processes", lambda: self.processes)
         self.environment = {**os.environ, **({} if path is None else {"PATH": path})}
@@ -86,6 +88,7 @@ class Workshop:
             sandbox=partial(_given, sandbox),
             files=Files(policy(self.folder, home=self.home)),
             show=lambda _: None,
+            hide=self.vault.redact,
             keep=self._keep,
             kept=self._kept,
             record=self._record,

@@ -22,6 +22,7 @@ from mainspring.app.policies import (
 )
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.choice import Choice, Connect, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -106,18 +107,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = with_caps(limits or Limits(), config.settings.caps)
+    told = limits or Limits()
+    limits = with_caps(told, config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        models, takes, name = _choose(
-            engine, model, fallback, known, config, limits, connected, allow_unpriced
-        )
+        named = (engine, model, fallback)
+        models, takes, name = _choose(*named, known, config, limits, connected, allow_unpriced)
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
-        by_mode = build_mode(chosen_mode, level, limits)
         toolbox = Toolbox(tools)
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
@@ -128,7 +128,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             **models,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
-            policy=build_policy(by_mode, known.place, config),
+            policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
             engine=takes,
@@ -141,6 +141,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             nested=NestedInstructions(known.place),
             memory=memory_of(known.place, config),
             limits=limits,
+            told=told,
             beginning=beginning,
             grants=GrantFile(config.home),
             approver=approver,
@@ -220,9 +221,11 @@ async def run_step(
         approver=approver,
         on_output=on_output,
     )
-    journal = await Store(steps_home(config.home)).create()
+    store = Store(steps_home(config.home))
+    journal = await store.create()
     try:
-        await take_step(journal, asked, runner)
+        vault = vault_of(store, journal.session, config)
+        await take_step(journal, asked, msgspec.structs.replace(runner, vault=vault))
     finally:
         await journal.close()
     return journal.session
@@ -252,8 +255,13 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=vault.holds_secrets,
     )
-    processes = store.directory(session) / PROCESSES
-    return msgspec.structs.replace(parts, vault=vault, time_machine=time_machine, processes=processes)
+    return msgspec.structs.replace(
+        parts,
+        vault=vault,
+        time_machine=time_machine,
+        processes=store.directory(session) / PROCESSES,
+        inbox=Inbox(store.directory(session)),
+    )
 
 
 class _Known(msgspec.Struct, frozen=True):

@@ -46,11 +46,19 @@ LEVELS: dict[str, Mode] = {
 LEVELS_WITH_BUDGET = frozenset({"L4", "L5"})
 
 
+class Allowance(msgspec.Struct, frozen=True):
+    """What may be spent unasked: the cap that leaves the least, and what it leaves."""
+
+    cap_usd: float
+    left_usd: float
+
+
 class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     """A call before it runs.
 
     `cost_usd` is an estimate, and None when nobody knows the price. `is_contained` says that the sandbox
     in use confines this call to the workspace. `is_recurring` says that it takes effect later or again.
+    `allowance` is what the caps leave for it, where somebody counts.
     """
 
     tool: str
@@ -65,6 +73,7 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     is_contained: bool = False
     is_recurring: bool = False
+    allowance: Allowance | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +119,7 @@ class ByMode:
         if mode == "yolo" and max_cost_usd is None:
             raise ConfigError(
                 "The mode yolo runs everything unasked, so it needs a budget.",
-                remedy="Set a cost cap in USD.",
+                remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
             )
         self.mode: Mode = mode
         self.max_cost_usd = max_cost_usd
@@ -138,8 +147,25 @@ class ByMode:
                 return self._says("allow", "everything is free within the budget")
 
     def _of_money(self, proposed: Proposed) -> Verdict:
-        blocked = why_not_free(proposed, remaining_usd=self.max_cost_usd, cap_usd=self.max_cost_usd)
+        blocked = self.why_not_free(proposed)
         return self._says("ask", blocked) if blocked else self._says("allow", "it costs nothing unforeseen")
+
+    def why_not_free(self, proposed: Proposed) -> str:
+        """Why this call needs a person for what it costs or repeats; empty when it does not."""
+        if proposed.is_recurring:
+            return "scheduled and recurring effects always need a person"
+        cap_usd, allowance = self.max_cost_usd, proposed.allowance
+        if allowance is None and cap_usd is not None:
+            allowance = Allowance(cap_usd, cap_usd)
+        left_usd = max(allowance.left_usd, 0.0) if allowance else 0.0
+        left = (
+            f"{left_usd:.2f} of {allowance.cap_usd:.2f} USD are left" if allowance else "there is no budget"
+        )
+        if proposed.cost_usd is None:
+            return f"its price is unknown, and {left}"
+        if not proposed.cost_usd >= 0:
+            return f"its price of {proposed.cost_usd} USD makes no sense"
+        return f"it may cost {proposed.cost_usd:.2f} USD, and {left}" if proposed.cost_usd > left_usd else ""
 
     def _says(self, answer: Answer, reason: str) -> Verdict:
         return Verdict(answer=answer, reason=reason, rule=f"mode:{self.mode}")
@@ -152,27 +178,10 @@ def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:
         raise ConfigError(f"There is no level {level!r}.", remedy="Use L0 to L5.")
     if level in LEVELS_WITH_BUDGET and max_cost_usd is None:
         raise ConfigError(
-            f"{level} spends money unasked, so it needs a budget.", remedy="Set a cost cap in USD."
+            f"{level} spends money unasked, so it needs a budget.",
+            remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
         )
     return ByMode(mode, max_cost_usd=max_cost_usd)
-
-
-def why_not_free(proposed: Proposed, *, remaining_usd: float | None, cap_usd: float | None) -> str:
-    """Why this call needs a person for what it costs or repeats; empty when it does not."""
-    if proposed.is_recurring:
-        return "scheduled and recurring effects always need a person"
-    left = (
-        "there is no budget"
-        if remaining_usd is None
-        else f"{remaining_usd:.2f} of {cap_usd:.2f} USD are left"
-    )
-    if proposed.cost_usd is None:
-        return f"its price is unknown, and {left}"
-    if not proposed.cost_usd >= 0:
-        return f"its price of {proposed.cost_usd} USD makes no sense"
-    if proposed.cost_usd > (remaining_usd or 0.0):
-        return f"it may cost {proposed.cost_usd:.2f} USD, and {left}"
-    return ""
 
 
 _STRICTNESS: dict[Answer, int] = {"allow": 0, "ask": 1, "deny": 2}

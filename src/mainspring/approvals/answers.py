@@ -8,7 +8,7 @@ Pure: the journal alone rebuilds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -20,11 +20,15 @@ from mainspring.events import (
     AssistantSaid,
     CallEnded,
     CallStarted,
-    Event,
     TurnEnded,
     Undone,
     UserSaid,
 )
+
+Consenting = (
+    ApprovalAsked | ApprovalGiven | CallStarted | CallEnded | UserSaid | TurnEnded | AssistantSaid | Undone
+)
+"""The events that requests and answers follow from."""
 
 
 class Requests(msgspec.Struct, frozen=True):
@@ -33,26 +37,24 @@ class Requests(msgspec.Struct, frozen=True):
     open: Mapping[str, ApprovalAsked] = {}
     closed: Mapping[str, str] = {}
 
-    def after(self, event: Event) -> Requests:
+    def after(self, event: Consenting) -> Requests:
         """The requests once this was recorded."""
         match event:
+            case CallStarted() | CallEnded():
+                return self._close(event.call, "the call is no longer waiting")
             case ApprovalAsked():
                 closed = {call: why for call, why in self.closed.items() if call != event.call}
                 return Requests({**self.open, event.call: event}, closed)
             case ApprovalGiven():
                 return self._close(event.call, "it was answered already")
-            case CallStarted() | CallEnded():
-                return self._close(event.call, "the call is no longer waiting")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
-            case TurnEnded() if event.ending not in KEEPS_CALLS_OPEN:
-                return self._close_all("its turn has ended")
+            case TurnEnded():
+                return self if event.ending in KEEPS_CALLS_OPEN else self._close_all("its turn has ended")
             case AssistantSaid():
                 return Requests()
             case Undone():
                 return self._close_all("it was undone")
-            case _:
-                return self
 
     def refusal(self, answer: ApprovalGiven) -> str:
         """Why an answer does not count; empty when it does."""
@@ -74,14 +76,6 @@ class Requests(msgspec.Struct, frozen=True):
 
     def _close_all(self, why: str) -> Requests:
         return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)}) if self.open else self
-
-
-def requests_of(events: Iterable[Event]) -> Requests:
-    """The requests of a whole journal."""
-    requests = Requests()
-    for event in events:
-        requests = requests.after(event)
-    return requests
 
 
 def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:

@@ -21,7 +21,6 @@ from mainspring.approvals import (
     Verdict,
     absolute,
     strictness,
-    why_not_free,
 )
 from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redirect
 from mainspring.approvals.grants import Grant, arguments_sha256
@@ -125,8 +124,9 @@ class Layered:
         if rule is not None and rule.answer != "allow":
             return _by_rule(part, rule, label, is_sure=match == "yes")
         allowed = [(rule.reason or "a rule allows it", label, rule.accepts)] if rule is not None else []
-        money = why_not_free(proposed, remaining_usd=self.mode.max_cost_usd, cap_usd=self.mode.max_cost_usd)
-        if rule is not None and rule.cost_up_to_usd is not None and not proposed.is_recurring:
+        money = self.mode.why_not_free(proposed)
+        is_priced = rule is not None and rule.cost_up_to_usd is not None
+        if is_priced and proposed.allowance is None and not proposed.is_recurring:
             money = ""
         allowed += [
             ("a person allowed it", f"grant:{grant.id}", grant.accepts)
@@ -151,8 +151,7 @@ class Layered:
             found = _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held)
         else:
             found = _finding(part, verdict.answer, verdict.reason, verdict.rule)
-        cap_usd = self.mode.max_cost_usd
-        if found.answer != "ask" or why_not_free(proposed, remaining_usd=cap_usd, cap_usd=cap_usd):
+        if found.answer != "ask" or self.mode.why_not_free(proposed):
             return found
         return msgspec.structs.replace(found, offer=_offer(subject, accepts=found.accepts))
 

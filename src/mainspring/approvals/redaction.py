@@ -21,6 +21,9 @@ from mainspring.events import (
     Claim,
     ClaimChecked,
     ClaimsRead,
+    CommandAsked,
+    CommandEnded,
+    CommandStarted,
     Compacted,
     Condition,
     ConditionMet,
@@ -61,6 +64,8 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     ApprovalGiven: ("feedback", "pattern"),
     CallEnded: ("output",),
     ProcessStarted: ("command",),
+    CommandStarted: ("reason",),
+    CommandEnded: ("reason",),
     ProcessEnded: ("reason",),
     Remembered: ("text",),
     WorkFinished: ("summary",),
@@ -77,6 +82,9 @@ _TEXTS: dict[type[Event], tuple[str, ...]] = {
     WaitStarted: ("reason",),
     ConditionMet: ("detail",),
 }
+
+
+_LISTS: dict[type[Event], str] = {CommandAsked: "argv", CallEnded: "suspicious", MeasurementsTaken: "flags"}
 
 
 def redacted(event: _E, vault: Vault) -> _E:
@@ -102,10 +110,9 @@ def redacted(event: _E, vault: Vault) -> _E:
             changes["evidence"] = tuple(
                 msgspec.structs.replace(each, claim=vault.redact(each.claim)) for each in event.evidence
             )
-        case CallEnded():
-            changes["suspicious"] = tuple(vault.redact(text) for text in event.suspicious)
-        case MeasurementsTaken():
-            changes["flags"] = tuple(vault.redact(text) for text in event.flags)
+        case CommandAsked() | CallEnded() | MeasurementsTaken():
+            name = _LISTS[type(event)]
+            changes[name] = tuple(map(vault.redact, getattr(event, name)))
         case ClaimsRead():
             changes["claims"] = tuple(_claim(claim, vault) for claim in event.claims)
         case WaitStarted():

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import click
 
 from mainspring.approvals.answers import Requests
+from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.cli.answers import edited, lasting
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.config import load_config
@@ -20,6 +21,10 @@ from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
 from mainspring.journal.owner import owner_of
 from mainspring.journal.store import Store
 from mainspring.state import load_state
+
+_TAKEN_WITHIN_S = 10.0
+_LOOK_S = 0.05
+_SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn is stopped"}
 
 
 @click.command("approve")
@@ -36,7 +41,10 @@ from mainspring.state import load_state
 @click.option("--say", default="", metavar="TEXT", help="Your answer to a question of the agent.")
 @turn_options
 def approve_command(session: str, call: str, **options: Any) -> None:
-    """Answer what SESSION waits for (CALL, or everything) and go on. Without options it is a yes."""
+    """Answer what SESSION waits for (CALL, or everything) and go on. Without options it is a yes.
+
+    When another process runs the session, it gets the answer and goes on there.
+    """
     names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
     answer = {name: options.pop(name) for name in names}
     code = asyncio.run(_approve(session, call, answer, options))
@@ -47,12 +55,6 @@ def approve_command(session: str, call: str, **options: Any) -> None:
 async def _approve(session: str, call: str, answer: dict[str, Any], options: dict[str, Any]) -> int:
     store = Store(load_config().home)
     session = store.find(session)
-    owner = owner_of(store.directory(session))
-    if owner is not None and owner.is_alive:
-        raise JournalOwned(
-            f"Process {owner.pid} on {owner.host} runs session {session} and asks by itself.",
-            remedy="Answer there, or stop it first; a session that is blocked is answered from here.",
-        )
     requests = await _requests(store, session)
     asked = [question for name, question in requests.open.items() if name.startswith(call)]
     if not asked:
@@ -62,7 +64,33 @@ async def _approve(session: str, call: str, answer: dict[str, Any], options: dic
             remedy=f"`mainspring show {session}` tells what happened.",
         )
     answers = [_given(question, requests, **answer) for question in asked]
+    owner = owner_of(store.directory(session))
+    if owner is not None and owner.is_alive:
+        for given in answers:
+            await _leave(given, Inbox(store.directory(session)), f"process {owner.pid} on {owner.host}")
+        return 0
     return await take_turn("", session, Path(), answers=answers, **options)
+
+
+async def _leave(given: ApprovalGiven, inbox: Inbox, owner: str) -> None:
+    """Gives an answer to the process that waits for it, and returns when it is on record there."""
+    path = inbox.leave(given)
+    deadline = time.monotonic() + _TAKEN_WITHIN_S
+    while is_pending(path):
+        await asyncio.sleep(_LOOK_S)
+        if time.monotonic() > deadline + _TAKEN_WITHIN_S:
+            raise JournalOwned(
+                f"The answer was taken by {owner}, but it is not on record yet.",
+                remedy="`mainspring show` tells what became of it.",
+            )
+        if time.monotonic() > deadline and withdraw(path):
+            raise JournalOwned(
+                f"The answer was not taken: {owner} runs the session and does not wait for {given.call}.",
+                remedy="Answer there, or stop it first; then answer from here again.",
+            )
+    if why := refusal_of(path):
+        raise UsageError(f"The call {given.call} cannot be answered so: {why}.")
+    click.echo(f"{given.call}: {_SAID.get(given.decision, given.decision)}; {owner} goes on.", err=True)
 
 
 async def _requests(store: Store, session: str) -> Requests:

@@ -21,6 +21,7 @@ from mainspring.errors import JournalError, SandboxError, UsageError
 from mainspring.journal.shelf import Shelf
 from mainspring.processes import FOLDER, Processes, is_alive
 from mainspring.sandbox.background import Background, Status
+from mainspring.sandbox.held import release
 
 _LINE = 60
 _HANDLE = re.compile(r"p[1-9][0-9]*")
@@ -72,9 +73,12 @@ def stop_command(session: str, handle: str) -> None:
         raise SandboxError(
             f"The process {handle} has not ended yet.", remedy=f"Look again with `mainspring ps {name}`."
         )
+    aside = release(folder)
     said = "stopped" if was_alive else "had ended already"
     code = "outcome unknown" if status.exit_code is None else f"exit code {status.exit_code}"
     click.echo(f"{handle} {said}: {code}")
+    if aside:
+        click.echo(f"Protected, so it was set aside or put back: {plain(', '.join(aside))}", err=True)
 
 
 def _rows(shelf: Shelf, session: str) -> Iterator[Row]:

@@ -15,9 +15,9 @@ import msgspec
 from mainspring.approvals.screen import plain
 from mainspring.config import load_config
 from mainspring.errors import ModelError
-from mainspring.models.connect import Served, address, find_key, is_here, served
+from mainspring.models.connect import Served, address, is_here, served
 from mainspring.models.http import Bounds
-from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName
+from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
 
 _SHORT = Bounds(connect_s=0.5, silence_s=2.0, total_s=3.0)
 

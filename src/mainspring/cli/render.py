@@ -165,7 +165,8 @@ def _about_command(
             return f"· process {event.handle} started: {event.command}"
         case ProcessEnded():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-            return f"· process {event.handle} ended{code}: {event.reason}".removesuffix(": ")
+            aside = f" (set aside: {', '.join(event.set_aside)})" if event.set_aside else ""
+            return f"· process {event.handle} ended{code}: {event.reason}".removesuffix(": ") + aside
 
 
 def _about_settings(event: Event) -> str:

@@ -5,7 +5,6 @@ and errors that nothing has resolved. `apply` takes each event once, in order.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -78,7 +77,7 @@ class Facts:
         self.rules: dict[str, None] = {}
         self.notes: list[str] = []
         self.plan: list[str] = []
-        self.files: dict[str, Counter[str]] = {}
+        self.files: dict[str, dict[str, int]] = {}
         self.commands: dict[str, int | None] = {}
         self.open: dict[str, str] = {}
         self.errors: dict[tuple[str, str], str] = {}
@@ -149,8 +148,8 @@ class Facts:
             self.open[process] = f"process {process}, left running by {about[:_SHOWN]}"
 
     def _touch(self, path: str, tool: str) -> None:
-        deeds = self.files.pop(path, Counter[str]())
-        deeds[tool] += 1
+        deeds = self.files.pop(path, {})
+        deeds[tool] = deeds.get(tool, 0) + 1
         self.files[path] = deeds
         _keep_newest(self.files, _MAX_FILES)
 

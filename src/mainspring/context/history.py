@@ -7,7 +7,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -47,6 +47,7 @@ BYTES_PER_TOKEN = 3.6
 """How dense text usually is, until a provider has counted some."""
 
 _LEAST, _MOST = 1.5, 8.0
+_LOOKED_BACK = 1000
 _BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
     "This call had started when the session was interrupted. Its outcome is unknown:"
@@ -80,6 +81,7 @@ class History:
         self._messages: list[bytes] = []
         self._waiting: dict[int, _Waiting] = {}
         self._asked: tuple[CallAsked, ...] = ()
+        self._open: set[str] = set()
         self._ended: dict[str, CallEnded] = {}
         self._deferred: list[_Said] = []
         self._newest: list[_Said] = []
@@ -96,12 +98,12 @@ class History:
         if recorded.seq in self._stubbed:
             recorded = stub(recorded)
         match recorded.event:
-            case UserSaid() | NoteAdded() as said:
-                self._add_said(_Said(seq=recorded.seq, said=said))
-            case AssistantSaid() as said:
-                self._add_reply(said)
             case CallEnded() as ended:
                 self._add_result(ended)
+            case AssistantSaid() as said:
+                self._add_reply(said)
+            case UserSaid() | NoteAdded() as said:
+                self._add_said(_Said(seq=recorded.seq, said=said))
             case Undone():
                 # What was taken back may have been the results of calls that still stand.
                 self._close_unseen()
@@ -165,8 +167,9 @@ class History:
         calls = said.calls
         self.is_answered = not calls
         if calls or any(isinstance(part, Text) for part in said.parts):
-            self._append(AssistantMessage(parts=said.parts), ())
+            self._append(AssistantMessage(said.parts), ())
             self._asked = calls
+            self._open = {asked.call for asked in calls} - self._ended.keys()
         for item in unheard:
             self._add_said(item)
 
@@ -180,7 +183,8 @@ class History:
 
     def _add_result(self, ended: CallEnded) -> None:
         self._ended.setdefault(ended.call, ended)
-        if self._asked and all(asked.call in self._ended for asked in self._asked):
+        self._open.discard(ended.call)
+        if self._asked and not self._open:
             self._flush()
 
     def _close_unseen(self) -> None:
@@ -191,12 +195,13 @@ class History:
             self._flush()
 
     def _flush(self) -> None:
-        ended = [self._ended[asked.call] for asked in self._asked]
-        results = tuple(
-            Result(call=asked.call, name=asked.name, text=end.output, is_error=end.is_error)
-            for asked, end in zip(self._asked, ended, strict=True)
-        )
-        self._append(ResultsMessage(results=results), tuple(end.media for end in ended))
+        results: list[Result] = []
+        media: list[tuple[Media, ...]] = []
+        for asked in self._asked:
+            end = self._ended[asked.call]
+            results.append(Result(asked.call, asked.name, end.output, is_error=end.is_error))
+            media.append(end.media)
+        self._append(ResultsMessage(tuple(results)), tuple(media))
         self._asked, self._ended = (), {}
         self.is_answered = False
         deferred, self._deferred, self._newest = self._deferred, [], []
@@ -286,24 +291,34 @@ async def recall(journal: Reader, name: str) -> bytes:
 
 
 async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
-    """The results on record of these calls, or of all."""
-    ended = [item.event for item in await read_all(journal, kinds=("CallEnded",))]
-    return {
-        event.call: event
-        for event in ended
-        if isinstance(event, CallEnded) and (not calls or event.call in calls)
-    }
+    """The results on record of these calls, or the newest there are, oldest first. Read from the end, since
+    what is asked for is mostly recent and a journal may be large."""
+    found: dict[str, CallEnded] = {}
+    until = await journal.last_seq()
+    while until > 0 and (not found if not calls else not found.keys() >= set(calls)):
+        after = max(until - _LOOKED_BACK, 0)
+        page = await journal.read(after=after, until=until, kinds=("CallEnded",), limit=_LOOKED_BACK)
+        ended = [item.event for item in page if isinstance(item.event, CallEnded)]
+        found = {event.call: event for event in ended if not calls or event.call in calls} | found
+        until = after
+    return found
 
 
 async def read_all(
     journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
 ) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
-    found: list[Recorded] = []
+    return [recorded async for recorded in each(journal, kinds=kinds, after=after, until=until)]
+
+
+async def each(
+    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
+) -> AsyncGenerator[Recorded]:
+    """Every event of these kinds, a page at a time."""
     while page := await journal.read(after=after, until=until, kinds=kinds, limit=5000):
-        found += page
+        for recorded in page:
+            yield recorded
         after = page[-1].seq
-    return found
 
 
 def undone_ranges(

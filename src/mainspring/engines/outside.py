@@ -4,7 +4,7 @@ and what a person must say before it runs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -65,7 +65,7 @@ class OutsideModel:
             case ResultsMessage():
                 return msgspec.json.encode(_Encoded(results=message))
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         del request
         raise UsageError(
             f"{self.name} takes whole turns and cannot be asked for one reply.",

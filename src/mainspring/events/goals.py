@@ -247,7 +247,7 @@ class EngineChosen(Event, frozen=True):
 class EngineEnded(Event, frozen=True):
     """How the program of an outside agent ended. Without an exit code we ended it, for `reason`.
     `unread_lines` were not of its format: `unread` has the first of them. `left_running` were still alive
-    when it had exited, and were ended."""
+    when it had exited; they were ended, unless it works for a goal, which may wait for them."""
 
     exit_code: int | None = None
     reason: str = ""

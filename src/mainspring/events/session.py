@@ -41,11 +41,13 @@ class SessionStarted(Event, frozen=True):
 
 
 class SessionResumed(Event, frozen=True):
-    """Another process took this journal over; calls it found open are closed before anything else."""
+    """Another process took this journal over; calls it found open are closed before anything else. `limits`
+    are those of the open turn from here on, when a person gave other ones."""
 
     version: str
     host: str
     pid: int
+    limits: Limits | None = None
 
 
 class PromptSet(Event, frozen=True):
@@ -237,12 +239,14 @@ class ProcessStarted(Event, frozen=True):
 
 class ProcessEnded(Event, frozen=True):
     """A background command ended. Without an exit code nobody knows how. `call` is the one in whose result
-    the model is told; without it a note follows."""
+    the model is told; without it a note follows. `set_aside` are protected paths that it made or changed, and
+    that were renamed or put back."""
 
     handle: str
     exit_code: int | None = None
     reason: str = ""
     call: str = ""
+    set_aside: tuple[str, ...] = ()
 
 
 class GuardTripped(Event, frozen=True):

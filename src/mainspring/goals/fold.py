@@ -85,6 +85,7 @@ class Goal(msgspec.Struct, kw_only=True):
     last: IterationEnded | None = None
     failing: tuple[CheckEnded, ...] = ()
     woke: WaitEnded | None = None
+    left_running: tuple[int, ...] = ()
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
 
@@ -161,8 +162,9 @@ class Goal(msgspec.Struct, kw_only=True):
                 current.ending, current.ended_seq = event, recorded.seq
                 current.cost_usd += event.cost_usd
                 current.tokens += event.usage.total_tokens
-            case EngineEnded(exit_code=exit_code):
-                current.exit_code = exit_code
+            case EngineEnded() as event:
+                current.exit_code = event.exit_code
+                self.left_running = event.left_running
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:

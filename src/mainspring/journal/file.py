@@ -24,7 +24,9 @@ from mainspring.journal.checking import check, damaged
 
 _T = TypeVar("_T")
 _END = 2**63 - 1
-_FEW_KINDS = 2
+_RARE = 1000
+_SELECTED = "SELECT seq, time_us, kind, body FROM events WHERE seq > ? AND seq <= ?"
+_COUNTED = "SELECT count(*) FROM (SELECT 1 FROM events WHERE seq > ? AND seq <= ?"
 
 
 class JournalFile:
@@ -50,16 +52,16 @@ class JournalFile:
     def read(
         self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
     ) -> list[Recorded]:
-        sql = "SELECT seq, time_us, kind, body FROM events WHERE seq > ? AND seq <= ?"
-        bounds = (after, _END if until is None else until)
         if until is not None:
             limit = max(0, min(limit, until - after))  # no step beyond `until`: what follows may be damaged
-        if kinds:
-            # Many kinds are most of a journal: walking it in order is cheaper than the index and a sort.
-            column = "kind" if len(kinds) <= _FEW_KINDS else "+kind"
-            sql += f" AND {column} IN ({','.join('?' * len(kinds))})"
-        sql += " ORDER BY seq LIMIT ?"
-        return self._read(lambda connection: self._recorded(connection, sql, (*bounds, *kinds, limit), after))
+        bindings = (after, _END if until is None else until, *kinds, limit)
+
+        def found(connection: apsw.Connection) -> list[Recorded]:
+            chosen = self._chosen(connection, bindings) if kinds else ""
+            sql = _SELECTED + chosen + " ORDER BY seq LIMIT ?"
+            return self._recorded(connection, sql, bindings, after)
+
+        return self._read(found)
 
     def last(self, *kinds: str) -> Recorded | None:
         return self._read(lambda connection: self._newest(connection, kinds))
@@ -133,6 +135,19 @@ class JournalFile:
             ]
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise damaged(self.session, check(connection)) from error
+
+    def _chosen(self, connection: apsw.Connection, bindings: tuple[int | str, ...]) -> str:
+        """How to find the events of some kinds: rare ones and those of one kind through the index. What is
+        frequent is found sooner by walking the journal in order than by a sort."""
+        kinds = f"({','.join('?' * (len(bindings) - 3))})"
+        indexed = f" AND kind IN {kinds}"
+        if len(bindings) == 4:
+            return indexed
+        try:
+            found: int = connection.execute(_COUNTED + indexed + " LIMIT ?)", (*bindings[:-1], _RARE)).get
+        except apsw.CorruptError as error:
+            raise damaged(self.session, check(connection)) from error
+        return indexed if found < _RARE else f" AND +kind IN {kinds}"
 
     def _newest(self, connection: apsw.Connection, kinds: tuple[str, ...]) -> Recorded | None:
         # One descent of the index per kind; `kind IN (…) ORDER BY seq` would sort every event of these kinds.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.errors import JournalError
 from mainspring.events import STORED, Blob, Event, Recorded, Unknown, encode
 from mainspring.journal import Verdict, tables
 from mainspring.journal.file import JournalFile
@@ -104,11 +105,11 @@ class SqliteJournal(SqliteReader):
     ) -> Sequence[Recorded]:
         if self._is_closed:
             raise RuntimeError(f"the journal of session {self.session} is closed")
-        done: asyncio.Future[Sequence[Recorded]] = self._loop.create_future()
+        waiting = _Waiting(self._loop)
 
         def tell(recorded: Sequence[Recorded], error: BaseException | None) -> None:
             try:
-                self._loop.call_soon_threadsafe(self._appended, done, recorded, error)
+                self._loop.call_soon_threadsafe(self._appended, waiting, recorded, error)
             except RuntimeError:
                 # The loop ended before the journal was closed: the events are durable, nobody can hear.
                 if not self._loop.is_closed():
@@ -116,25 +117,39 @@ class SqliteJournal(SqliteReader):
 
         self._writer.append(Append(events, [_encoded(event) for event in events], blobs, tell))
         try:
-            return await asyncio.shield(done)
+            return await waiting.told
         except asyncio.CancelledError:
-            await _outlast(done)
+            await waiting.outlast()
             raise
 
-    def _appended(
-        self,
-        done: asyncio.Future[Sequence[Recorded]],
-        recorded: Sequence[Recorded],
-        error: BaseException | None,
-    ) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-            return
-        done.set_result(recorded)  # wakes the caller in a later step of the loop, after the subscriber below
+    def _appended(self, waiting: _Waiting, recorded: Sequence[Recorded], error: BaseException | None) -> None:
+        waiting.end(recorded, error)  # wakes the caller in a later step of the loop, after the subscriber
         if recorded and self._on_appended is not None:
             self._on_appended(recorded)
+
+
+class _Waiting:
+    """Someone who waits for a write. A cancellation ends `told`, not the write."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.told: asyncio.Future[Sequence[Recorded]] = loop.create_future()
+        self._is_over = False
+
+    def end(self, recorded: Sequence[Recorded], error: BaseException | None) -> None:
+        self._is_over = True
+        if self.told.done():
+            return
+        if error is None:
+            self.told.set_result(recorded)
+        else:
+            self.told.set_exception(error)
+
+    async def outlast(self) -> None:
+        """Waits for the write, however often the waiting is cancelled: it takes milliseconds."""
+        while not self._is_over:
+            self.told = asyncio.get_running_loop().create_future()
+            with suppress(asyncio.CancelledError, JournalError):
+                await self.told
 
 
 def open_writer(directory: Path, session: str) -> Parts:
@@ -158,13 +173,6 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
         writer.close()
     finally:
         ownership.release()
-
-
-async def _outlast(done: asyncio.Future[Sequence[Recorded]]) -> None:
-    """Waits for a write that is under way, however often the waiting is cancelled: it takes milliseconds."""
-    while not done.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({done})
 
 
 def _encoded(event: Event) -> tuple[str, bytes]:

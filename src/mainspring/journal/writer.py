@@ -27,8 +27,9 @@ from mainspring.journal import tables
 
 _GROUP = 256
 _PAGE_BYTES = 4096
-_CHECKPOINT_PAGES = 4 * 1024 * 1024 // _PAGE_BYTES
-_CHECKPOINT_NOW_PAGES = 16 * _CHECKPOINT_PAGES
+# A commit into a WAL that grows takes twice as long as one into a WAL that starts again after a checkpoint.
+_CHECKPOINT_PAGES = 1024 * 1024 // _PAGE_BYTES
+_CHECKPOINT_NOW_PAGES = 64 * _CHECKPOINT_PAGES
 
 Told = Callable[[Sequence[Recorded], BaseException | None], None]
 

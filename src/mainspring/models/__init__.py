@@ -7,7 +7,7 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -144,7 +144,7 @@ class Model(Protocol):
         """A message in this wire's form; pure, so that the same message always has the same bytes."""
         ...
 
-    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         """Ends with `Finished`, or raises a `ModelError`."""
         ...
 

@@ -71,26 +71,23 @@ class ChatModel(Wire):
         return _Reader(self._endpoint)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
-        calls = [part for part in message.parts if isinstance(part, CallAsked)]
-        text = "".join(part.text for part in message.parts if isinstance(part, Text))
+        calls = [_called(part) for part in message.parts if isinstance(part, CallAsked)]
+        text = "".join([part.text for part in message.parts if isinstance(part, Text)])
         fields: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None}
         if calls:
-            fields["tool_calls"] = [
-                {
-                    "id": call.call,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": object_text(call.arguments)},
-                }
-                for call in calls
-            ]
+            fields["tool_calls"] = calls
+        if self._quirks.thinking_field:
+            self._add_thoughts(fields, message)
+        return ENCODER.encode(fields)
+
+    def _add_thoughts(self, fields: dict[str, Any], message: AssistantMessage) -> None:
         thoughts = [part for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE]
         if self._quirks.thinking_field == _DETAILS:
             sealed = next((part.opaque for part in thoughts if part.opaque), "")
             if sealed:
                 fields[_DETAILS] = msgspec.Raw(sealed.encode())
-        elif self._quirks.thinking_field:
+        else:
             fields[self._quirks.thinking_field] = "".join(part.text for part in thoughts)
-        return ENCODER.encode(fields)
 
     def _opening_fields(self, request: Request) -> dict[str, Any]:
         fields: dict[str, Any] = {"model": self._endpoint.model, "stream": True, **self._quirks.more}
@@ -144,6 +141,11 @@ class ChatModel(Wire):
         for fields in messages:
             fields.pop(self._quirks.thinking_field, None)
         return b",".join(ENCODER.encode(fields) for fields in messages)
+
+
+def _called(call: CallAsked) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": object_text(call.arguments)}
+    return {"id": call.call, "type": "function", "function": function}
 
 
 def _user(text: str, attachments: tuple[Attachment, ...]) -> bytes:

@@ -15,7 +15,14 @@ from mainspring.models.failures import Endpoint
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.http import Bounds, Channel, is_loopback
 from mainspring.models.prices import Known, PriceBook
-from mainspring.models.providers import COMPATIBLE, ModelSpec, Provider, find_provider, parse_model
+from mainspring.models.providers import (
+    COMPATIBLE,
+    ModelSpec,
+    Provider,
+    find_key,
+    find_provider,
+    parse_model,
+)
 from mainspring.models.rescue import Rescuing
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy
@@ -70,12 +77,6 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
         f"There is no key for {provider.title}.",
         remedy=f"Set {provider.key_variable}; keys are made at {provider.key_page}.",
     )
-
-
-def find_key(provider: Provider, environment: Mapping[str, str]) -> str:
-    """The key that is set for a provider, or nothing."""
-    values = (environment.get(variable, "").strip() for variable in provider.key_variables)
-    return next(filter(None, values), "")
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from functools import cache
+from functools import cache, lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -62,7 +62,7 @@ class Channel:
         self._bounds = bounds or Bounds()
         self._client: httpx2.AsyncClient | None = None
 
-    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncIterator[StreamItem]:
+    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
         try:
             response = await self._ask("POST", path, body)
@@ -105,7 +105,8 @@ class Channel:
                     f"The key for {self._endpoint.provider} has characters that no key has.",
                     remedy=f"Set {self._endpoint.key_variable or 'it'} again.",
                 ) from error
-        request = self._client.build_request(method, f"{self._endpoint.base_url}{path}", content=body)
+        url = _url(f"{self._endpoint.base_url}{path}")
+        request = self._client.build_request(method, url, content=body)
         response = await self._client.send(request, stream=True)
         if response.status_code == 200:
             return response
@@ -233,6 +234,11 @@ _HALF = re.compile(
 def _mended(data: bytes) -> bytes:
     """An event with whole characters only: small servers cut tokens inside them."""
     return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx2.URL:
+    return httpx2.URL(text)
 
 
 @cache

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -184,6 +185,12 @@ class ModelSpec(msgspec.Struct, frozen=True):
 
 def find_provider(name: str) -> Provider | None:
     return _BY_ID.get(_ALSO.get(name, name))
+
+
+def find_key(provider: Provider, environment: Mapping[str, str]) -> str:
+    """The key that is set for a provider, or nothing."""
+    values = (environment.get(variable, "").strip() for variable in provider.key_variables)
+    return next(filter(None, values), "")
 
 
 def parse_model(spec: str) -> ModelSpec:

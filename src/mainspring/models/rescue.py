@@ -8,7 +8,8 @@ what the model wanted to say. `rescue` is pure; `rescued` applies it to a stream
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
 from typing import Any, cast
 
 import msgspec
@@ -57,36 +58,37 @@ def rescue(text: str, known: Collection[str]) -> Rescued:
     return Rescued(text)
 
 
-async def rescued(items: AsyncIterator[StreamItem], known: Collection[str]) -> AsyncIterator[StreamItem]:
+async def rescued(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:
     """A stream in which calls written as text are calls. What may become one is held back until the end."""
     last, held, has_calls = "", "", False
-    async for item in items:
-        match item:
-            case TextDelta():
-                held += item.text
-                start = _start(last + held)
-                free = held if start is None else held[: max(start - len(last), 0)]
-                held = held[len(free) :]
-                last = (last + free)[-1:]
-                if free:
-                    yield TextDelta(text=free)
-            case Retrying():
-                last, held, has_calls = "", "", False
-                yield item
-            case Finished():
-                for final in _ended(held, known, item, has_calls=has_calls):
-                    yield final
-            case CallDelta():
-                has_calls = True
-                yield item
-            case _:
-                yield item
+    async with aclosing(items):
+        async for item in items:
+            match item:
+                case TextDelta():
+                    held += item.text
+                    start = _start(last + held)
+                    free = held if start is None else held[: max(start - len(last), 0)]
+                    held = held[len(free) :]
+                    last = (last + free)[-1:]
+                    if free:
+                        yield TextDelta(text=free)
+                case Retrying():
+                    last, held, has_calls = "", "", False
+                    yield item
+                case Finished():
+                    for final in _ended(held, known, item, has_calls=has_calls):
+                        yield final
+                case CallDelta():
+                    has_calls = True
+                    yield item
+                case _:
+                    yield item
 
 
 class Rescuing(Around):
     """A model whose calls are looked for in its text as well."""
 
-    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         return rescued(self._model.stream(request), frozenset(tool.name for tool in request.tools))
 
 

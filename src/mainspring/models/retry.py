@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
 import msgspec
 
@@ -50,24 +51,21 @@ class Retried(Around):
         self._clock = clock
         self._chance = chance
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         started = self._clock()
         attempt = 0
         while True:
             attempt += 1
-            stream = self._model.stream(request)
             try:
-                async for item in stream:
-                    yield item
+                async with aclosing(self._model.stream(request)) as items:
+                    async for item in items:
+                        yield item
                 return
             except ModelError as error:
                 wait_s = self._wait_s(error, attempt, self._clock() - started)
                 if wait_s is None:
                     raise
                 retrying = Retrying(attempt, type(error).__name__, error.message, wait_s)
-            finally:
-                if isinstance(stream, AsyncGenerator):
-                    await stream.aclose()
             yield retrying
             await self._sleep(wait_s)
 

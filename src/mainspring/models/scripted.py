@@ -6,7 +6,7 @@ killed and resumed gets the reply that it would have got. Past its end it says t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class ScriptedModel:
                 ]
                 return _ENCODER.encode({"role": "results", "results": results})
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         error = self._on_request(request) if self._on_request else None
         if error is not None:
             raise error

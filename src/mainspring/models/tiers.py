@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mainspring.errors import ConfigError, UsageError
-from mainspring.models.connect import find_key
-from mainspring.models.providers import find_provider
+from mainspring.models.providers import find_key, find_provider
 
 USUAL = ("fast", "coder", "reasoner")
 TierMap = Mapping[str, str | dict[str, str]]

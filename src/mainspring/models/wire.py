@@ -7,7 +7,7 @@ what may change at every step. So each request starts with the bytes of the one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 import msgspec
@@ -70,7 +70,7 @@ class Wire(ABC):
         pieces[-1] += (b"]," if len(closing) > 1 else b"]") + closing
         return b",".join(pieces)
 
-    def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         return self._channel.stream(self._path(), self.body(request), self._reader())
 
     async def close(self) -> None:

@@ -16,7 +16,17 @@ from mainspring.sandbox.background import Background
 from mainspring.sandbox.limits import MIB, Limits
 from mainspring.sandbox.policy import Policy
 
-__all__ = ["MIB", "Background", "Command", "Finished", "Limits", "OnOutput", "Policy", "Sandbox"]
+__all__ = [
+    "MIB",
+    "TIMED_OUT",
+    "Background",
+    "Command",
+    "Finished",
+    "Limits",
+    "OnOutput",
+    "Policy",
+    "Sandbox",
+]
 
 Name = Literal["bwrap", "landlock", "container", "none"]
 LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
@@ -24,14 +34,18 @@ LADDER: tuple[Name, ...] = ("bwrap", "landlock", "container", "none")
 
 OnOutput = Callable[[bytes], None]
 
+TIMED_OUT = "timed out"
+"""How `Finished.stopped` begins when its time was over."""
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A program and where it runs. It has no terminal, and its standard input is empty.
 
     `max_output_bytes` is what `Finished` keeps of each stream, head and tail; `on_output` sees all.
-    `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of
-    what the command leaves running, which ends at once when it `is_whole`. `stdin` and `stdout` are
-    descriptors that take the place of the empty input and of the kept output; they stay the caller's.
+    `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of what
+    the command leaves running; that ends at once when the command `is_whole`, and goes on without us when
+    it `outlives` us. `stdin` and `stdout` are descriptors that take the place of the empty input and of the
+    kept output; they stay the caller's.
     """
 
     argv: tuple[str, ...]
@@ -44,6 +58,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     stdin: int = -1
     stdout: int = -1
     is_whole: bool = False
+    outlives: bool = False
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +68,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     `stopped` says why we ended it ("timed out after 5 s", a limit by name), or is empty.
     `left_running` lists processes that were still alive when the command itself had exited.
     `set_aside` lists protected paths that it made or changed and that were renamed or put back.
+    `is_partly_held` says that the workspace has too many folders: protected and hidden names in some of them
+    were not looked for.
     """
 
     exit_code: int
@@ -65,6 +82,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
     set_aside: tuple[str, ...] = ()
+    is_partly_held: bool = False
 
 
 class Sandbox(Protocol):
@@ -81,6 +99,11 @@ class Sandbox(Protocol):
         """Whether that holds for a background command too, after which nothing is put back."""
         ...
 
+    @property
+    def has_own_pids(self) -> bool:
+        """Whether processes have other numbers here than where we are."""
+        ...
+
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""
@@ -93,6 +116,10 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def close(self) -> None:
+    async def end_left(self) -> None:
         """Ends whatever commands left running."""
+        ...
+
+    async def close(self) -> None:
+        """Ends whatever commands left running and may not outlive us."""
         ...

@@ -1,12 +1,14 @@
 """The highest rung: bubblewrap, with its own user, pid, mount, ipc and network namespaces.
 
 The system is read-only, the workspace writable, protected paths in it read-only, secrets masked, `/tmp`
-and `/run` private. The command has no capabilities, cannot make user namespaces, and is not root inside
-even when we are root outside. A protected path that is still missing is watched for and set aside.
+and `/run` private. Without a network, the commands of a session share one loopback. A command has no
+capabilities, cannot make user namespaces, and is not root inside even when we are root outside. A protected
+path that is still missing is watched for and set aside.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -21,7 +23,7 @@ from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Network, Policy
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.seccomp import INET, UNIX, filter_for
 from mainspring.sandbox.survey import Findings
@@ -44,6 +46,7 @@ class BwrapSandbox:
     name = "bwrap"
     is_containing = True
     is_containing_background = True
+    has_own_pids = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
@@ -52,27 +55,45 @@ class BwrapSandbox:
         self._program = found
         self._masks = _Masks()
         self._policy = policy
+        self._hiding: tuple[Policy, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
         self._proxies: dict[tuple[str, ...], Proxy] = {}
+        self._loopbacks: dict[Network, tuple[int, ...]] = {}
+        self._opening = asyncio.Lock()
         self._confined = Confined(
             policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
-        await self._open_proxy(command)
+        await self._open_network(command)
         return await self._confined.run(command, on_output)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
-        await self._open_proxy(command)
+        await self._open_network(command)
         return await self._confined.start(command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
 
     async def close(self) -> None:
         await self._confined.close()
         for proxy in self._proxies.values():
             await proxy.close()
+        for fd in (fd for fds in self._loopbacks.values() for fd in fds):
+            os.close(fd)
+        self._loopbacks.clear()
         self._masks.close()
 
-    async def _open_proxy(self, command: Command) -> None:
+    @property
+    def is_loopback_shared(self) -> bool:
+        """Whether a server that one command starts is reached by another; known after the first command."""
+        return any(self._loopbacks.values())
+
+    async def _open_network(self, command: Command) -> None:
         network = (command.policy or self._policy).network
+        if network.mode != "full":
+            async with self._opening:
+                if network not in self._loopbacks:
+                    self._loopbacks[network] = await self._confined.loopback()
         if network.mode == "hosts" and network.hosts not in self._proxies:
             proxy = Proxy(network.hosts, self._masks.socket(len(self._proxies)))
             self._proxies[network.hosts] = proxy
@@ -93,6 +114,7 @@ class BwrapSandbox:
             rlimits=prepared.rlimits,
             cgroups=prepared.cgroups,
             extra=(seccomp, writable),
+            joins=self._loopbacks.get(prepared.policy.network, ()),
             status=readable,
             is_wrapped=True,
         )
@@ -110,7 +132,7 @@ class BwrapSandbox:
             "ALL",
             "--disable-userns",
         ]
-        if policy.network.mode != "full":
+        if policy.network.mode != "full" and not self._loopbacks.get(policy.network):
             arguments.append("--unshare-net")
         is_full = policy.mode == "full"
         arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
@@ -164,8 +186,21 @@ class BwrapSandbox:
     def _hidden(self, prepared: Prepared) -> list[Path]:
         policy = prepared.policy
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
-        paths = {Path(os.path.realpath(path)) for path in known if os.path.exists(path)}  # noqa: PTH110 - quick
-        return sorted(path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
+        there = [(path, node) for path in known if (node := _node(path))]
+        if self._hiding[:2] != (policy, there):
+            paths = {path.resolve() for path, _ in there}
+            shown = (path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
+            self._hiding = (policy, there, sorted(shown))
+        return self._hiding[2]
+
+
+def _node(path: Path) -> tuple[int, int] | None:
+    """What a path leads to, or nothing."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - quick
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_visible(path: Path, policy: Policy) -> bool:

@@ -17,6 +17,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, Finished, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
+from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
 from mainspring.sandbox.policy import Policy
@@ -84,11 +85,14 @@ class Confined:
             finished = await self._custody.run(launch, command, on_output)
             finished = _name_limit(finished, cgroup, command)
         aside = await self._surveyed(self._repair, policy, found, remembered)
-        return msgspec.structs.replace(finished, set_aside=aside) if aside else finished
+        if not aside and not found.is_partial:
+            return finished
+        return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
         policy = command.policy or self._policy
-        found, _ = await self._surveyed(self._look, policy)
+        found, remembered = await self._surveyed(self._look, policy)
+        await asyncio.to_thread(hold, folder, policy, found, remembered)
         # The keeper removes the cgroup, after us perhaps.
         cgroup = self._cgroups.make(command.limits)
         launch = self._launch(command, policy, found, cgroup)
@@ -111,8 +115,15 @@ class Confined:
         folders = tuple(map(str, cgroup.folders))
         return self._launcher(Prepared(command, policy, program, env, found, limits, folders))
 
+    async def loopback(self) -> tuple[int, ...]:
+        return await self._custody.loopback()
+
+    async def end_left(self) -> None:
+        await self._custody.end_left()
+
     async def close(self) -> None:
         await self._custody.close()
+        self._survey.close()
         # A namespace that was killed takes a moment to die.
         for _ in range(CLOSE_TRIES):
             if self._cgroups.close():

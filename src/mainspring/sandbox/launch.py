@@ -20,7 +20,8 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import TIMED_OUT, Background, Command, Finished, OnOutput
+from mainspring.sandbox.custody.stub import receive
 from mainspring.sandbox.limits import name_of, passed_by
 from mainspring.sandbox.running import Report, Running
 
@@ -33,6 +34,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How a rung wants a command started.
 
     `extra` descriptors appear in the program as 100, 101 and so on, and are closed here once handed over.
+    `joins` are namespaces that it enters first; they stay open here.
     `is_wrapped` says that the program is a wrapper with a pid namespace, whose own processes are not the
     command's. `status`, read and closed here, tells what the wrapper says of its own success.
     """
@@ -46,6 +48,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     ruleset: int = -1
     seccomp: bytes = b""
     extra: Sequence[int] = ()
+    joins: Sequence[int] = ()
     is_wrapped: bool = False
     status: int = -1
 
@@ -145,6 +148,7 @@ class Custody:
             await asyncio.wait({running.gone}, timeout=END_WITHIN_S)
             running.abandon()
         elif report.left and not stopped:
+            running.outlives = command.outlives
             remaining_s = max(0.0, started + command.timeout_s - time.monotonic())
             self._leave(running, remaining_s)
         else:
@@ -172,11 +176,14 @@ class Custody:
             raise SandboxError(launch.stderr.decode(errors="replace").strip())
         folder = await asyncio.to_thread(_made, folder)
         kept = {"keep": str(folder), "is_terminal": is_terminal, "life_s": command.timeout_s}
-        held = [fd for fd in (launch.ruleset, *launch.extra, launch.status) if fd >= 0]
+        held = [fd for fd in (launch.ruleset, *launch.extra) if fd >= 0]
+        # The keeper holds the reading end, so that a wrapper which tells its status does not die of it.
+        status = [launch.status] if launch.status >= 0 else []
         try:
-            control = self._warden.ask({**_job(launch, command), **kept}, held)
+            fds = [*held, *launch.joins, *status]
+            control = self._warden.ask({**_job(launch, command), **kept}, fds)
         finally:
-            for fd in held:
+            for fd in (*held, *status):
                 os.close(fd)
         report = await _first_word(control)
         if report.crashed or report.failed:
@@ -184,15 +191,28 @@ class Custody:
             raise SandboxError(refusal.stderr.decode(errors="replace").strip())
         return Background(folder)
 
+    async def loopback(self) -> tuple[int, ...]:
+        """Makes a network of its own; the namespaces to join, none when that is not possible here."""
+        control = self._warden.ask({"loopback": True}, [])
+        return await asyncio.to_thread(_handed_over, control)
+
+    async def end_left(self) -> None:
+        """Ends what commands left running."""
+        await self._end(tuple(self._left))
+
     async def close(self) -> None:
-        left = tuple(self._left)
+        await self._end(tuple(running for running in self._left if not running.outlives))
+        for running in tuple(self._left):
+            self._forget(running)
+        self._warden.close()
+
+    async def _end(self, left: tuple[Running, ...]) -> None:
         for running in left:
             running.end()
         if left:
             await asyncio.wait({running.gone for running in left}, timeout=END_WITHIN_S)
         for running in left:
             self._forget(running)
-        self._warden.close()
 
     def _start(self, launch: Launch, command: Command) -> Running:
         ends: list[int] = []
@@ -200,7 +220,8 @@ class Custody:
             for _ in range(1 if command.stdout >= 0 else 2):
                 ends += os.pipe2(os.O_CLOEXEC)
             output = command.stdout if command.stdout >= 0 else ends[1]
-            given = [fd for fd in (launch.ruleset, *launch.extra, command.stdin) if fd >= 0]
+            mine = (launch.ruleset, *launch.extra, *launch.joins, command.stdin)
+            given = [fd for fd in mine if fd >= 0]
             control = self._warden.ask(_job(launch, command), [output, ends[-1], *given])
         except OSError as error:
             for fd in ends:
@@ -226,7 +247,7 @@ class Custody:
         await asyncio.wait({running.exited}, timeout=END_WITHIN_S)
         # Only a process that the kernel itself holds (a dead network disk) is not dead by now.
         report = running.exited.result() if running.exited.done() else Report(exited=128 + 9)
-        return report, f"timed out after {timeout_s:g} s"
+        return report, f"{TIMED_OUT} after {timeout_s:g} s"
 
     def _leave(self, running: Running, remaining_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -242,6 +263,15 @@ class Custody:
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
+
+
+def _handed_over(control: socket.socket) -> tuple[int, ...]:
+    with control:
+        control.settimeout(END_WITHIN_S)
+        try:
+            return tuple(receive(control))
+        except OSError:
+            return ()
 
 
 async def _first_word(control: socket.socket) -> Report:
@@ -260,12 +290,14 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
         "drop": launch.drop,
         "confine": launch.ruleset >= 0,
         "seccomp": launch.seccomp.hex(),
+        "joins": len(launch.joins),
         "extra": [FIRST_EXTRA_FD + index for index in range(len(launch.extra))],
         "is_wrapped": launch.is_wrapped,
         "has_input": command.stdin >= 0,
         "max_output": command.max_output_bytes,
         "cpu_s": command.limits.cpu_s,
         "disk_reserve": command.limits.disk_reserve_bytes,
+        "outlives": command.outlives,
     }
 
 

@@ -62,6 +62,8 @@ def name_of(kind: str, limits: Limits) -> str:
             return f"file size limit of {limits.file_bytes // MIB} MiB"
         case "disk":
             return f"disk reserve of {limits.disk_reserve_bytes // MIB} MiB"
+        case "terminal":
+            return "it fills a screen that is not there and waits for keys"
         case _:
             return f"output limit of {limits.output_bytes // MIB} MiB"
 

@@ -44,6 +44,10 @@ HIDDEN_NAMES = (".env", ".env.*", ".envrc")
 SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults")
 
 
+MAX_FOLDERS = 50_000
+"""How many folders of a workspace are looked through for protected and hidden names."""
+
+
 class Network(msgspec.Struct, frozen=True):
     """`hosts` are reached through a proxy of ours and matter in the mode `hosts` alone: "example.org",
     "*.example.org", "localhost:8080"."""

@@ -27,6 +27,8 @@ from mainspring.sandbox.process import PlainSandbox
 
 SUBJECTS = ("writes", "secrets", "network", "processes", "memory", "cpu")
 SIGNALS_SCOPED_SINCE = 6
+SHARED = "a loopback that the commands of a session share and nobody else reaches"
+ALONE = "each command has a loopback of its own, so a server in the background is not reached by others"
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,23 +85,31 @@ def build(name: str, policy: Policy, environment: Mapping[str, str]) -> Sandbox:
 
 async def _try(name: Name, environment: Mapping[str, str]) -> str:
     """Why a rung cannot run `true`, or nothing."""
+    why_not, _ = await _tried(name, environment)
+    return why_not
+
+
+async def _tried(name: Name, environment: Mapping[str, str]) -> tuple[str, bool]:
+    """Why a rung cannot run `true`, or nothing; and whether its commands share a loopback."""
     with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
         policy = make_policy(Path(folder), home=Path(environment.get("HOME", "/root")))
         try:
             sandbox = build(name, policy, environment)
         except SandboxError as error:
-            return error.message
+            return error.message, False
         try:
             done = await sandbox.run(Command(argv=("true",), cwd=policy.workspace, timeout_s=20))
+            is_shared = isinstance(sandbox, BwrapSandbox) and sandbox.is_loopback_shared
         except SandboxError as error:
-            return error.message
+            return error.message, False
         finally:
             await sandbox.close()
-    return "" if done.exit_code == 0 else done.stderr.decode(errors="replace").strip() or done.stopped
+    why_not = "" if done.exit_code == 0 else done.stderr.decode(errors="replace").strip() or done.stopped
+    return why_not, is_shared
 
 
 async def _bwrap(environment: Mapping[str, str], limited: Collection[str]) -> Rung:
-    why_not = await _try("bwrap", environment)
+    why_not, is_shared = await _tried("bwrap", environment)
     if why_not:
         return Rung(name="bwrap", is_available=False, why_not=why_not, remedy=_namespace_remedy(why_not))
     return Rung(
@@ -109,14 +119,15 @@ async def _bwrap(environment: Mapping[str, str], limited: Collection[str]) -> Ru
             "writes": "only the workspace and private /tmp, /var/tmp, /run; existing protected paths are "
             "read-only, new ones are set aside after the command",
             "secrets": "hidden in home, system and workspace",
-            "network": "off (own loopback), full, or hosts on a list",
+            "network": f"off ({SHARED if is_shared else ALONE}), full, or hosts on a list",
             "processes": "own pid namespace; all ended together" + _limited(limited, "pids"),
             "memory": _memory(limited),
             "cpu": "seconds summed over all processes",
         },
         gaps={
             "protected-while-missing": "a protected path that is made by a command exists until it returns",
-            "protected-in-background": "a protected path that a background command makes is not set aside",
+            "protected-in-background": "a protected path that a background command makes is set aside when "
+            "its session sees that it ended",
             "reach-unix-socket-outside": "sockets that lie elsewhere than in /run, /tmp and hidden folders "
             "can be reached",
             **_without_cgroup(limited),
@@ -133,8 +144,8 @@ async def _landlock(environment: Mapping[str, str], limited: Collection[str]) ->
         "change-modes-outside": "modes and times of files that belong to you can be changed anywhere",
         "protected-while-missing": "protected paths are put back after the command, not before",
         "protected-while-running": "protected paths are put back after the command, not before",
-        "protected-in-background": "what a background command does to protected paths is not put back, so "
-        "the mode auto asks before it starts one",
+        "protected-in-background": "what a background command does to protected paths is put back when its "
+        "session sees that it ended, so the mode auto asks before it starts one",
         "see-other-processes": "names and arguments of other processes are visible in /proc",
         "private-tmp": "/tmp is shared and readable; TMPDIR is private and writable",  # noqa: S108
         "reach-unix-socket-with-network": "with network on, any Unix socket can be reached",

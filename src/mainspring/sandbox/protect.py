@@ -68,9 +68,13 @@ def repair(policy: Policy, before: Findings, after: Findings, remembered: State)
     new_repositories = {path for path, inode in after.git_dirs.items() if inode not in old_repositories}
     for git_dir in sorted(new_repositories):
         changed += _tame(git_dir)
-    old = set(before.protected.values())
+    old, now = set(before.protected.values()), set(after.protected.values())
     for path, inode in sorted(after.protected.items()):
-        if inode not in old and path.parent not in new_repositories and path not in remembered:
+        if inode in old or path.parent in new_repositories or path in remembered:
+            continue
+        # What stood here was held by the kernel: only somebody outside can have put another in its place,
+        # unless a folder above was moved away, with what stood here in it.
+        if before.protected.get(path, 0) in now | {0}:
             _set_aside(path)
             changed.append(path)
     for path, files in remembered.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,11 @@ from mainspring.sandbox.output import HeadAndTail
 
 READ_SIZE = 256 * 1024
 LAST_READS = 8
+SCREEN = re.compile(rb"\x1b\[\?(?:1049|1047|47)h|Input is not from a terminal")
+"""What a program writes that takes a whole screen for itself: it then waits for keys that never come."""
+SCREEN_WITHIN = 64 * 1024
+SCREEN_GRACE_S = 3.0
+"""How long such a program may be silent before it counts as waiting."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -44,8 +50,10 @@ class Running:
         self._output_limit = command.limits.output_bytes
         self._total = 0
         self._is_collecting = True
+        self._screen: asyncio.TimerHandle | None = None
         self.on_output: OnOutput | None = None
         self.limit = ""
+        self.outlives = False
         self.exited: asyncio.Future[Report] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(control, self._hear)
@@ -65,11 +73,13 @@ class Running:
                 if not self._read(fd):
                     break
         self._is_collecting = False
+        self._let_be()
         self.on_output = None
         return tuple(self._kept[fd] for fd in self._order)
 
     def abandon(self) -> None:
         """Lets go of everything; the guard ends the tree when the socket closes."""
+        self._let_be()
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control)
             self._control.close()
@@ -90,11 +100,23 @@ class Running:
             self._kept[fd].feed(data)
             if self.on_output is not None:
                 self.on_output(data)
+        if self._screen or (self._total < SCREEN_WITHIN and SCREEN.search(data)):
+            self._let_be()
+            self._screen = self._loop.call_later(SCREEN_GRACE_S, self._pass, "terminal")
         self._total += len(data)
         if self._output_limit and self._total > self._output_limit and not self.limit:
-            self.limit = "output"
-            self.end()
+            self._pass("output")
         return True
+
+    def _pass(self, limit: str) -> None:
+        """The command went too far and ends; what it wrote by then is its result."""
+        if not self.exited.done():
+            self.limit = limit
+            self.end()
+
+    def _let_be(self) -> None:
+        if self._screen is not None:
+            self._screen.cancel()
 
     def _hear(self) -> None:
         try:

@@ -1,23 +1,26 @@
 """Find in a workspace what a policy protects or hides, at any depth and for every run anew.
 
-Repositories are found wherever they are: nested, bare, submodules, worktrees, `gitdir:` targets. A
-folder whose modification time has not changed is not listed again, so a second look costs one stat per
-folder. Symbolic links are not followed.
+Repositories are found wherever they are: nested, bare, submodules, worktrees, `gitdir:` targets. The kernel
+tells which folders changed, so a second look costs what has changed; where it cannot, a folder is listed
+again when its modification time is another, which costs one stat per folder. Links are not followed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox.policy import PROTECTED_IN_GIT, Policy, is_hidden_name
+from mainspring.sandbox.policy import MAX_FOLDERS, PROTECTED_IN_GIT, Policy, is_hidden_name
+from mainspring.sandbox.watch import Changes, Watch
 
-MAX_FOLDERS = 50_000
+MAX_WATCHED = 20_000
 MAX_GIT_FILE = 64 * 1024
 SETTLED_NS = 1_000_000_000
 BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
@@ -45,48 +48,84 @@ class _Folder(msgspec.Struct):
     git: list[str]
     is_bare: bool
 
+    @property
+    def is_telling(self) -> bool:
+        return bool(self.protected or self.hidden or self.git or self.is_bare)
+
 
 class Survey:
     """Keeps what it learned about folders between looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_watching: bool = True) -> None:
         self._known: dict[str, _Folder] = {}
+        self._telling: list[tuple[str, _Folder]] = []
         self._policy: Policy | None = None
+        self._unseen: set[str] = set()
+        self._is_watching = is_watching
+        self._watch: Watch | None = None
 
     def look(self, policy: Policy) -> Findings:
         if policy != self._policy:
             self._known.clear()
             self._policy = policy
+            self._begin()
+        changes = self._watch.changes() if self._watch and self._known else Changes(is_all=True)
+        changes.trees |= self._unseen
+        if changes:
+            self._update(policy, changes)
         protected: dict[Path, int] = {}
         hidden: dict[Path, int] = {}
         git_dirs: dict[Path, int] = {}
-        known: dict[str, _Folder] = {}
-        for path, folder in self._walk(policy, known):
+        for path, folder in self._telling:
             protected.update((Path(path, name), inode) for name, inode in folder.protected)
             hidden.update((Path(path, name), inode) for name, inode in folder.hidden)
             git_dirs.update((found, inode_of(found)) for found in _repositories(Path(path), folder))
-        self._known = known
         if ".git" not in policy.granted:
             for git_dir in git_dirs:
                 protected.update((part, inode_of(part)) for part in _protected_parts(git_dir, policy))
-        return Findings(protected, hidden, git_dirs, len(known) >= MAX_FOLDERS)
+        return Findings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS)
 
-    def _walk(self, policy: Policy, known: dict[str, _Folder]) -> Iterator[tuple[str, _Folder]]:
-        waiting = [str(root) for root in (policy.workspace, *policy.writable)]
+    def close(self) -> None:
+        if self._watch:
+            self._watch.close()
+            self._watch = None
+
+    def _begin(self) -> None:
+        self.close()
+        if self._is_watching:
+            with suppress(OSError):
+                self._watch = Watch()
+
+    def _update(self, policy: Policy, changes: Changes) -> None:
+        """Lists what changed, and walks over the rest."""
+        known: dict[str, _Folder] = {}
+        unseen: set[str] = set()
+        waiting = [(str(root), changes.is_all) for root in (policy.workspace, *policy.writable)]
         while waiting and len(known) < MAX_FOLDERS:
-            path = waiting.pop()
+            path, is_new = waiting.pop()
             if path in known:
                 continue
+            is_new = is_new or path in changes.trees
             try:
-                folder = self._folder(path, policy)
+                folder = self._folder(path, policy, is_same=not is_new and path not in changes.folders)
+            except FileNotFoundError:
+                continue
             except OSError:
-                # Removed or closed to us while we looked.
+                # Closed to us; the kernel would not tell when it is opened.
+                unseen.add(path)
                 continue
             known[path] = folder
-            waiting += [f"{path}/{name}" for name in folder.below]
-            yield path, folder
+            waiting += [(f"{path}/{name}", is_new) for name in folder.below]
+        self._known, self._unseen = known, unseen
+        self._telling = [(path, folder) for path, folder in known.items() if folder.is_telling]
 
-    def _folder(self, path: str, policy: Policy) -> _Folder:
+    def _folder(self, path: str, policy: Policy, *, is_same: bool) -> _Folder:
+        if self._watch:
+            if is_same and path in self._known:
+                return self._known[path]
+            self._add(path)
+        if self._watch:
+            return _list(path, policy)
         mtime_ns = os.lstat(path).st_mtime_ns
         seen = self._known.get(path)
         if seen is not None and seen.mtime_ns == mtime_ns:
@@ -95,6 +134,20 @@ class Survey:
         # A change within the clock's grain would not show; look again next time.
         folder.mtime_ns = mtime_ns if time.time_ns() - mtime_ns > SETTLED_NS else -1
         return folder
+
+    def _add(self, path: str) -> None:
+        """Has a folder watched before it is listed; without room for it, all are looked at as before."""
+        if self._watch is None:
+            return
+        try:
+            if self._watch.count >= MAX_WATCHED:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._watch.add(path)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.ENOMEM):
+                self.close()
+            else:
+                raise
 
 
 def _list(path: str, policy: Policy) -> _Folder:

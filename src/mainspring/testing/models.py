@@ -5,7 +5,7 @@ Give each check a `Stage`: it opens a model that plays the replies it is given, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -129,8 +129,7 @@ async def a_stream_that_is_left_leaves_the_model_usable(stage: Stage) -> None:
     async with stage.open([ScriptedReply("one two three")]) as model:
         stream = model.stream(Request("", (), [model.encode(UserMessage("hi"))]))
         await anext(aiter(stream))
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
+        await stream.aclose()
         parts, _ = await heard(model, UserMessage("hi"))
     assert parts == (Text(text="one two three"),)
 

@@ -28,13 +28,15 @@ class ToolFailed(Exception):
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave. `full` is what did not fit into `text`."""
+    """What a call gave. `full` is what did not fit into `text`. `cost_usd` is what it cost in truth, where a
+    tool with a price knows better than its estimate."""
 
     text: str
     is_error: bool = False
     exit_code: int | None = None
     media: tuple[Media, ...] = ()
     full: Blob | None = None
+    cost_usd: float | None = None
 
 
 class Seen:
@@ -95,7 +97,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `effect_of` says what one call changes when calls differ in that; `effect` is then the most.
     `outlives` says whether what a call runs goes on after it.
     `goes_on` says that a call that was interrupted is run again, and goes on with what is on record.
-    `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode."""
+    `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode.
+    `cost_usd` estimates what a call will cost at most, None when nobody knows; without it calls are free.
+    `is_recurring` says whether a call takes effect later or again: then a person is always asked."""
 
     name: str
     description: str
@@ -108,4 +112,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     question: Callable[[Any], str] | None = None
     effect_of: Callable[[Any], Effect] | None = None
     outlives: Callable[[Any], bool] = lambda _: False
+    cost_usd: Callable[[Any], float | None] | None = None
+    is_recurring: Callable[[Any], bool] = lambda _: False
     goes_on: bool = False

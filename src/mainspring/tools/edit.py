@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -35,15 +36,19 @@ async def _run(arguments: EditArguments, place: Place) -> Output:
     path = arguments.path
     content, decoded = await text_to_change(place, path)
     before = decoded.text
-    after = replace_all(before, arguments.edits, path)
+    after = replace_all(before, arguments.edits, path, hide=place.hide)
     if after == before:
         raise ToolFailed("The edits change nothing: old and new text are the same.")
     await write_file(place, path, encoded(decoded, after, path), unchanged_since=content.version)
-    diff = difflib.unified_diff(lines_of(before), lines_of(after), lineterm="", n=1)
+    # Hidden before lines are left out: some lines of a key would not be known as one.
+    shown = lines_of(place.hide(before)), lines_of(place.hide(after))
+    diff = difflib.unified_diff(*shown, lineterm="", n=1)
     return Output(text=f"Changed {path}:\n" + "\n".join(list(diff)[2:]))
 
 
-def replace_all(text: str, edits: tuple[Replacement, ...], path: str) -> str:
+def replace_all(
+    text: str, edits: tuple[Replacement, ...], path: str, *, hide: Callable[[str], str] = str
+) -> str:
     """The text after all edits. Line ends of the file are kept: a file with CRLF matches edits with LF."""
     has_crlf = is_crlf(text)
     for number, edit in enumerate(edits, 1):
@@ -53,7 +58,7 @@ def replace_all(text: str, edits: tuple[Replacement, ...], path: str) -> str:
         found = text.count(old)
         which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         if found == 0:
-            near = nearest(text, old)
+            near = nearest(hide(text), hide(old))
             raise ToolFailed(f"{which}the old text is not in {path}; nothing was changed.{near}")
         if found > 1 and not edit.every:
             raise ToolFailed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -61,11 +61,11 @@ async def _run(arguments: GrepArguments, place: Place) -> Output:
         found = await asyncio.to_thread(_by_python, arguments, place.files, root)
     else:
         found = _parsed(finished, arguments, place.files, root)
-    return Output(text=told(found, arguments))
+    return Output(text=told(found, arguments, hide=place.hide))
 
 
-def told(found: Hits, arguments: GrepArguments) -> str:
-    """Matches by file, and a count of what was left out."""
+def told(found: Hits, arguments: GrepArguments, *, hide: Callable[[str], str]) -> str:
+    """Matches by file, and a count of what was left out. Secrets are hidden before a line is cut."""
     matches = [index for index, hit in enumerate(found.hits) if hit.is_match]
     if not matches:
         return f"Nothing matches {arguments.pattern!r}."
@@ -74,7 +74,7 @@ def told(found: Hits, arguments: GrepArguments) -> str:
     lines: list[str] = []
     for path, hits in groupby(kept, key=lambda hit: hit.path):
         lines.append(path)
-        lines += [f"  {hit.number}{':' if hit.is_match else '-'} {hit.text}" for hit in hits]
+        lines += [f"  {hit.number}{':' if hit.is_match else '-'} {_cut(hide(hit.text))}" for hit in hits]
     if left:
         files = len({found.hits[index].path for index in left})
         more = "at least " if found.is_cut else ""
@@ -107,7 +107,7 @@ def _parsed(finished: Finished, arguments: GrepArguments, files: Files, root: Ro
             continue
         path = path.removeprefix("./")
         if is_shown(path) and (wanted is None or wanted.fullmatch(path)):
-            text = _cut(rest[numbered.end() :].removesuffix("\r"))
+            text = rest[numbered.end() :].removesuffix("\r")
             hits.append(Hit(path, int(numbered[1]), text, numbered[2] == ":"))
     return Hits(tuple(hits[:_MAX_HITS]), is_cut=len(hits) > _MAX_HITS or finished.dropped_bytes > 0)
 
@@ -149,7 +149,7 @@ def _hits_in(path: str, text: str, regex: re.Pattern[str], context: int) -> Iter
         for number in range(max(match - context, 0), min(match + context + 1, len(lines)))
     }
     for number in sorted(around):
-        yield Hit(path, number + 1, _cut(lines[number]), number in matching)
+        yield Hit(path, number + 1, lines[number][:_MAX_COLUMNS], number in matching)
 
 
 def _cut(line: str) -> str:

@@ -16,7 +16,7 @@ from msgspec import Meta
 from mainspring.approvals import Effect
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded
-from mainspring.processes import Process, end_of, is_alive, status_of
+from mainspring.processes import Process, aside_text, end_of, is_alive, settled, status_of
 from mainspring.sandbox.background import Background, Status
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described
@@ -64,7 +64,8 @@ async def _look(process: Process, arguments: ProcessArguments, place: Place) -> 
     line = _line(process, status, place)
     text = line if arguments.action == "status" else _output(process, status, arguments.since, place, line)
     ended = await _settled(process, status, place)
-    return Output(text=text, exit_code=ended.exit_code if ended else None)
+    aside = aside_text(ended) if ended and ended.call == place.call else ""
+    return Output(text="\n".join(filter(None, (text, aside))), exit_code=ended.exit_code if ended else None)
 
 
 def _output(process: Process, status: Status | None, since: int | None, place: Place, line: str) -> str:
@@ -87,13 +88,15 @@ def _output(process: Process, status: Status | None, since: int | None, place: P
 
 def _read(background: Background, start: int, room: int, *, is_over: bool) -> tuple[str, int, int]:
     """Output from a byte on, where to go on, and how much was gone. Half a character is left for the next
-    look as long as its other half may come."""
+    look as long as its other half may come, and so is half a line that goes on: it may be half a key."""
     data, offset, skipped = b"", start, 0
     while len(data) < room:
         piece = background.output(offset, min(_PIECE, room - len(data)))
         if not piece.data:
             break
         data, offset, skipped = data + piece.data, piece.next_offset, skipped + piece.skipped
+    if len(data) >= room and (line := data.rfind(b"\n") + 1):
+        data, offset = data[:line], offset - len(data) + line
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     is_whole = is_over and len(data) < room
     text = decoder.decode(data, final=is_whole)
@@ -120,16 +123,17 @@ async def _stop(process: Process, place: Place) -> Output:
     if is_alive(status_of(process)):
         await process.background.stop("stopped")
     status = status_of(process)
-    await _settled(process, status, place)
-    line = _line(process, status, place)
-    return Output(text=line, is_error=is_alive(status))
+    ended = await _settled(process, status, place)
+    aside = aside_text(ended) if ended and ended.call == place.call else ""
+    text = "\n".join(filter(None, (_line(process, status, place), aside)))
+    return Output(text=text, is_error=is_alive(status))
 
 
 async def _settled(process: Process, status: Status | None, place: Place) -> ProcessEnded | None:
     """Its end, if it has ended: recorded now, unless it was before."""
     async with place.handles.changing:
         known = place.handles.processes.get(process.handle) or process
-        if known.ended is None and (ended := end_of(known, status, call=place.call)):
+        if known.ended is None and (ended := await settled(known, status, call=place.call)):
             await place.record(ended)
             return ended
         return known.ended

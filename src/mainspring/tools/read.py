@@ -46,12 +46,12 @@ async def _run(arguments: ReadArguments, place: Place) -> Output:
     if media_type := image_type(data):
         return await _image(place, path, data, media_type)
     if data.startswith(b"%PDF-"):
-        text = await asyncio.to_thread(_pdf_text, data)
+        text = place.hide(await asyncio.to_thread(_pdf_text, data))
     else:
         decoded = decode(data)
         if decoded is None:
             raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")
-        text = decoded.text
+        text = place.hide(decoded.text)  # before anything is cut: half a key would not be known as one
         if path.endswith(".ipynb"):
             text = notebook_text(text) or text
     room = min(_MAX_PAGE, place.room - _MARK_ROOM)

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints, overload
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 from msgspec import Meta
@@ -16,6 +16,8 @@ from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
 from mainspring.tools import Output, Place, Tool
+
+T = TypeVar("T")
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,29 +78,45 @@ def _located(message: str) -> str:
     return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
 
 
-@overload
-def tool(function: Callable[..., Awaitable[Output | str]], *, effect: Effect = ...) -> Tool: ...
+Function = Callable[..., Awaitable[Output | str]]
+Price = float | Callable[..., float | None] | None
+Recurrence = bool | Callable[..., bool]
 
 
 @overload
-def tool(*, effect: Effect = ...) -> Callable[[Callable[..., Awaitable[Output | str]]], Tool]: ...
+def tool(
+    function: Function, *, effect: Effect = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
+) -> Tool: ...
+
+
+@overload
+def tool(
+    *, effect: Effect = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
+) -> Callable[[Function], Tool]: ...
 
 
 def tool(
-    function: Callable[..., Awaitable[Output | str]] | None = None, *, effect: Effect = "execute"
-) -> Tool | Callable[[Callable[..., Awaitable[Output | str]]], Tool]:
+    function: Function | None = None,
+    *,
+    effect: Effect = "execute",
+    cost_usd: Price = 0.0,
+    is_recurring: Recurrence = False,
+) -> Tool | Callable[[Function], Tool]:
     """Makes a tool of a typed async function: its name, docstring and signature are what the model sees.
 
     Used as `@tool` or `@tool(effect="read")`. `Annotated[int, "what it means"]` describes a parameter. A
     parameter named `place` receives the `Place` of the call and is not part of the schema. Pydantic models
     are accepted as types.
+
+    `cost_usd` is what a call costs at most: a number, a function of the same arguments, or None when nobody
+    knows, which is always asked. `is_recurring`, which may be a function too, marks a call that takes effect
+    later or again.
     """
-    if function is None:
-        return lambda decorated: _tool(decorated, effect)
-    return _tool(function, effect)
+    make = partial(_tool, effect=effect, cost_usd=cost_usd, is_recurring=is_recurring)
+    return make if function is None else make(function)
 
 
-def _tool(function: Callable[..., Awaitable[Output | str]], effect: Effect) -> Tool:
+def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: Recurrence) -> Tool:
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
         raise UsageError(f"The tool {name} must be an async function.")
@@ -117,12 +135,28 @@ def _tool(function: Callable[..., Awaitable[Output | str]], effect: Effect) -> T
         named = {field: getattr(given, field) for field in given.__struct_fields__}
         return await (function(**named, place=place) if wants_place else function(**named))
 
-    made = Tool(name=name, description=description, arguments=arguments, effect=effect, run=run)
+    made = Tool(
+        name=name,
+        description=description,
+        arguments=arguments,
+        effect=effect,
+        run=run,
+        cost_usd=None if cost_usd == 0.0 else _of_arguments(cost_usd),
+        is_recurring=_of_arguments(is_recurring),
+    )
     try:
         spec_of(made)
     except TypeError as error:
         raise UsageError(f"The tool {name} has a parameter that JSON cannot say: {error}.") from error
     return made
+
+
+def _of_arguments(value: T | Callable[..., T]) -> Callable[[msgspec.Struct], T]:
+    """A function of a call's arguments, of one that takes them by name or of what is the same for all."""
+    if callable(value):
+        told = cast("Callable[..., T]", value)
+        return lambda given: told(**{field: getattr(given, field) for field in given.__struct_fields__})
+    return lambda _: value
 
 
 def _field(name: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[str, Any, Any]:

@@ -5,14 +5,17 @@ In the background it returns at once with a handle for the tool `process`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 from msgspec import Meta
 
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded, ProcessStarted
-from mainspring.sandbox import Command, Finished
+from mainspring.sandbox import TIMED_OUT, Command, Finished
+from mainspring.sandbox.policy import MAX_FOLDERS
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
@@ -21,6 +24,7 @@ from mainspring.tools.schema import Arguments
 _MAX_SHOWN = 24_000
 _TIMEOUT_S = 120.0
 _MAX_TIMEOUT_S = 3600.0
+_SCREEN_TIMEOUT_S = 10.0
 
 
 class ShellArguments(Arguments, frozen=True):
@@ -39,7 +43,7 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
         return await _start(arguments, place)
     if arguments.terminal or arguments.stay:
         raise ToolFailed("terminal and stay are for background=true only; nothing was run.")
-    timeout_s = _TIMEOUT_S if arguments.timeout_s is None else arguments.timeout_s
+    timeout_s = _usual_timeout_s(arguments.command) if arguments.timeout_s is None else arguments.timeout_s
     if not 0 < timeout_s <= _MAX_TIMEOUT_S:
         raise ToolFailed(
             f"timeout_s must be above 0 and at most {_MAX_TIMEOUT_S:g}; for longer use background=true."
@@ -50,7 +54,9 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
         on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace")),
     )
     is_error = finished.exit_code != 0 or bool(finished.stopped)
-    output = Output(text=told(finished), is_error=is_error, exit_code=finished.exit_code)
+    wanted = _interactive().asked_for_somebody(arguments.command, finished)
+    text = told(finished, advice=wanted or _advice(finished))
+    output = Output(text=text, is_error=is_error, exit_code=finished.exit_code)
     return await bounded(output, place, limit=min(_MAX_SHOWN, place.room))
 
 
@@ -92,7 +98,21 @@ def _command(arguments: ShellArguments, place: Place, timeout_s: float) -> Comma
     return Command(argv=("bash", "-c", arguments.command), cwd=place.workspace, timeout_s=timeout_s)
 
 
-def told(finished: Finished) -> str:
+def _interactive() -> ModuleType:
+    """It brings a shell parser, which a start does not wait for."""
+    return import_module("mainspring.tools.interactive")
+
+
+def _usual_timeout_s(command: str) -> float:
+    return _SCREEN_TIMEOUT_S if _interactive().screen_program(command) else _TIMEOUT_S
+
+
+def _advice(finished: Finished) -> str:
+    is_late = finished.stopped.startswith(TIMED_OUT)
+    return "(A server, a watcher or long work belongs in background=true.)" if is_late else ""
+
+
+def told(finished: Finished, *, advice: str = "") -> str:
     """The result in words: nothing that happened is left out."""
     stdout = finished.stdout.decode("utf-8", errors="replace")
     stderr = finished.stderr.decode("utf-8", errors="replace")
@@ -108,10 +128,17 @@ def told(finished: Finished) -> str:
     if finished.set_aside:
         paths = ", ".join(finished.set_aside)
         lines.append(f"(protected, so these changes were set aside or put back: {paths})")
+    if finished.is_partly_held:
+        lines.append(
+            f"(the workspace has more than {MAX_FOLDERS:,} folders: protected and secret files beyond them"
+            " are not held)"
+        )
     if stdout:
         lines += ["stdout:", stdout.rstrip("\n")] if stderr else [stdout.rstrip("\n")]
     if stderr:
         lines += ["stderr:", stderr.rstrip("\n")]
+    if advice:
+        lines.append(advice)
     return "\n".join(lines)
 
 

@@ -19,17 +19,20 @@ from mainspring.events import CallAsked, ToolSpec
 from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
+from mainspring.tools.text import whole_characters
 
 _GRACE_S = 0.8
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A call whose tool exists and whose arguments fit."""
+    """A call whose tool exists and whose arguments fit. `cost_usd` is an estimate, None when unknown."""
 
     call: str
     tool: Tool
     arguments: msgspec.Struct
     text: str
+    cost_usd: float | None = 0.0
+    is_recurring: bool = False
 
     @property
     def effect(self) -> Effect:
@@ -70,7 +73,12 @@ class Toolbox:
         arguments = decode_arguments(tool, text)
         if isinstance(arguments, str):
             return Output(text=arguments, is_error=True)
-        return Prepared(call=asked.call, tool=tool, arguments=arguments, text=text)
+        try:
+            cost_usd = tool.cost_usd(arguments) if tool.cost_usd else 0.0
+            is_recurring = tool.is_recurring(arguments)
+        except Exception as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
+            return Output(text=f"The tool {tool.name} could not tell its price: {error!r}.", is_error=True)
+        return Prepared(asked.call, tool, arguments, text, cost_usd, is_recurring)
 
     async def run(self, prepared: Prepared, place: Place) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
@@ -102,6 +110,5 @@ async def _run(prepared: Prepared, place: Place) -> Output:
 
 
 async def _bounded(output: Output, place: Place) -> Output:
-    """Half a character, as file names can have, cannot be written and becomes a question mark."""
-    output = msgspec.structs.replace(output, text=output.text.encode("utf-8", "replace").decode())
+    output = msgspec.structs.replace(output, text=whole_characters(output.text))
     return await bounded(output, place, limit=place.room)

@@ -21,6 +21,11 @@ from mainspring.events import (
     WaitStarted,
 )
 
+Awaited = (
+    WaitStarted | ConditionMet | WaitEnded | UserSaid | ApprovalGiven | CallEnded | AssistantSaid | Undone
+)
+"""The events that a wait may have to know."""
+
 _REMEMBERED = 256
 
 
@@ -56,8 +61,11 @@ class Waits:
         return self._answers.get(call, "")
 
     def apply(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case WaitStarted() | ConditionMet() | WaitEnded() as event:
+        event = recorded.event
+        if not isinstance(event, Awaited):
+            return
+        match event:
+            case WaitStarted() | ConditionMet() | WaitEnded():
                 self._apply_wait(event, recorded.time_us)
             case UserSaid():
                 replace = msgspec.structs.replace

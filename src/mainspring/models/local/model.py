@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Protocol
 
@@ -73,7 +74,7 @@ class LocalModel:
     def encode(self, message: Message) -> bytes:
         return self._chat.encode(message) if self._has_tools else actions.encode(message)
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         try:
             await self.start()
         except ModelError:
@@ -87,8 +88,9 @@ class LocalModel:
             items = _acted(self._chat.stream(constrained(request)))
         else:
             items = self._chat.stream(request)
-        async for item in items:
-            yield item
+        async with aclosing(items):
+            async for item in items:
+                yield item
 
     async def close(self) -> None:
         await self._let_go()
@@ -149,20 +151,21 @@ def constrained(request: Request) -> Request:
     )
 
 
-async def _acted(items: AsyncIterator[StreamItem]) -> AsyncIterator[StreamItem]:
+async def _acted(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamItem]:
     reading = actions.Actions()
-    async for item in items:
-        match item:
-            case TextDelta():
-                for delta in reading.feed(item.text):
-                    yield delta
-            case Retrying():
-                reading = actions.Actions()
-                yield item
-            case Finished():
-                for delta in reading.end():
-                    yield delta
-                is_call = reading.has_call and item.stop == "end"
-                yield msgspec.structs.replace(item, stop="calls") if is_call else item
-            case _:
-                yield item
+    async with aclosing(items):
+        async for item in items:
+            match item:
+                case TextDelta():
+                    for delta in reading.feed(item.text):
+                        yield delta
+                case Retrying():
+                    reading = actions.Actions()
+                    yield item
+                case Finished():
+                    for delta in reading.end():
+                        yield delta
+                    is_call = reading.has_call and item.stop == "end"
+                    yield msgspec.structs.replace(item, stop="calls") if is_call else item
+                case _:
+                    yield item

@@ -135,7 +135,7 @@ class Keeper:
 def keep(job: Job, stub: Stub, wake: int, fds: list[int], asker: socket.socket) -> None:
     keeper = Keeper(job, wake)
     theirs, to_input, output = keeper.streams()
-    count = len(job["extra"]) + bool(job["confine"])
+    count = len(job["extra"]) + bool(job["confine"]) + job["joins"]
     failure = stub.become([fds[0], *theirs, *fds[2 : 2 + count]])
     for fd in {*theirs, *fds[2 : 2 + count]}:
         os.close(fd)

@@ -14,6 +14,8 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
 LAST_CAPABILITY = 63
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
 CAPABILITY_VERSION_3 = 0x20080522
 SYS_LANDLOCK_CREATE_RULESET = 444
 SYS_LANDLOCK_ADD_RULE = 445
@@ -42,6 +44,16 @@ def syscall(number: int, *arguments: object) -> int:
 
 def become_subreaper() -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def unshare(kinds: int) -> None:
+    if _libc.unshare(ctypes.c_int(kinds)) != 0:
+        _fail("unshare")
+
+
+def join_namespace(fd: int) -> None:
+    if _libc.setns(ctypes.c_int(fd), ctypes.c_int(0)) != 0:
+        _fail("setns")
 
 
 def gain_no_privileges() -> None:

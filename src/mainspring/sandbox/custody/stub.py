@@ -27,7 +27,8 @@ class Job(TypedDict):
     """What is asked of a guard; see `mainspring.sandbox.launch` for the meaning.
 
     With it come descriptors: output, errors, a Landlock ruleset if `confine`, those that `extra` numbers,
-    and the input if `has_input`.
+    as many namespaces to join as `joins` says, and the input if `has_input`. With `loopback` nothing is run:
+    a network is made.
     """
 
     argv: list[str]
@@ -39,6 +40,8 @@ class Job(TypedDict):
     confine: bool
     seccomp: str
     extra: list[int]
+    joins: int
+    loopback: bool
     is_wrapped: bool
     has_input: bool
     cpu_s: float
@@ -47,6 +50,7 @@ class Job(TypedDict):
     is_terminal: bool
     max_output: int
     life_s: float
+    outlives: bool
 
 
 class Stub:
@@ -120,7 +124,10 @@ def _become(job: Job, fds: list[int], errors: int) -> NoReturn:
     try:
         for cgroup in job["cgroups"]:
             _write(f"{cgroup}/cgroup.procs", b"0")
-        ruleset = _place(job, fds)
+        namespaces = fds[len(fds) - job["joins"] :]
+        ruleset = _place(job, fds[: len(fds) - job["joins"]])
+        for namespace in namespaces:
+            kernel.join_namespace(namespace)
         stage = "limit"
         for kind, value in job["rlimits"]:
             _limit(kind, value)

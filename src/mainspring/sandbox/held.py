@@ -1,0 +1,58 @@
+"""What a workspace protected held when a background command was started, kept in that command's own folder.
+
+The command may outlive us, so this cannot be kept in memory: whoever sees that it ended repairs what the
+kernel let through, as after any other command.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.protect import Kept, State, repair
+from mainspring.sandbox.survey import Findings, Survey
+
+_FILE = "held.json"
+
+
+class _Held(msgspec.Struct, frozen=True):
+    policy: Policy
+    protected: list[tuple[Path, int]]
+    git_dirs: list[tuple[Path, int]]
+    remembered: list[tuple[Path, list[tuple[Path, Kept | None]]]]
+
+
+def hold(folder: Path, policy: Policy, before: Findings, remembered: State) -> None:
+    """Writes down how things are before a command is started; its folder is private."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = _Held(
+        policy,
+        list(before.protected.items()),
+        list(before.git_dirs.items()),
+        [(path, list(files.items())) for path, files in remembered.items()],
+    )
+    fd = os.open(folder / _FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(msgspec.json.encode(held, enc_hook=str))
+
+
+def release(folder: Path) -> tuple[str, ...]:
+    """Sets aside or puts back what an ended command did to protected paths; the names, the first time."""
+    path = folder / _FILE
+    try:
+        held = msgspec.json.decode(path.read_bytes(), type=_Held, dec_hook=_path)
+    except (OSError, msgspec.MsgspecError):
+        return ()  # it was started without protection, or this was done before
+    before = Findings(dict(held.protected), {}, dict(held.git_dirs))
+    remembered = {protected: dict(files) for protected, files in held.remembered}
+    changed = repair(held.policy, before, Survey(is_watching=False).look(held.policy), remembered)
+    path.unlink(missing_ok=True)
+    return changed
+
+
+def _path(kind: type[Any], value: Any) -> Any:
+    return kind(value)
