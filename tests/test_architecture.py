@@ -50,6 +50,7 @@ ROOMS = [
     "choice",
     "steps",
     "app",
+    "daemon",
     "cli",
     "serve",
     "protocols",

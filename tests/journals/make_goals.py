@@ -6,6 +6,7 @@ python tests/journals/make_goals.py v1/NAME
 import asyncio
 import sys
 
+import msgspec
 from make_golden import golden
 
 from mainspring.events import (
@@ -53,7 +54,8 @@ AT_US = 1_700_000_000_000_000
 
 async def write(store: Store, session: str) -> None:
     journal = await store.create(session)
-    blob = await journal.put(b"listing" * 900, "application/json")
+    listed = ArtifactChange(path="b" * 200, kind="new", sha256="cd" * 32, size=3, mtime_us=AT_US)
+    blob = await journal.put(msgspec.json.encode([listed] * 50), "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
         EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),

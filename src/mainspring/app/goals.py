@@ -15,8 +15,11 @@ from typing import Any
 import msgspec
 
 from mainspring import app
+from mainspring.app.engines import engine_name, outside_engine
+from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.config import Config, load_config
+from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.events import (
     Cap,
@@ -30,7 +33,7 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.goals.evaluation import with_hashes
-from mainspring.goals.fold import Goal
+from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
@@ -48,7 +51,8 @@ _MAX_PATH = 4096
 
 
 class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a goal is started or resumed with. What is not given is the profile's, or as it was."""
+    """What a goal is started or resumed with. What is not given is the profile's, or as it was. What a
+    schedule begins (`by`) is a new goal each time."""
 
     folder: Path = Path()
     profile: str = ""
@@ -63,6 +67,7 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     sandbox: str = ""
     allow_unpriced: bool = False
+    by: str = "user"
 
 
 def goal_text(given: str) -> tuple[str, str]:
@@ -96,16 +101,6 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
     return ""
 
 
-async def load_goal(store: Store, session: str) -> Goal:
-    """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(), await store.read(session)
-    try:
-        await goal.catch_up(reader)
-    finally:
-        await reader.close()
-    return goal
-
-
 async def load_report(store: Store, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""
     owner = await asyncio.to_thread(owner_of, store.directory(session))
@@ -123,9 +118,10 @@ async def start_goal(
 ) -> AsyncGenerator[Pursuit]:
     """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
     config = config or load_config()
-    text, source = goal_text(given)
+    is_new = options.by != "user"
+    text, source = (given, "") if is_new else goal_text(given)
     profile = load_profile(options.profile or "goal", config.folder)
-    if session := await find_unfinished(text, profile.name, options.folder, config):
+    if not is_new and (session := await find_unfinished(text, profile.name, options.folder, config)):
         async with resume_goal(session, options, approver=approver, config=config) as pursuit:
             yield pursuit
         return
@@ -165,6 +161,21 @@ async def resume_goal(
             yield await _pursuit(opened, profile, wanted, config)
 
 
+async def is_priced(options: GoalOptions, config: Config) -> bool:
+    """Whether the work on such a goal is known to cost money."""
+    name = engine_name(options.engine, None, config)
+    if name != BUILTIN:
+        outside = outside_engine(
+            name, options.model, known=None, config=config, limits=Limits(), allow_unpriced=True
+        )
+        return outside.facts.reports_cost or outside.model.price is not None
+    model = build_model(options.model or config.model, config)
+    try:
+        return model.price is not None and (model.price.input > 0 or model.price.output > 0)
+    finally:
+        await model.close()
+
+
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
     store = Store(config.home)
@@ -192,6 +203,9 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
         ),
         rules=msgspec.structs.replace(profile.rules, **options.rules),
         evaluation=options.evaluation if options.evaluation.command else profile.evaluation,
+        by=options.by,
+        sandbox=options.sandbox,
+        allow_unpriced=options.allow_unpriced,
     )
 
 
@@ -208,6 +222,8 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
             targets=tuple(dict.fromkeys((*checks.targets, *given.targets))),
         ),
         evaluation=options.evaluation if options.evaluation.command else now.evaluation,
+        sandbox=options.sandbox or now.sandbox,
+        allow_unpriced=options.allow_unpriced or now.allow_unpriced,
     )
 
 
@@ -236,9 +252,9 @@ def _open(
         engine=goal.engine,
         effort=options.effort,
         mode=options.mode,
-        sandbox=options.sandbox,
+        sandbox=goal.sandbox,
         limits=limits,
-        allow_unpriced=options.allow_unpriced,
+        allow_unpriced=goal.allow_unpriced,
         beginning=beginning,
         approver=approver,
         config=config,

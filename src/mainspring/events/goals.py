@@ -77,7 +77,8 @@ class Evaluation(Value, frozen=True):
 
 class GoalSet(Event, frozen=True):
     """What this session works towards from here on. A later one changes it; the first names where it came
-    from. `profile` is the name of the kind of loop, `engine` who takes its turns."""
+    from. `profile` is the name of the kind of loop, `engine` who takes its turns, `by` who set it: a person,
+    or a schedule. `sandbox` and `allow_unpriced` are what was allowed then, for whoever resumes it."""
 
     text: str
     source: str = ""
@@ -88,6 +89,8 @@ class GoalSet(Event, frozen=True):
     rules: GoalRules = GoalRules()
     evaluation: Evaluation = Evaluation()
     by: str = "user"
+    sandbox: str = ""
+    allow_unpriced: bool = False
 
 
 class IterationStarted(Event, frozen=True):

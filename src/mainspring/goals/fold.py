@@ -25,6 +25,7 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
+from mainspring.journal.store import Store
 
 KINDS: tuple[type[Event], ...] = (
     GoalSet,
@@ -177,6 +178,16 @@ class Goal(msgspec.Struct, kw_only=True):
 
 def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
+
+
+async def load_goal(store: Store, session: str) -> Goal:
+    """Where a goal stands, read without owning its journal."""
+    goal, reader = Goal(), await store.read(session)
+    try:
+        await goal.catch_up(reader)
+    finally:
+        await reader.close()
+    return goal
 
 
 async def last_message(journal: Reader, after: int) -> str:
