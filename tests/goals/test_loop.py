@@ -133,6 +133,13 @@ def test_the_controller_measures_and_flags_a_changed_evaluator(machine: Machine)
     assert "evaluator was changed" in taken[1]["flags"][0]
 
 
+def test_the_way_a_metric_should_go_is_told_to_the_next_turn_without_an_evaluation(machine: Machine) -> None:
+    look = 'grep -q "t (lower is better)" <<<"$prompt" && echo seen > seen'
+    cases = {"t1": "echo METRIC t=5 s; echo x > a", "t2": f"{look}; echo {DONE!r}"}
+    assert goal(machine, engine(machine, **cases), "--minimize", "t").returncode == 0
+    assert (machine.workspace / "seen").exists()
+
+
 def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
     outside = subprocess.Popen(["sleep", "2"])
     cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}

@@ -202,7 +202,9 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
             needs_claims=checks.needs_claims or given.needs_claims,
         ),
         rules=msgspec.structs.replace(profile.rules, **options.rules),
-        evaluation=options.evaluation if options.evaluation.command else profile.evaluation,
+        evaluation=options.evaluation
+        if options.evaluation.command or options.evaluation.metric
+        else profile.evaluation,
         by=options.by,
         sandbox=options.sandbox,
         allow_unpriced=options.allow_unpriced,
@@ -221,7 +223,9 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
             files=tuple(dict.fromkeys((*checks.files, *given.files))),
             targets=tuple(dict.fromkeys((*checks.targets, *given.targets))),
         ),
-        evaluation=options.evaluation if options.evaluation.command else now.evaluation,
+        evaluation=options.evaluation
+        if options.evaluation.command or options.evaluation.metric
+        else now.evaluation,
         sandbox=options.sandbox or now.sandbox,
         allow_unpriced=options.allow_unpriced or now.allow_unpriced,
     )
