@@ -171,7 +171,7 @@ async def write(store: Store, session: str) -> None:
                 OnFile(path="a", until="matches", pattern="^x", before="1"),
                 OnSlurm(job="12"),
                 OnCommand(command="true", every_s=5.0),
-                OnCallback(token="t", url="http://127.0.0.1:9/t"),
+                OnCallback(token="t", url="http://127.0.0.1:9/t", file="url.txt"),
                 OnAnswer(call="c1"),
                 OnQuota(model="m", at_us=AT_US),
                 OnSession(session="s"),

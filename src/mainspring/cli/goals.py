@@ -1,4 +1,4 @@
-"""`goal`: start, list, show, pause, resume, stop, change, schedule. A goal is named by its session."""
+"""`goal`: start, list, show, pause, resume, stop, change, report, schedule. It is named by its session."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mainspring.approvals.screen import plain
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.pursuing import pursue
 from mainspring.cli.render import as_text, money, when
+from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
     fire_command,
     hand_over,
@@ -131,6 +132,20 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
     text, _ = goals.goal_text(" ".join(goal))
     asyncio.run(goals.change_goal(session, text, load_config()))
     click.echo(f"changed; go on with it: mainspring goal resume {session}")
+
+
+@goal_command.command("report")
+@click.argument("session", default="")
+@click.option(
+    "--html", default="", metavar="FILE", help="Write one page that needs nothing else; - prints it."
+)
+@click.option("--markdown", default="", metavar="FILE", help="Write Markdown; - prints it.")
+@click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
+def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
+    """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
+    store = Store(load_config().home)
+    name = store.find(session) if session else _newest_here()
+    write_report(store, name, html=html, markdown=markdown, is_json=is_json)
 
 
 @goal_command.command("profiles")

@@ -9,6 +9,7 @@ from mainspring.events import (
     AssistantSaid,
     CheckEnded,
     EngineEnded,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -26,25 +27,23 @@ from mainspring.events import (
 from mainspring.journal import Reader
 from mainspring.journal.store import Store
 
-_KINDS = tuple(
-    kind.__name__
-    for kind in (
-        GoalSet,
-        IterationStarted,
-        IterationEnded,
-        GoalPaused,
-        GoalEnded,
-        CheckEnded,
-        TurnStarted,
-        EngineEnded,
-        TurnEnded,
-        RequestFailed,
-        WaitStarted,
-        WaitEnded,
-        PlanSet,
-        WorkFinished,
-    )
+KINDS: tuple[type[Event], ...] = (
+    GoalSet,
+    IterationStarted,
+    IterationEnded,
+    GoalPaused,
+    GoalEnded,
+    CheckEnded,
+    TurnStarted,
+    EngineEnded,
+    TurnEnded,
+    RequestFailed,
+    WaitStarted,
+    WaitEnded,
+    PlanSet,
+    WorkFinished,
 )
+_NAMES = tuple(kind.__name__ for kind in KINDS)
 _PAGE = 2000
 
 
@@ -100,7 +99,7 @@ class Goal(msgspec.Struct, kw_only=True):
 
     async def catch_up(self, journal: Reader) -> None:
         """Takes in what was recorded since."""
-        while page := await journal.read(after=self.seq, kinds=_KINDS, limit=_PAGE):
+        while page := await journal.read(after=self.seq, kinds=_NAMES, limit=_PAGE):
             for recorded in page:
                 self.apply(recorded)
 
