@@ -315,6 +315,18 @@ def test_the_cost_limit_of_a_goal_is_the_budget_that_yolo_needs_and_is_remembere
     until_true(lambda: state(machine, begun.stdout.strip()) == "done")
 
 
+def test_what_was_scheduled_is_hidden_from_agents(machine: Machine) -> None:
+    kept = schedule(machine, "@yearly", "--engine", engine(machine))
+    path = Schedules(machine.home).path
+    look = {"calls": [{"name": "read", "arguments": {"path": str(path)}}]}
+    ran = machine.run(
+        "run", "go", "--json", "--mode", "auto", "--model", machine.serve(look, {"text": "done"})
+    )
+    (ended,) = [event["body"] for event in lines(ran.stdout) if event["kind"] == "CallEnded"]
+    assert ended["outcome"] in ("refused", "error")
+    assert kept.id not in json.dumps(ended)
+
+
 def test_a_schedule_that_costs_money_needs_a_cap(machine: Machine) -> None:
     model = machine.serve({"text": DONE})
     configure(machine, f'[prices."{model}"]\ninput = 1.0\noutput = 2.0\n')

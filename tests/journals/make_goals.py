@@ -74,6 +74,8 @@ async def write(store: Store, session: str) -> None:
             profile="experiment",
             engine="codex",
             memory="projects/memory.md",
+            sandbox="bwrap",
+            allow_unpriced=True,
             checks=GoalChecks(
                 commands=("pytest -q",),
                 files=("out.csv",),

@@ -1,4 +1,4 @@
-"""`goal`: start, list, show, pause, resume, stop, change, report, schedule. Its name is its session."""
+"""`goal`: start, list, show, pause, resume, stop, change, report, schedule. It is named by its session."""
 
 from __future__ import annotations
 
