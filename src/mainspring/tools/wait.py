@@ -49,10 +49,10 @@ class WaitArguments(Arguments, frozen=True):
     file_is: Literal["exists", "gone", "changed"] = "exists"
     pattern: Annotated[str, Meta(description="Regex for a line of file")] = ""
     slurm_jobs: tuple[str, ...] = ()
-    command: Annotated[str, Meta(description="Run every every_s until it exits with 0")] = ""
+    command: Annotated[str, Meta(description="Run every every_s until exit 0")] = ""
     every_s: Annotated[float, Meta(ge=5)] = 30.0
     session: Annotated[str, Meta(description="Id of another session")] = ""
-    callback_file: Annotated[str, Meta(description="Gets a URL; whoever calls it wakes you")] = ""
+    callback_file: Annotated[str, Meta(description="Gets a URL that wakes you when called")] = ""
     all: bool = False
     max_seconds: Annotated[float, Meta(gt=0)] | None = None
     stall_minutes: Annotated[float, Meta(gt=0)] | None = None
