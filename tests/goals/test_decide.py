@@ -3,6 +3,7 @@
 import pytest
 
 from mainspring.events import (
+    CheckEnded,
     GoalRules,
     GoalSet,
     IterationEnded,
@@ -111,3 +112,19 @@ def test_pauses_are_what_was_suggested_and_never_longer_than_the_maximum():
 def test_an_outage_is_waited_out_longer_each_time_and_never_for_more_than_a_quarter_of_an_hour():
     waits = [outage_wait_s(GoalRules(), times) for times in range(8)]
     assert waits == [60, 120, 240, 480, 900, 900, 900, 900]
+
+
+def test_a_wait_inside_an_iteration_is_not_the_rest_after_it():
+    begun, *rest = iteration(1)
+    goal = goal_after(begun, WaitEnded(wait="call-1", cause="met", summary="inside the turn"), *rest)
+    assert goal.woke is None, "what the iteration itself asks to wait for is still to be waited for"
+
+
+def test_a_check_that_ran_again_after_a_crash_counts_once_and_as_it_ended_last():
+    begun, *rest = iteration(1, "refused")
+    looks = [
+        CheckEnded(iteration=1, check=check, kind="command", passed=passed)
+        for check, passed in (("a", False), ("b", False), ("a", False), ("b", True))
+    ]
+    goal = goal_after(begun, *looks, *rest)
+    assert [check.check for check in goal.failing] == ["a"]

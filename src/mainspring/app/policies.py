@@ -59,7 +59,8 @@ class _Late:
 
 
 def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
-    cap_usd = limits.max_cost_usd
+    caps = (limits.max_cost_usd, limits.session.usd, limits.goal.usd)
+    cap_usd = min((cap for cap in caps if cap is not None), default=None)
     return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
 
 

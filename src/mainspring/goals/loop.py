@@ -91,6 +91,9 @@ class Pursuit:
                 await self._after_turn(current, current.ending)
 
     async def _leave(self) -> GoalEnded | GoalPaused:
+        await self.goal.catch_up(self.session.journal)
+        if self.goal.ended is not None:
+            return self.goal.ended
         if self.wanted == "stop":
             ended = self._end(Stop("stopped", "Stopped by request."))
             await self.session.emit(ended)
