@@ -8,7 +8,6 @@ The loop knows no engine: an iteration is a turn of the session, whoever takes i
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -44,7 +43,7 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.goals import protocol
-from mainspring.goals.decide import Stop, outage_wait_s, rest_s, stop_rule, time_left_s
+from mainspring.goals.decide import Stop, outage_wait_s, over_at_us, rest_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.judge import Judge, digest
@@ -124,7 +123,7 @@ class Pursuit:
         await self._take_turn()
 
     async def _take_turn(self) -> None:
-        left_s = time_left_s(self.goal, self._set.rules, _now_us())
+        left_s = time_left_s(self.goal, self._set.rules, self._now_us())
         try:
             async with asyncio.timeout(left_s):
                 async with aclosing(self.session.watch()) as events:
@@ -149,7 +148,7 @@ class Pursuit:
                 await self._sit_out(current, OnQuota(model="the provider", at_us=ending.resume_at_us))
             case "failed" if _failed_by(current, _OUTAGES):
                 wait_s = outage_wait_s(self._set.rules, current.turns - 1)
-                await self._sit_out(current, OnTime(at_us=_now_us() + int(wait_s * 1e6)))
+                await self._sit_out(current, OnTime(at_us=self._now_us() + int(wait_s * 1e6)))
             case "blocked" | "waiting":
                 await self._finish(Stop("blocked", why))
             case "failed" if _failed_by(current, _NEEDS_A_PERSON):
@@ -166,11 +165,11 @@ class Pursuit:
         """Waits for a provider, within the time that the goal may wait, then goes on with the same turn."""
         rules = self._set.rules
         limit_us = current.started_us + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
-        if limit_us is not None and _now_us() >= limit_us:
+        if limit_us is not None and self._now_us() >= limit_us:
             detail = current.ending.detail if current.ending else ""
             await self._finish(Stop("failed", f"No model answered for too long. {detail}".strip()))
             return
-        await self._hold((condition,), deadline_us=limit_us, reason="no model answers")
+        await self._hold((condition,), deadline_us=self._earlier(limit_us), reason="no model answers")
         await self._take_turn()
 
     async def _rest(self, last: IterationEnded) -> bool:
@@ -180,9 +179,10 @@ class Pursuit:
         conditions = self._wanted_conditions(said)
         if not conditions:
             if (rest := rest_s(rules, said.wait_s)) > 0 and last.outcome != "refused":
-                await self._hold((OnTime(at_us=_now_us() + int(rest * 1e6)),), reason="a pause was asked for")
+                pause = OnTime(at_us=self._now_us() + int(rest * 1e6))
+                await self._hold((pause,), deadline_us=self._earlier(None), reason="a pause was asked for")
             return False
-        deadline = _now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
+        deadline = self._earlier(self._now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None)
         try:
             ended = await self._hold(conditions, deadline_us=deadline, needs="all", reason="work is running")
         except UsageError as error:
@@ -190,7 +190,7 @@ class Pursuit:
             return False
         if ended.cause == "deadline":
             await self._judge.note(self.goal, "still-running", f"Still running: {ended.summary}")
-        if ended.cause == "deadline" and rules.at_max_wait == "stop":
+        if ended.cause == "deadline" and rules.at_max_wait == "stop" and not self._stop_rule():
             await self._finish(
                 Stop("max_wait", f"Still running after {rules.max_wait_s:g} s: {ended.summary}")
             )
@@ -228,13 +228,21 @@ class Pursuit:
         )
         return await hold(self.session, started)
 
+    def _earlier(self, limit_us: int | None) -> int | None:
+        """The limit of a wait, or the end of the goal's own time when that comes first."""
+        over_us = over_at_us(self.goal, self._set.rules)
+        return min((at_us for at_us in (limit_us, over_us) if at_us is not None), default=None)
+
+    def _now_us(self) -> int:
+        return self.session.reach.clock()
+
     async def _finish(self, stop: Stop) -> None:
         await self.session.emit(self._end(stop))
 
     def _stop_rule(self) -> Stop | None:
         spent = self.session.state.ledger.tally("goal")
         return stop_rule(
-            self.goal, self._set.rules, now_us=_now_us(), spent_usd=spent.usd, spent_tokens=spent.tokens
+            self.goal, self._set.rules, now_us=self._now_us(), spent_usd=spent.usd, spent_tokens=spent.tokens
         )
 
     @property
@@ -251,7 +259,3 @@ class Pursuit:
 
 def _failed_by(current: Iteration, errors: set[str]) -> bool:
     return current.failure is not None and current.failure.error in errors
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000
