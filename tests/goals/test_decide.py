@@ -16,7 +16,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.goals.decide import outage_wait_s, rest_s, stop_rule
+from mainspring.goals.decide import outage_wait_s, over_at_us, rest_s, stop_rule, time_left_s
 from mainspring.goals.fold import Goal
 
 START_US = 1_000_000
@@ -128,3 +128,12 @@ def test_a_check_that_ran_again_after_a_crash_counts_once_and_as_it_ended_last()
     ]
     goal = goal_after(begun, *looks, *rest)
     assert [check.check for check in goal.failing] == ["a"]
+
+
+def test_a_clock_that_is_set_back_gives_no_extra_time_and_one_set_forward_ends_the_goal():
+    rules, goal, hour_us = GoalRules(max_time_s=60.0), goal_after(*iteration(1)), 3600 * 1_000_000
+    assert time_left_s(goal, rules, goal.started_us + 20_000_000) == 40.0
+    assert time_left_s(goal, rules, goal.started_us - hour_us) == 60.0
+    assert stopped(goal, goal.started_us + hour_us, max_time_s=60.0) == "time"
+    assert over_at_us(goal, rules) == goal.started_us + 60_000_000
+    assert over_at_us(goal, GoalRules()) is None

@@ -110,6 +110,7 @@ class Pursuit:
                 return
             if await self._rest(goal.last):
                 return
+            await goal.catch_up(self.session.journal)
         if stop := self._stop_rule():
             await self._finish(stop)
             return
