@@ -60,8 +60,7 @@ class Iteration(msgspec.Struct, kw_only=True):
     finished: WorkFinished | None = None
     is_plan_new: bool = False
     turns: int = 0
-    outages: int = 0
-    checks: list[CheckEnded] = msgspec.field(default_factory=list[CheckEnded])
+    checks: dict[tuple[str, str], CheckEnded] = {}
     cost_usd: float = 0.0
     tokens: int = 0
 
@@ -140,9 +139,9 @@ class Goal(msgspec.Struct, kw_only=True):
     def _apply_end(self, event: IterationEnded) -> None:
         self.iterations = max(self.iterations, event.iteration)
         self.last = event
-        checks = self.current.checks if self.current else []
+        checks = self.current.checks.values() if self.current else ()
         self.failing = tuple(check for check in checks if not check.passed)
-        self.current = None
+        self.current = self.woke = None
         self.refusals = self.refusals + 1 if event.outcome == "refused" else 0
         self.failures = self.failures + 1 if event.outcome == "failed" else 0
         is_idle = not event.changed and not event.is_waiting and event.outcome == "continued"
@@ -171,7 +170,7 @@ class Goal(msgspec.Struct, kw_only=True):
             case PlanSet():
                 current.is_plan_new = True
             case CheckEnded() as event:
-                current.checks.append(event)
+                current.checks[event.kind, event.check] = event
             case _:
                 pass
 
