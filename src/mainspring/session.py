@@ -356,9 +356,11 @@ class Session:
         await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.guards = await load_guards(self._journal)
-            await self._projection.load(self._journal, until=self._feed.last_seq)
+            self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
+                load_state(self._journal),
+                load_guards(self._journal),
+                self._projection.load(self._journal, until=self._feed.last_seq),
+            )
         self._journal.subscribe(self._on_appended)
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()
