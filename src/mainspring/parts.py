@@ -15,6 +15,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
+from mainspring.context.guards import IDLE_STEPS
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -103,6 +104,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     parent: Turn | None = None
     day: Day | None = None
     compact_at: float = COMPACT_AT
+    idle_steps: int = IDLE_STEPS
     reach: Reach = Reach()
 
     @property

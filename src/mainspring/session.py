@@ -20,7 +20,7 @@ from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
 from mainspring.calls import record_lost
 from mainspring.context.guards import Guards, load_guards
-from mainspring.context.history import History, Projection, ended_calls, recall
+from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -81,7 +81,7 @@ class Session:
         self.vault = parts.vault or Vault()
         self.state = State()
         self.handles = Handles(parts.processes, lambda: self.state.processes)
-        self.guards = Guards()
+        self.guards = Guards(parts.idle_steps)
         self.compact_at = parts.compact_at
         self.nested = parts.nested
         self.reach = parts.reach
@@ -242,7 +242,8 @@ class Session:
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""
         async with self._rewritten("expand"):
-            await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+            start = await fresh_start(self._journal)
+            await self._replace_history(Compacted(summary="", keep_from_seq=start, reason="taken back"))
 
     async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
@@ -356,9 +357,11 @@ class Session:
         await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.guards = await load_guards(self._journal)
-            await self._projection.load(self._journal, until=self._feed.last_seq)
+            self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
+                load_state(self._journal),
+                load_guards(self._journal, self._parts.idle_steps),
+                self._projection.load(self._journal, until=self._feed.last_seq),
+            )
         self._journal.subscribe(self._on_appended)
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()

@@ -74,7 +74,7 @@ from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
-from mainspring.workspace.skills import find_skills
+from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
@@ -148,6 +148,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
+            idle_steps=config.settings.idle_steps,
             reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
@@ -289,9 +290,7 @@ async def _recall(journal: Journal) -> _Known:
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
     """The system prompt of a new session, with what people wrote down for agents."""
-    home = Path(config.variable("HOME") or "/")
-    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
-    skills, _ = find_skills(*shelves, home / ".agents" / "skills")
+    skills, _ = skills_of(workspace, config)
     return prompt_parts(
         workspace=workspace,
         mode=mode,
@@ -300,6 +299,13 @@ def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[Pr
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
     )
+
+
+def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
+    """The skills for work in a folder: the project's and the user's; and those that cannot be used."""
+    home = Path(config.variable("HOME") or "/")
+    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
+    return find_skills(*shelves, home / ".agents" / "skills")
 
 
 def memory_of(workspace: Path, config: Config) -> Memory:

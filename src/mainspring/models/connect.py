@@ -13,6 +13,7 @@ from mainspring.models.anthropic import AnthropicModel
 from mainspring.models.chat import ChatModel
 from mainspring.models.failures import Endpoint
 from mainspring.models.gemini import GeminiModel
+from mainspring.models.healed import Healed
 from mainspring.models.http import Bounds, Channel, is_loopback
 from mainspring.models.prices import Known, PriceBook
 from mainspring.models.providers import (
@@ -36,12 +37,13 @@ def connect(
     prices: PriceBook | None = None,
     policy: RetryPolicy | None = None,
     bounds: Bounds | None = None,
+    healed: Healed | None = None,
 ) -> Model:
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
     spec = resolve(name, environment)
     known = (prices or PriceBook()).find(spec, name)
-    wire = _wire(name, spec, key(spec, environment), known, bounds)
-    retried = Retried(wire, heal=wire.heal, policy=policy)
+    wire = _wire(name, spec, key(spec, environment), known, bounds, healed)
+    retried = Retried(wire, heal=wire.heal, keep=wire.keep, policy=policy)
     # Small models write calls as text, and their servers let them.
     is_local = spec.provider.is_local or is_here(spec.base_url)
     return Rescuing(retried) if is_local else retried
@@ -130,7 +132,9 @@ class _Listed(msgspec.Struct):
     data: list[_Entry]
 
 
-def _wire(name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds | None) -> Wire:
+def _wire(
+    name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds | None, healed: Healed | None
+) -> Wire:
     provider = spec.provider
     options = Options(
         provider=provider.title,
@@ -139,6 +143,7 @@ def _wire(name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds
         context_tokens=known.context_tokens,
         price=known.price,
         bounds=bounds,
+        healed=healed,
     )
     match provider.wire:
         case "chat":
