@@ -199,8 +199,10 @@ def test_a_number_that_means_nothing_here_is_not_waited_for(machine: Machine) ->
 
 
 def test_an_absurd_process_number_is_told_and_nothing_breaks(machine: Machine) -> None:
-    cases = {"t1": "echo '<pid_number>99999999999999999999</pid_number>'", "t2": f"echo {DONE!r}"}
+    look = 'grep -q "cannot be .99999999999999999999" <<<"$prompt" && touch told'
+    cases = {"t1": "echo '<pid_number>99999999999999999999</pid_number>'", "t2": f"{look}; echo {DONE!r}"}
     assert goal(machine, engine(machine, **cases)).returncode == 0
+    assert (machine.workspace / "told").exists()
 
 
 def test_a_prompt_of_200_kib_arrives_whole(machine: Machine) -> None:
