@@ -29,6 +29,7 @@ from mainspring.events import (
     EffortChosen,
     EngineChosen,
     Event,
+    GoalSet,
     Limits,
     ModeChosen,
     ModelChosen,
@@ -113,6 +114,7 @@ class State:
         self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.has_goal = False
         self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
@@ -146,6 +148,9 @@ class State:
         if event.conversation != self.engine.conversation:
             self.conversation_usage = Usage()
         self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
+
+    def _apply_goal(self, _recorded: Recorded, _event: GoalSet) -> None:
+        self.has_goal = True
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open and self._last_us:
@@ -283,6 +288,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (_Room, State._apply_room),
         (_Setting, State._apply_setting),
         (EngineChosen, State._apply_engine),
+        (GoalSet, State._apply_goal),
     )
     return {
         kind: concerned

@@ -95,7 +95,7 @@ class Experiment:
                 readings = await asyncio.to_thread(self._result_file, item.path)
                 values += readings.values
                 notes |= dict.fromkeys(readings.notes)
-        if not values:
+        if not any(item.source.startswith(("event ", "process ")) for item in values):
             said = read_lines(await last_message(self._session.journal, current.started_seq), "said")
             values += said.values
         if not values and not notes:

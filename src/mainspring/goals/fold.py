@@ -9,6 +9,7 @@ from mainspring.events import (
     AssistantSaid,
     CheckEnded,
     EngineEnded,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -24,26 +25,25 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
+from mainspring.journal.store import Store
 
-_KINDS = tuple(
-    kind.__name__
-    for kind in (
-        GoalSet,
-        IterationStarted,
-        IterationEnded,
-        GoalPaused,
-        GoalEnded,
-        CheckEnded,
-        TurnStarted,
-        EngineEnded,
-        TurnEnded,
-        RequestFailed,
-        WaitStarted,
-        WaitEnded,
-        PlanSet,
-        WorkFinished,
-    )
+KINDS: tuple[type[Event], ...] = (
+    GoalSet,
+    IterationStarted,
+    IterationEnded,
+    GoalPaused,
+    GoalEnded,
+    CheckEnded,
+    TurnStarted,
+    EngineEnded,
+    TurnEnded,
+    RequestFailed,
+    WaitStarted,
+    WaitEnded,
+    PlanSet,
+    WorkFinished,
 )
+_NAMES = tuple(kind.__name__ for kind in KINDS)
 _PAGE = 2000
 
 
@@ -83,6 +83,7 @@ class Goal(msgspec.Struct, kw_only=True):
     last: IterationEnded | None = None
     failing: tuple[CheckEnded, ...] = ()
     woke: WaitEnded | None = None
+    left_running: tuple[int, ...] = ()
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
 
@@ -97,7 +98,7 @@ class Goal(msgspec.Struct, kw_only=True):
 
     async def catch_up(self, journal: Reader) -> None:
         """Takes in what was recorded since."""
-        while page := await journal.read(after=self.seq, kinds=_KINDS, limit=_PAGE):
+        while page := await journal.read(after=self.seq, kinds=_NAMES, limit=_PAGE):
             for recorded in page:
                 self.apply(recorded)
 
@@ -159,8 +160,9 @@ class Goal(msgspec.Struct, kw_only=True):
                 current.ending, current.ended_seq = event, recorded.seq
                 current.cost_usd += event.cost_usd
                 current.tokens += event.usage.total_tokens
-            case EngineEnded(exit_code=exit_code):
-                current.exit_code = exit_code
+            case EngineEnded() as event:
+                current.exit_code = event.exit_code
+                self.left_running = event.left_running
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:
@@ -175,6 +177,16 @@ class Goal(msgspec.Struct, kw_only=True):
 
 def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
+
+
+async def load_goal(store: Store, session: str) -> Goal:
+    """Where a goal stands, read without owning its journal."""
+    goal, reader = Goal(), await store.read(session)
+    try:
+        await goal.catch_up(reader)
+    finally:
+        await reader.close()
+    return goal
 
 
 async def last_message(journal: Reader, after: int) -> str:

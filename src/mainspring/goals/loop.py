@@ -8,6 +8,7 @@ The loop knows no engine: an iteration is a turn of the session, whoever takes i
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -51,6 +52,7 @@ from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
 from mainspring.session import Session
 from mainspring.waits.hold import hold
+from mainspring.waits.namespaces import number_here
 
 _OUTAGES = {kind.__name__ for kind in (RateLimited, Overloaded, NetworkFailed, ModelTimeout)}
 _NEEDS_A_PERSON = {kind.__name__ for kind in (AuthFailed, NoCredit, ModelUnknown)}
@@ -94,9 +96,8 @@ class Pursuit:
         if self.goal.ended is not None:
             return self.goal.ended
         if self.wanted == "stop":
-            ended = self._end(Stop("stopped", "Stopped by request."))
-            await self.session.emit(ended)
-            return ended
+            await self._finish(stopped := Stop("stopped", "Stopped by request."))
+            return self._end(stopped)
         by = "user" if self.wanted == "pause" else "signal"
         paused = GoalPaused(reason="Paused by request." if by == "user" else "Interrupted.", by=by)
         await self.session.emit(paused)
@@ -160,7 +161,10 @@ class Pursuit:
                 await self._finish(Stop("time", why))
             case _:
                 ended, stop = await self._judge.end(self.goal, current, ending)
-                await self.session.emit(ended, *([self._end(stop)] if stop else []))
+                if stop is None:
+                    await self.session.emit(ended)
+                else:
+                    await self._finish(stop, ended)
 
     async def _sit_out(self, current: Iteration, condition: Condition) -> None:
         """Waits for a provider, within the time that the goal may wait, then goes on with the same turn."""
@@ -177,7 +181,7 @@ class Pursuit:
         """Waits for what the iteration left running, or for a while; True when that ended the goal."""
         rules = self._set.rules
         said = protocol.read(await last_message(self.session.journal, 0), done=self.profile.done)
-        conditions = self._wanted_conditions(said)
+        conditions = await self._wanted_conditions(said)
         if not conditions:
             if (rest := rest_s(rules, said.wait_s)) > 0 and last.outcome != "refused":
                 pause = OnTime(at_us=self._now_us() + int(rest * 1e6))
@@ -198,15 +202,24 @@ class Pursuit:
             return True
         return False
 
-    def _wanted_conditions(self, said: protocol.Said) -> tuple[Condition, ...]:
+    async def _wanted_conditions(self, said: protocol.Said) -> tuple[Condition, ...]:
         if self.profile.waits == "time":
             return ()
-        named: list[Condition] = [OnPid(pid=pid) for pid in said.pids]
+        named: list[Condition] = [OnPid(pid=pid) for pid in await self._meant(said.pids)]
         named += [OnSlurm(job=job) for job in said.jobs]
         if self.profile.waits == "processes":
             running = self.session.state.processes.open
             named += [OnProcess(handle=item.handle) for item in running if not item.started.is_staying]
         return tuple(named)
+
+    async def _meant(self, named: Sequence[int]) -> list[int]:
+        """The processes that an agent means by numbers. In a namespace of its own it knows only what it
+        started, which has another number here, and what the goal names; the rest has ended already."""
+        if not named or not (await self.session.sandbox()).has_own_pids:
+            return list(named)
+        here = {pid: number_here(pid, self.goal.left_running) for pid in named}
+        goal = self._set.text
+        return [here[pid] or pid for pid in named if here[pid] or re.search(rf"\b{pid}\b", goal)]
 
     async def _hold(
         self,
@@ -237,8 +250,11 @@ class Pursuit:
     def _now_us(self) -> int:
         return self.session.reach.clock()
 
-    async def _finish(self, stop: Stop) -> None:
-        await self.session.emit(self._end(stop))
+    async def _finish(self, stop: Stop, *before: Event) -> None:
+        """Ends the goal in one commit; what still runs goes on when the goal may be resumed."""
+        if stop.ending in ("done", "stopped") and self.goal.left_running:
+            await (await self.session.sandbox()).end_left()
+        await self.session.emit(*before, self._end(stop))
 
     def _stop_rule(self) -> Stop | None:
         spent = self.session.state.ledger.tally("goal")
