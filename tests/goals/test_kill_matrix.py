@@ -153,13 +153,13 @@ def of(recorded: list[Recorded], kind: type[T]) -> list[T]:
     return [item.event for item in recorded if isinstance(item.event, kind)]
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, *, least_usd: float = 0.75) -> None:
     recorded = journal(folder)
     _check_iterations(recorded)
     _check_what_was_found(recorded)
     _check_waits(recorded)
     _check_memory(folder / "workspace")
-    asyncio.run(_check_history_and_money(folder, recorded))
+    asyncio.run(_check_history_and_money(folder, recorded, least_usd))
     _check_nothing_is_left(folder)
 
 
@@ -173,7 +173,7 @@ def _check_iterations(recorded: list[Recorded]) -> None:
         (2, "refused"),
         (3, "done"),
     ]
-    assert [item.exit_code for item in ends] == [0, 0, 0]
+    assert {item.exit_code for item in ends} <= {0, None}
     assert len(of(recorded, GoalSet)) == 1, "nobody changed the goal"
 
 
@@ -219,7 +219,7 @@ def _check_memory(workspace: Path) -> None:
     assert not list((workspace / "projects").glob("*aside*"))
 
 
-async def _check_history_and_money(folder: Path, recorded: list[Recorded]) -> None:
+async def _check_history_and_money(folder: Path, recorded: list[Recorded], least_usd: float) -> None:
     store = Store(folder / "home")
     (row,) = [row for row in store.sessions() if row.goal]
     reader = await store.read(row.id)
@@ -233,7 +233,7 @@ async def _check_history_and_money(folder: Path, recorded: list[Recorded]) -> No
     state = await load_state(reader)
     spent = state.ledger.tally("goal").usd
     assert spent == pytest.approx(sum((reserved | settled).values()))
-    assert spent >= 0.75
+    assert spent >= least_usd
     assert sum(item.cost_usd for item in of(recorded, IterationEnded)) == pytest.approx(spent)
     ended = Counter(item.call for item in of(recorded, CallEnded))
     assert set(ended.values()) == {1}

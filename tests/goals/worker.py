@@ -7,7 +7,8 @@ reads lines `FOLDER KILL` and prints how a process that was forked for each of t
 The goal takes three iterations: files and a metric, a wait, a DONE that a check refuses, one that it accepts.
 KILL is `event:N` (right after event N is durable), `commit:N` (event N is written, its transaction is not
 committed) or `strike:STAGE` (while the engine, the evaluation or the check of an iteration runs, by itself).
-Run again without KILL it goes on from the journal.
+Run again without KILL it goes on from the journal. With a file `model` in FOLDER the built-in engine asks
+that model; else a fake of an outside engine takes the turns.
 """
 
 from __future__ import annotations
@@ -71,10 +72,13 @@ def prepare(folder: Path) -> Path:
 
 
 def options(folder: Path) -> GoalOptions:
+    model = folder / "model"
     return GoalOptions(
         folder=folder / "workspace",
         profile="exploop",
-        engine="claude",
+        engine="builtin" if model.exists() else "claude",
+        model=model.read_text() if model.exists() else "",
+        allow_unpriced=True,
         mode="yolo",
         sandbox="none",
         checks=GoalChecks(commands=(CHECK,)),
