@@ -87,7 +87,8 @@ class Session:
         self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
-        self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
+        others = (*parts.fallbacks, *parts.tiers.values())
+        self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -274,8 +275,8 @@ class Session:
 
     async def take_model(self) -> Model:
         if self.state.model != self.model.name:
-            self._lineup.current = self._lineup.find(self.state.model)
-            self._projection = Projection(self.model.encode)
+            model = await self._lineup.take(self.state.model)
+            self._projection = Projection(model.encode)
             await self._projection.load(self._journal, until=self._feed.last_seq)
         return self.model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.engines import engine_name, outside_choice, outside_engine
-from mainspring.app.models import build_compactor, check_context, priced, ready
+from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -122,10 +122,12 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
         system = system_prompt(prompt)
-        check_context(chosen, system, toolbox.specs)
+        for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
+            check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             **models,
+            ready=ready_later,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
