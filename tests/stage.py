@@ -36,6 +36,9 @@ class Nowhere:
     async def run(self, command: Any, on_output: Any = None) -> Any:
         raise NotImplementedError
 
+    async def end_left(self) -> None:
+        pass
+
     async def close(self) -> None:
         return
 

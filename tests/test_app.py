@@ -7,6 +7,7 @@ import pytest
 
 from mainspring.app import DEFAULT_TOOLS
 from mainspring.app.models import check_context, check_price
+from mainspring.app.policies import build_mode
 from mainspring.config import Caps, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
@@ -61,3 +62,8 @@ def test_settings_cap_every_run_and_what_a_run_is_told_replaces_them() -> None:
     assert with_caps(Limits(), Caps()) == Limits()
     with pytest.raises(UsageError, match="no cap on calls or time"):
         with_caps(Limits(), Caps(day=Cap(calls=1)))
+
+
+@pytest.mark.parametrize("limits", [Limits(goal=Cap(usd=5.0)), Limits(session=Cap(usd=5.0))])
+def test_a_cap_of_any_scope_that_lasts_is_a_budget_for_yolo(limits: Limits) -> None:
+    assert build_mode("yolo", "", limits).mode == "yolo"

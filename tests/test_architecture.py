@@ -50,6 +50,7 @@ ROOMS = [
     "choice",
     "steps",
     "app",
+    "daemon",
     "cli",
     "serve",
     "protocols",
@@ -58,7 +59,7 @@ ROOMS = [
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
-    "session.py": 520,  # every command of a face is one method
+    "session.py": 450,  # every command of a face is one method
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/__init__.py:open": 80}  # names every part of a session once
 BROAD_EXCEPTS = {

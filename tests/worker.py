@@ -81,16 +81,16 @@ class Killer:
 
     def at(self, kind: str, label: str) -> None:
         if (kind, label) == (self.kind, self.where):
-            _die()
+            die()
 
     def watch(self, journal: SqliteJournal) -> None:
         if self.kind == "commit":
-            _die_before_commit(journal, int(self.where))
+            die_before_commit(journal, int(self.where))
         elif self.kind == "event":
             _die_after(journal, int(self.where))
 
 
-def _die() -> None:
+def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -100,7 +100,7 @@ def _die_after(journal: SqliteJournal, seq: int) -> None:
     def watched(on_appended: Callable[..., None]) -> None:
         def told(recorded: Any) -> None:
             if recorded[-1].seq >= seq:
-                _die()
+                die()
             on_appended(recorded)
 
         subscribe(told)
@@ -108,7 +108,7 @@ def _die_after(journal: SqliteJournal, seq: int) -> None:
     journal.subscribe = watched
 
 
-def _die_before_commit(journal: SqliteJournal, seq: int) -> None:
+def die_before_commit(journal: SqliteJournal, seq: int) -> None:
     connection = journal._writer._connection
     is_written = False
 
@@ -118,7 +118,7 @@ def _die_before_commit(journal: SqliteJournal, seq: int) -> None:
 
     def on_commit() -> bool:
         if is_written:
-            _die()
+            die()
         return False
 
     connection.set_update_hook(on_row)

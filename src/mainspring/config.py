@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 import platformdirs
@@ -22,6 +24,8 @@ from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.routing import Breaker
 from mainspring.waits.reach import Patience
+
+_CLOCK = Path("/etc/localtime")
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +46,17 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu_s: int = 0
     memory_mb: int = 0
     mode: str = ""
+
+
+class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `mainspring daemon` does by itself (`[daemon]` in `config.toml`): how many goals it runs at once,
+    how old an interruption may be, whether plain sessions are resumed too, and how it treats what crashes."""
+
+    max_running: Annotated[int, msgspec.Meta(ge=1)] = 2
+    resume_within_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
+    sessions: bool = False
+    max_crashes: Annotated[int, msgspec.Meta(ge=1)] = 3
+    crash_wait_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waits: Patience = Patience()
     engine: str = ""
     engines: dict[str, EngineSettings] = {}
+    daemon: DaemonSettings = DaemonSettings()
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +108,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def _models(self) -> tuple[str, ...]:
         settings = self.settings
         return (settings.model, *settings.models) if settings.model else settings.models
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of this machine's clock, as it is set now."""
+        name = self.variable("TZ").removeprefix(":")
+        try:
+            if name:
+                return ZoneInfo(name)
+            with _CLOCK.open("rb") as file:
+                return ZoneInfo.from_file(file, key="local")
+        except (ZoneInfoNotFoundError, OSError, ValueError):
+            return UTC
 
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""

@@ -29,6 +29,7 @@ from mainspring.events import (
     EffortChosen,
     EngineChosen,
     Event,
+    GoalSet,
     Limits,
     ModeChosen,
     ModelChosen,
@@ -96,6 +97,7 @@ class State:
         self.is_turn_open = False
         self.is_turn_wanted = False
         self.is_said_late = False
+        self._said_seq = 0
         """Whether something was said since the turn began, or since its last reply."""
         self.limits = Limits()
         self.turn_steps = 0
@@ -114,6 +116,7 @@ class State:
         self.waits = Waits()
         self.task = Task()
         self.engine = EngineChosen(engine="")
+        self.has_goal = False
         self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
@@ -147,6 +150,9 @@ class State:
         if event.conversation != self.engine.conversation:
             self.conversation_usage = Usage()
         self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
+
+    def _apply_goal(self, _recorded: Recorded, _event: GoalSet) -> None:
+        self.has_goal = True
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open and self._last_us:
@@ -217,9 +223,10 @@ class State:
             self.step += 1
             self.turn_steps += 1
 
-    def _apply_turn(self, _recorded: Recorded, event: _Turn) -> None:
+    def _apply_turn(self, recorded: Recorded, event: _Turn) -> None:
         match event:
             case UserSaid():
+                self._said_seq = recorded.seq
                 self.is_turn_wanted = self.is_said_late = True
                 self.failed_models = {}
             case TurnStarted():
@@ -254,7 +261,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
-            self.is_said_late = False
+            self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
             is_cut = event.stop == "length"
@@ -288,6 +295,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (_Room, State._apply_room),
         (_Setting, State._apply_setting),
         (EngineChosen, State._apply_engine),
+        (GoalSet, State._apply_goal),
     )
     return {
         kind: concerned

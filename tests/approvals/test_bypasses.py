@@ -312,6 +312,8 @@ def test_a_line_that_would_ruin_the_machine_is_refused_in_every_mode(command: st
         ("echo x >> ~/.bashrc", "ask"),
         ("echo x > .git/hooks/pre-push", "ask"),
         ("crontab x", "ask"),
+        ("mainspring goal schedule '@daily' x --yes", "ask"),
+        ("mainspring goal start --background x", "ask"),
         ("ls 'unclosed", "ask"),
     ],
 )

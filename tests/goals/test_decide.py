@@ -3,6 +3,7 @@
 import pytest
 
 from mainspring.events import (
+    CheckEnded,
     GoalRules,
     GoalSet,
     IterationEnded,
@@ -15,7 +16,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.goals.decide import outage_wait_s, rest_s, stop_rule
+from mainspring.goals.decide import outage_wait_s, over_at_us, rest_s, stop_rule, time_left_s
 from mainspring.goals.fold import Goal
 
 START_US = 1_000_000
@@ -111,3 +112,28 @@ def test_pauses_are_what_was_suggested_and_never_longer_than_the_maximum():
 def test_an_outage_is_waited_out_longer_each_time_and_never_for_more_than_a_quarter_of_an_hour():
     waits = [outage_wait_s(GoalRules(), times) for times in range(8)]
     assert waits == [60, 120, 240, 480, 900, 900, 900, 900]
+
+
+def test_a_wait_inside_an_iteration_is_not_the_rest_after_it():
+    begun, *rest = iteration(1)
+    goal = goal_after(begun, WaitEnded(wait="call-1", cause="met", summary="inside the turn"), *rest)
+    assert goal.woke is None, "what the iteration itself asks to wait for is still to be waited for"
+
+
+def test_a_check_that_ran_again_after_a_crash_counts_once_and_as_it_ended_last():
+    begun, *rest = iteration(1, "refused")
+    looks = [
+        CheckEnded(iteration=1, check=check, kind="command", passed=passed)
+        for check, passed in (("a", False), ("b", False), ("a", False), ("b", True))
+    ]
+    goal = goal_after(begun, *looks, *rest)
+    assert [check.check for check in goal.failing] == ["a"]
+
+
+def test_a_clock_that_is_set_back_gives_no_extra_time_and_one_set_forward_ends_the_goal():
+    rules, goal, hour_us = GoalRules(max_time_s=60.0), goal_after(*iteration(1)), 3600 * 1_000_000
+    assert time_left_s(goal, rules, goal.started_us + 20_000_000) == 40.0
+    assert time_left_s(goal, rules, goal.started_us - hour_us) == 60.0
+    assert stopped(goal, goal.started_us + hour_us, max_time_s=60.0) == "time"
+    assert over_at_us(goal, rules) == goal.started_us + 60_000_000
+    assert over_at_us(goal, GoalRules()) is None

@@ -126,3 +126,18 @@ def test_a_file_that_is_missing_or_a_machine_that_fails_proves_nothing(tmp_path:
             )
 
     asyncio.run(scenario())
+
+
+def test_what_was_news_stays_news_when_the_process_dies_before_the_iteration_is_over(tmp_path: Path) -> None:
+    root, home = tmp_path / "work", tmp_path / "home"
+    root.mkdir()
+    written(root, main="exit 0", lemma="exit 0")
+
+    async def scenario() -> None:
+        async with derived(home, root) as derivation:
+            assert await derivation.gather(1) is True
+        async with derived(home, root) as derivation:
+            assert await derivation.gather(1) is True, "the same iteration, in another process"
+            assert await derivation.gather(2) is False
+
+    asyncio.run(scenario())

@@ -39,10 +39,10 @@ def events(machine: Machine, kind: str, session: str = "") -> list[dict]:
 
 
 def goal(
-    machine: Machine, engine: str, *options: str, loop: str = "exploop"
+    machine: Machine, engine: str, *options: str, loop: str = "exploop", text: str = "reach it"
 ) -> subprocess.CompletedProcess[str]:
     words = ("goal", "start") if loop == "goal" else (loop,)
-    return machine.run(*words, "reach it", "--engine", engine, *WAITLESS.get(loop, ()), *options)
+    return machine.run(*words, text, "--engine", engine, *WAITLESS.get(loop, ()), *options)
 
 
 WAITLESS = {"exploop": ("--wait-seconds", "0")}
@@ -133,11 +133,18 @@ def test_the_controller_measures_and_flags_a_changed_evaluator(machine: Machine)
     assert "evaluator was changed" in taken[1]["flags"][0]
 
 
+def test_the_way_a_metric_should_go_is_told_to_the_next_turn_without_an_evaluation(machine: Machine) -> None:
+    look = 'grep -q "t (lower is better)" <<<"$prompt" && echo seen > seen'
+    cases = {"t1": "echo METRIC t=5 s; echo x > a", "t2": f"{look}; echo {DONE!r}"}
+    assert goal(machine, engine(machine, **cases), "--minimize", "t").returncode == 0
+    assert (machine.workspace / "seen").exists()
+
+
 def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
     outside = subprocess.Popen(["sleep", "2"])
     cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}
     try:
-        ran = goal(machine, engine(machine, **cases))
+        ran = goal(machine, engine(machine, **cases), text=f"wait for process {outside.pid}")
     finally:
         outside.wait()
     assert ran.returncode == 0, ran.stderr
@@ -150,7 +157,9 @@ def test_the_longest_wait_ends_an_experiment_with_1_and_names_what_still_runs(ma
     outside = subprocess.Popen(["sleep", "60"])
     try:
         said = f"echo '<pid_number>{outside.pid}</pid_number>'"
-        ran = goal(machine, engine(machine, other=said), "--max-wait-seconds", "1")
+        ran = goal(
+            machine, engine(machine, other=said), "--max-wait-seconds", "1", text=f"process {outside.pid}"
+        )
     finally:
         outside.kill()
         outside.wait()
@@ -159,9 +168,41 @@ def test_the_longest_wait_ends_an_experiment_with_1_and_names_what_still_runs(ma
     assert str(outside.pid) in (machine.workspace / "projects/memory.md").read_text()
 
 
-def test_an_absurd_process_number_is_told_and_nothing_breaks(machine: Machine) -> None:
-    cases = {"t1": "echo '<pid_number>99999999999999999999</pid_number>'", "t2": f"echo {DONE!r}"}
+STARTS = "nohup sh -c 'sleep 3; echo 42 > result' >/dev/null 2>&1 & echo \"<pid_number>$!</pid_number>\""
+
+
+def test_what_an_engine_starts_and_names_is_waited_for_by_its_number_here(machine: Machine) -> None:
+    cases = {"t1": STARTS, "t2": f"cat result && echo {DONE!r}"}
+    ran = goal(machine, engine(machine, **cases), "--file", "result")
+    assert ran.returncode == 0, ran.stderr
+    assert len(events(machine, "WaitEnded")) == 1
+    (left,) = [item["left_running"] for item in events(machine, "EngineEnded") if "left_running" in item]
+    (condition,) = events(machine, "WaitStarted")[0]["conditions"]
+    assert condition["pid"] in left
+
+
+def test_what_an_engine_started_outlives_a_kill_and_wakes_the_rerun_once(machine: Machine) -> None:
+    chosen = engine(machine, t1=STARTS, t2=f"cat result && echo {DONE!r}")
+    with machine.start("exploop", "reach it", "--engine", chosen, "--json") as first:
+        until(first, "WaitStarted")
+        first.kill()
+    ran = goal(machine, chosen, "--file", "result")
+    assert ran.returncode == 0, ran.stderr
+    assert len(events(machine, "WaitStarted")) == len(events(machine, "WaitEnded")) == 1
+    assert [item["iteration"] for item in events(machine, "IterationStarted")] == [1, 2]
+
+
+def test_a_number_that_means_nothing_here_is_not_waited_for(machine: Machine) -> None:
+    cases = {"t1": 'true & wait $!; echo "<pid_number>$!</pid_number>"', "t2": f"echo {DONE!r}"}
     assert goal(machine, engine(machine, **cases)).returncode == 0
+    assert events(machine, "WaitStarted") == []
+
+
+def test_an_absurd_process_number_is_told_and_nothing_breaks(machine: Machine) -> None:
+    look = 'grep -q "cannot be .99999999999999999999" <<<"$prompt" && touch told'
+    cases = {"t1": "echo '<pid_number>99999999999999999999</pid_number>'", "t2": f"{look}; echo {DONE!r}"}
+    assert goal(machine, engine(machine, **cases)).returncode == 0
+    assert (machine.workspace / "told").exists()
 
 
 def test_a_prompt_of_200_kib_arrives_whole(machine: Machine) -> None:

@@ -6,6 +6,7 @@ python tests/journals/make_goals.py v1/NAME
 import asyncio
 import sys
 
+import msgspec
 from make_golden import golden
 
 from mainspring.events import (
@@ -53,7 +54,8 @@ AT_US = 1_700_000_000_000_000
 
 async def write(store: Store, session: str) -> None:
     journal = await store.create(session)
-    blob = await journal.put(b"listing" * 900, "application/json")
+    listed = ArtifactChange(path="b" * 200, kind="new", sha256="cd" * 32, size=3, mtime_us=AT_US)
+    blob = await journal.put(msgspec.json.encode([listed] * 50), "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
         EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),
@@ -72,6 +74,8 @@ async def write(store: Store, session: str) -> None:
             profile="experiment",
             engine="codex",
             memory="projects/memory.md",
+            sandbox="bwrap",
+            allow_unpriced=True,
             checks=GoalChecks(
                 commands=("pytest -q",),
                 files=("out.csv",),
@@ -169,7 +173,7 @@ async def write(store: Store, session: str) -> None:
                 OnFile(path="a", until="matches", pattern="^x", before="1"),
                 OnSlurm(job="12"),
                 OnCommand(command="true", every_s=5.0),
-                OnCallback(token="t", url="http://127.0.0.1:9/t"),
+                OnCallback(token="t", url="http://127.0.0.1:9/t", file="url.txt"),
                 OnAnswer(call="c1"),
                 OnQuota(model="m", at_us=AT_US),
                 OnSession(session="s"),

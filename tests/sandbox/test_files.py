@@ -138,6 +138,24 @@ def test_a_read_only_session_writes_nothing(work: Path, home: Path) -> None:
         Files(policy(work, home=home, mode="read-only")).write("x", b"")
 
 
+def test_what_somebody_writes_while_our_copy_goes_to_the_disk_is_not_overwritten(
+    files: Files, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "x").write_bytes(b"one")
+    version = files.read("x", max_bytes=10).version
+    fsync = os.fsync
+
+    def slow(fd: int) -> None:
+        fsync(fd)
+        (work / "x").write_bytes(b"theirs")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    with pytest.raises(PathRefused, match="changed"):
+        files.write("x", b"ours", unchanged_since=version)
+    assert (work / "x").read_bytes() == b"theirs"
+    assert os.listdir(work) == ["x"]
+
+
 def test_a_file_that_changed_after_it_was_read_is_not_overwritten(files: Files, work: Path) -> None:
     version = files.write("x", b"one")
     assert files.read("x").version == version

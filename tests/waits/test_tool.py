@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from mainspring.waits.reach import Patience
 from stage import call, calls, says, take, wait_for
 
 from .asleep import QUICK, Asleep
+from .test_hold import called
 
 
 class Agent(Asleep):
@@ -181,3 +184,30 @@ def test_a_call_that_died_right_after_its_wake_tells_the_same_wake(tmp_path: Pat
     assert asyncio.run(resumed()).ending == "done"
     assert killed.events(WaitEnded) == agent.events(WaitEnded)
     assert killed.told() == agent.told()
+
+
+def test_the_address_of_a_callback_is_in_the_file_and_whoever_calls_it_wakes_the_agent(
+    tmp_path: Path,
+) -> None:
+    agent = Agent(tmp_path, waits(callback_file="url.txt"))
+
+    async def went() -> TurnEnded:
+        async with asyncio.timeout(30), self_calling(agent) as session:
+            return await take(session, "go")
+
+    @asynccontextmanager
+    async def self_calling(agent: Agent) -> AsyncGenerator[Any]:
+        async with agent.awake() as session, asyncio.TaskGroup() as group:
+            group.create_task(post_when_there(agent.work / "url.txt"))
+            yield session
+
+    assert asyncio.run(went()).ending == "done"
+    outcome, output = agent.told()[0]
+    assert outcome == "ok"
+    assert "the results are in" in output
+
+
+async def post_when_there(file: Path) -> None:
+    while not (file.exists() and file.read_text().endswith("\n")):
+        await asyncio.sleep(0)
+    assert await called(file.read_text().strip(), b"the results are in") == "HTTP/1.1 200 OK"

@@ -114,9 +114,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     try:
         known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
         connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        models, takes, name = _choose(
-            engine, model, fallback, known, config, limits, connected, allow_unpriced
-        )
+        named = (engine, model, fallback)
+        models, takes, name = _choose(*named, known, config, limits, connected, allow_unpriced)
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)

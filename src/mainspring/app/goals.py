@@ -6,6 +6,7 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,8 +15,11 @@ from typing import Any
 import msgspec
 
 from mainspring import app
+from mainspring.app.engines import engine_name, outside_engine
+from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.config import Config, load_config
+from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.events import (
     Cap,
@@ -29,11 +33,14 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.goals.evaluation import with_hashes
-from mainspring.goals.fold import Goal
+from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
+from mainspring.goals.report.facts import Report
+from mainspring.goals.report.reading import read_report
+from mainspring.journal.owner import owner_of
 from mainspring.journal.store import Store
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
@@ -44,7 +51,8 @@ _MAX_PATH = 4096
 
 
 class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a goal is started or resumed with. What is not given is the profile's, or as it was."""
+    """What a goal is started or resumed with. What is not given is the profile's, or as it was. What a
+    schedule begins (`by`) is a new goal each time."""
 
     folder: Path = Path()
     profile: str = ""
@@ -59,6 +67,7 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     sandbox: str = ""
     allow_unpriced: bool = False
+    by: str = "user"
 
 
 def goal_text(given: str) -> tuple[str, str]:
@@ -92,14 +101,15 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
     return ""
 
 
-async def load_goal(store: Store, session: str) -> Goal:
-    """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(), await store.read(session)
+async def load_report(store: Store, session: str) -> Report:
+    """What there is to tell about a goal, while it runs as well, read without owning its journal."""
+    owner = await asyncio.to_thread(owner_of, store.directory(session))
+    reader = await store.read(session)
     try:
-        await goal.catch_up(reader)
+        is_running = owner is not None and owner.is_alive
+        return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
     finally:
         await reader.close()
-    return goal
 
 
 @asynccontextmanager
@@ -108,9 +118,10 @@ async def start_goal(
 ) -> AsyncGenerator[Pursuit]:
     """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
     config = config or load_config()
-    text, source = goal_text(given)
+    is_new = options.by != "user"
+    text, source = (given, "") if is_new else goal_text(given)
     profile = load_profile(options.profile or "goal", config.folder)
-    if session := await find_unfinished(text, profile.name, options.folder, config):
+    if not is_new and (session := await find_unfinished(text, profile.name, options.folder, config)):
         async with resume_goal(session, options, approver=approver, config=config) as pursuit:
             yield pursuit
         return
@@ -150,6 +161,21 @@ async def resume_goal(
             yield await _pursuit(opened, profile, wanted, config)
 
 
+async def is_priced(options: GoalOptions, config: Config) -> bool:
+    """Whether the work on such a goal is known to cost money."""
+    name = engine_name(options.engine, None, config)
+    if name != BUILTIN:
+        outside = outside_engine(
+            name, options.model, known=None, config=config, limits=Limits(), allow_unpriced=True
+        )
+        return outside.facts.reports_cost or outside.model.price is not None
+    model = build_model(options.model or config.model, config)
+    try:
+        return model.price is not None and (model.price.input > 0 or model.price.output > 0)
+    finally:
+        await model.close()
+
+
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
     store = Store(config.home)
@@ -176,7 +202,12 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
             needs_claims=checks.needs_claims or given.needs_claims,
         ),
         rules=msgspec.structs.replace(profile.rules, **options.rules),
-        evaluation=options.evaluation if options.evaluation.command else profile.evaluation,
+        evaluation=options.evaluation
+        if options.evaluation.command or options.evaluation.metric
+        else profile.evaluation,
+        by=options.by,
+        sandbox=options.sandbox,
+        allow_unpriced=options.allow_unpriced,
     )
 
 
@@ -192,7 +223,11 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
             files=tuple(dict.fromkeys((*checks.files, *given.files))),
             targets=tuple(dict.fromkeys((*checks.targets, *given.targets))),
         ),
-        evaluation=options.evaluation if options.evaluation.command else now.evaluation,
+        evaluation=options.evaluation
+        if options.evaluation.command or options.evaluation.metric
+        else now.evaluation,
+        sandbox=options.sandbox or now.sandbox,
+        allow_unpriced=options.allow_unpriced or now.allow_unpriced,
     )
 
 
@@ -221,9 +256,9 @@ def _open(
         engine=goal.engine,
         effort=options.effort,
         mode=options.mode,
-        sandbox=options.sandbox,
+        sandbox=goal.sandbox,
         limits=limits,
-        allow_unpriced=options.allow_unpriced,
+        allow_unpriced=goal.allow_unpriced,
         beginning=beginning,
         approver=approver,
         config=config,

@@ -59,7 +59,8 @@ class _Late:
 
 
 def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
-    cap_usd = limits.max_cost_usd
+    caps = (limits.max_cost_usd, limits.session.usd, limits.goal.usd)
+    cap_usd = min((cap for cap in caps if cap is not None), default=None)
     return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
 
 
@@ -97,7 +98,7 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"
     policy = confined(workspace, home=home, data=config.home, mode=access)
-    names = ("sessions", "steps", "grants.json", "contents")
+    names = ("sessions", "steps", "grants.json", "contents", "schedules.json", "daemon")
     private = tuple(config.home.resolve() / name for name in names)
     return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
 

@@ -324,6 +324,7 @@ _CHECKS: dict[str, Callable[[Argv, Place], Iterator[str]]] = {
     "enable": _options("runs-program", r"-f"),
     "kill": _options("machine", r"(-1|1)$"),
     "make": _options("runs-program", r"(SHELL=|--eval|-E$)"),
+    "mainspring": _options("schedule", r"(schedule|fire|daemon|--background)$"),
     "man": _options("runs-program", r"(-P|--pager|-H|--html)"),
     "rsync": _options("runs-program", r"(-\w*e|--rsh|--rsync-path)"),
     "sed": _options("inline-code", r"(?:.*;|\d*,?\$?\d*)?\s*(?:s(.).*\1.*\1\w*[ew]|[erw]\s)"),

@@ -15,6 +15,7 @@ from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.cli.answers import edited, lasting
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.config import load_config
+from mainspring.daemon.place import Place
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
 from mainspring.journal.owner import owner_of
@@ -46,7 +47,9 @@ def approve_command(session: str, call: str, **options: Any) -> None:
     """
     names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
     answer = {name: options.pop(name) for name in names}
-    sys.exit(asyncio.run(_approve(session, call, answer, options)))
+    code = asyncio.run(_approve(session, call, answer, options))
+    Place(load_config().home).wake()
+    sys.exit(code)
 
 
 async def _approve(session: str, call: str, answer: dict[str, Any], options: dict[str, Any]) -> int:

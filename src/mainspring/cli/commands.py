@@ -17,8 +17,9 @@ _COMMANDS = {
     "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
     "goal": (
         "goals",
-        "Work towards a goal for hours or days: start, list, show, pause, resume, stop, report.",
+        "Work towards a goal for hours or days: start, list, show, pause, resume, stop, report, schedule.",
     ),
+    "daemon": ("daemon", "Keep schedules, and go on with interrupted goals, in the background."),
     "exploop": ("loops", "Run experiments towards a goal, and wait for what they start."),
     "drvloop": ("loops", "Derive a result claim by claim, each decided by a check."),
     "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),

@@ -9,17 +9,15 @@ from typing import Any
 
 import click
 
-from mainspring.cli.goals import loop_options, options_of, wait_options
+from mainspring.cli.goal_options import FOLDER, loop_options, options_of, wait_options
 from mainspring.cli.pursuing import pursue
-
-_FOLDER = click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
 
 
 @click.command("exploop")
 @click.argument("goal", nargs=-1)
 @loop_options
 @wait_options
-@_FOLDER
+@FOLDER
 def exploop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
     """Run experiments towards GOAL (a text, or a file that holds it) and wait for what they start.
 
@@ -32,7 +30,7 @@ def exploop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **giv
 @click.command("drvloop")
 @click.argument("goal", nargs=-1)
 @loop_options
-@_FOLDER
+@FOLDER
 def drvloop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
     """Derive GOAL (a text, or a file that holds it) claim by claim, each decided by a check.
 

@@ -37,6 +37,9 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
             _obey_signals(pursuit, working)
             ended = await working
             await watching
+        name = pursuit.session.id
+    if not is_json:
+        click.echo(f"report: mainspring goal report {name}", err=True)
     return ended.exit_code if isinstance(ended, GoalEnded) else 130
 
 

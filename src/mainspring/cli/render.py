@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
@@ -75,6 +75,11 @@ _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">"
 
 def when(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def local_time(time_us: int, zone: tzinfo) -> str:
+    """A time as the clock on the wall shows it there."""
+    return datetime.fromtimestamp(time_us / 1e6, zone).isoformat(timespec="minutes")
 
 
 def money(usd: float) -> str:

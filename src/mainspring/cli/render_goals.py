@@ -56,7 +56,7 @@ def _engine_ended(event: EngineEnded) -> str:
     told += [event.reason] if event.reason else []
     told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
     if event.left_running:
-        told.append(f"it had left {len(event.left_running)} processes running, which were ended")
+        told.append(f"it had left {len(event.left_running)} processes running")
     return f"! engine: {'; '.join(told)}" if told else ""
 
 

@@ -42,7 +42,7 @@ def export_command(
     file = shelf.file(shelf.find(session))
     try:
         environment = _environment(file, config)
-        with _written(output) as to:
+        with written(output) as to:
             if form == "jsonl":
                 header = export(
                     file,
@@ -79,7 +79,7 @@ def verify_command(session: str) -> None:
 
 
 @contextmanager
-def _written(output: Path | None) -> Generator[BinaryIO]:
+def written(output: Path | None) -> Generator[BinaryIO]:
     """Where to write: standard output, or a file that appears whole or not at all."""
     if output is None:
         yield sys.stdout.buffer

@@ -185,7 +185,8 @@ def command_of(outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, std
         max_output_bytes=_MAX_STDERR,
         stdin=stdin,
         stdout=out,
-        is_whole=True,
+        is_whole=not run.turn.state.has_goal,
+        outlives=run.turn.state.has_goal,
     )
 
 
@@ -199,7 +200,7 @@ async def follow_lines(
             async with asyncio.TaskGroup() as group:
                 reading = group.create_task(_read(outside, run, output))
                 exited = await sandbox.run(command)
-                output.let_go()
+                await output.end()
                 await asyncio.wait({reading}, timeout=_REST_WITHIN_S)
                 reading.cancel()
         except BaseExceptionGroup as errors:

@@ -77,7 +77,8 @@ class Evaluation(Value, frozen=True):
 
 class GoalSet(Event, frozen=True):
     """What this session works towards from here on. A later one changes it; the first names where it came
-    from. `profile` is the name of the kind of loop, `engine` who takes its turns."""
+    from. `profile` is the name of the kind of loop, `engine` who takes its turns, `by` who set it: a person,
+    or a schedule. `sandbox` and `allow_unpriced` are what was allowed then, for whoever resumes it."""
 
     text: str
     source: str = ""
@@ -88,6 +89,8 @@ class GoalSet(Event, frozen=True):
     rules: GoalRules = GoalRules()
     evaluation: Evaluation = Evaluation()
     by: str = "user"
+    sandbox: str = ""
+    allow_unpriced: bool = False
 
 
 class IterationStarted(Event, frozen=True):
@@ -244,7 +247,7 @@ class EngineChosen(Event, frozen=True):
 class EngineEnded(Event, frozen=True):
     """How the program of an outside agent ended. Without an exit code we ended it, for `reason`.
     `unread_lines` were not of its format: `unread` has the first of them. `left_running` were still alive
-    when it had exited, and were ended."""
+    when it had exited; they were ended, unless it works for a goal, which may wait for them."""
 
     exit_code: int | None = None
     reason: str = ""

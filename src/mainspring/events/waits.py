@@ -56,10 +56,11 @@ class OnCommand(Value, frozen=True, tag="command", tag_field="on"):
 
 
 class OnCallback(Value, frozen=True, tag="callback", tag_field="on"):
-    """Somebody calls the address that ends with this token."""
+    """Somebody calls the address that ends with this token; it is written to `file` for whoever should."""
 
     token: str
     url: str = ""
+    file: str = ""
 
 
 class OnAnswer(Value, frozen=True, tag="answer", tag_field="on"):

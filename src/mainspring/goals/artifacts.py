@@ -152,7 +152,7 @@ def makers(events: Iterable[Recorded], below: str = "") -> dict[str, str]:
     for recorded in events:
         match recorded.event:
             case AssistantSaid() as said:
-                commands |= {call.call: _command(call) for call in said.calls}
+                commands |= {call.call: command_of(call) for call in said.calls}
             case FilesChanged() as changed:
                 names = (commands.get(call, "") for call in changed.calls)
                 command = "; ".join(dict.fromkeys(name for name in names if name))[:_MAX_COMMAND]
@@ -165,7 +165,8 @@ def makers(events: Iterable[Recorded], below: str = "") -> dict[str, str]:
     return made
 
 
-def _command(call: CallAsked) -> str:
+def command_of(call: CallAsked) -> str:
+    """The command line that a call runs; else the name of its tool."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
     except msgspec.MsgspecError:

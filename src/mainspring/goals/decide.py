@@ -49,10 +49,16 @@ def _out_of_time(goal: Goal, rules: GoalRules, now_us: int) -> Stop | None:
 
 
 def time_left_s(goal: Goal, rules: GoalRules, now_us: int) -> float | None:
-    """Seconds of wall time that the whole goal has left; None without a limit."""
+    """Seconds of wall time that the whole goal has left; None without a limit. A clock that was set back
+    gives no more than the limit."""
     if rules.max_time_s is None:
         return None
-    return rules.max_time_s - (now_us - goal.started_us) / 1e6
+    return rules.max_time_s - max(now_us - goal.started_us, 0) / 1e6
+
+
+def over_at_us(goal: Goal, rules: GoalRules) -> int | None:
+    """When the time of the whole goal is over; None without a limit."""
+    return None if rules.max_time_s is None else goal.started_us + int(rules.max_time_s * 1e6)
 
 
 def outage_wait_s(rules: GoalRules, outages: int) -> float:

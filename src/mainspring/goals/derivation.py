@@ -23,6 +23,8 @@ _KINDS = ("ClaimsRead", "ClaimChecked")
 _MAX_LINES = 12
 _PAGE = 500
 
+_States = dict[str, tuple[str, object]]
+
 
 class Derivation:
     def __init__(
@@ -43,11 +45,12 @@ class Derivation:
         self._emit = emit
         self._claims: Claims | None = None
         self._last: ClaimsRead | None = None
+        self._began: tuple[int, _States] = (0, {})
 
     async def gather(self, iteration: int) -> bool:
         """Reads the file and runs the checks that need it, on record; whether anything is new."""
         claims = await self._known()
-        before = _states(claims)
+        before = self._began[1] if self._began[0] == iteration else _states(claims)
         await self._read(claims, iteration)
         await self._check(claims, iteration, is_everything=False)
         return _states(claims) != before
@@ -89,12 +92,18 @@ class Derivation:
             claims, after = Claims(), 0
             while page := await self._journal.read(after=after, kinds=_KINDS, limit=_PAGE):
                 for recorded in page:
-                    claims.apply(recorded.event)
-                    if isinstance(recorded.event, ClaimsRead):
-                        self._last = recorded.event
+                    self._take(claims, recorded.event)
                 after = page[-1].seq
             self._claims = claims
         return self._claims
+
+    def _take(self, claims: Claims, event: Event) -> None:
+        """Folds what is on record, and notes how the claims stood before the last iteration on it."""
+        if isinstance(event, ClaimsRead | ClaimChecked) and event.iteration != self._began[0]:
+            self._began = (event.iteration, _states(claims))
+        claims.apply(event)
+        if isinstance(event, ClaimsRead):
+            self._last = event
 
     async def _read(self, claims: Claims, iteration: int) -> None:
         """Reads the file; what is as before is not recorded again."""
@@ -126,5 +135,5 @@ class Derivation:
         return ()
 
 
-def _states(claims: Claims) -> dict[str, tuple[str, object]]:
+def _states(claims: Claims) -> _States:
     return {name: (claims.status(name), claim) for name, claim in claims.all.items()}

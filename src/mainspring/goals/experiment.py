@@ -26,16 +26,26 @@ class Experiment:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._metrics: Metrics | None = None
+        self._taken: set[tuple[int, bool]] = set()
 
     async def measure(self, goal: GoalSet, current: Iteration, made: Iterable[Artifact]) -> bool:
-        """Reads what was reported, and measures ourselves when the goal says how; whether that is news."""
+        """Reads what was reported, and measures ourselves when the goal says how, each once for an iteration;
+        whether there is news."""
         metrics = await self._known()
-        before = {name: metrics.table(name) for name in metrics.names}
-        for event in (await self._reported(current, made), await self._evaluated(goal, current.number)):
-            if event is not None:
-                await self._session.emit(event)
-                metrics.apply(event)
-        return any(_is_news(before.get(name, ()), metrics.table(name)) for name in metrics.names)
+        if (current.number, False) not in self._taken:
+            await self._record(await self._reported(current, made))
+        if (current.number, True) not in self._taken:
+            await self._record(await self._evaluated(goal, current.number))
+        return any(_is_news(metrics.table(name), current.number) for name in metrics.names)
+
+    async def _record(self, event: MeasurementsTaken | None) -> None:
+        if event is not None:
+            await self._session.emit(event)
+            await self._apply(event)
+
+    async def _apply(self, event: MeasurementsTaken) -> None:
+        (await self._known()).apply(event)
+        self._taken.add((event.iteration, event.is_ours))
 
     async def lines(self, goal: GoalSet) -> list[str]:
         """What the next iteration should know."""
@@ -85,7 +95,7 @@ class Experiment:
                 readings = await asyncio.to_thread(self._result_file, item.path)
                 values += readings.values
                 notes |= dict.fromkeys(readings.notes)
-        if not values:
+        if not any(item.source.startswith(("event ", "process ")) for item in values):
             said = read_lines(await last_message(self._session.journal, current.started_seq), "said")
             values += said.values
         if not values and not notes:
@@ -120,14 +130,12 @@ class Experiment:
             while page := await self._session.journal.read(after=since, kinds=("MeasurementsTaken",)):
                 for recorded in page:
                     if isinstance(recorded.event, MeasurementsTaken):
-                        self._metrics.apply(recorded.event)
+                        await self._apply(recorded.event)
                 since = page[-1].seq
         return self._metrics
 
 
-def _is_news(before: Sequence[Summary], now: Sequence[Summary]) -> bool:
-    """Whether a metric has values that it did not have."""
-    if len(before) == len(now):
-        return False
-    known = {value for row in before for value in row.values}
-    return any(value not in known for value in now[-1].values)
+def _is_news(table: Sequence[Summary], iteration: int) -> bool:
+    """Whether a metric has values in this iteration that it did not have before."""
+    known = {value for row in table for value in row.values if row.iteration != iteration}
+    return any(value not in known for row in table for value in row.values if row.iteration == iteration)

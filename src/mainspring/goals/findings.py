@@ -41,24 +41,27 @@ class Findings:
             emit=session.emit,
         )
 
-    async def look(self, iteration: int, since: int = 0) -> bool:
-        """Records what changed in the files since the last look; whether anything did. The commands recorded
-        after `since` may have made it."""
+    async def look(self, iteration: int, since: int = 0) -> None:
+        """Records what changed in the files since the last look. The commands recorded after `since` may have
+        made it."""
         known = self._artifacts or await read_artifacts(self._session.journal)
         self._artifacts = known
         made_by = await self._makers(since) if since else {}
         changed = await self._folder.look(known.present, iteration, made_by, self._session.put_blob)
         if changed is None:
-            return False
+            return
         await self._session.emit(changed)
         known.apply(changed, await self._session.get_blob(changed.listing) if changed.listing else None)
         self._changed = changed
-        return True
 
     async def gather(self, goal: GoalSet, current: Iteration) -> list[str]:
-        """Records what an iteration left behind; says of what kinds something is new."""
+        """Records what an iteration left behind, unless it is on record already; says of what kinds something
+        is new."""
         kinds: list[str] = []
-        if await self.look(current.number, current.started_seq):
+        await self.look(current.number, current.started_seq)
+        changed = await self._session.journal.last("ArtifactsChanged")
+        if changed and changed.seq > current.started_seq and isinstance(changed.event, ArtifactsChanged):
+            self._changed = changed.event
             kinds.append("files")
         made = self._artifacts.made if self._artifacts else ()
         if await self._experiment.measure(goal, current, made):

@@ -9,6 +9,7 @@ from mainspring.events import (
     AssistantSaid,
     CheckEnded,
     EngineEnded,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -24,26 +25,25 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
+from mainspring.journal.store import Store
 
-_KINDS = tuple(
-    kind.__name__
-    for kind in (
-        GoalSet,
-        IterationStarted,
-        IterationEnded,
-        GoalPaused,
-        GoalEnded,
-        CheckEnded,
-        TurnStarted,
-        EngineEnded,
-        TurnEnded,
-        RequestFailed,
-        WaitStarted,
-        WaitEnded,
-        PlanSet,
-        WorkFinished,
-    )
+KINDS: tuple[type[Event], ...] = (
+    GoalSet,
+    IterationStarted,
+    IterationEnded,
+    GoalPaused,
+    GoalEnded,
+    CheckEnded,
+    TurnStarted,
+    EngineEnded,
+    TurnEnded,
+    RequestFailed,
+    WaitStarted,
+    WaitEnded,
+    PlanSet,
+    WorkFinished,
 )
+_NAMES = tuple(kind.__name__ for kind in KINDS)
 _PAGE = 2000
 
 
@@ -60,8 +60,7 @@ class Iteration(msgspec.Struct, kw_only=True):
     finished: WorkFinished | None = None
     is_plan_new: bool = False
     turns: int = 0
-    outages: int = 0
-    checks: list[CheckEnded] = msgspec.field(default_factory=list[CheckEnded])
+    checks: dict[tuple[str, str], CheckEnded] = {}
     cost_usd: float = 0.0
     tokens: int = 0
 
@@ -84,6 +83,7 @@ class Goal(msgspec.Struct, kw_only=True):
     last: IterationEnded | None = None
     failing: tuple[CheckEnded, ...] = ()
     woke: WaitEnded | None = None
+    left_running: tuple[int, ...] = ()
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
 
@@ -98,7 +98,7 @@ class Goal(msgspec.Struct, kw_only=True):
 
     async def catch_up(self, journal: Reader) -> None:
         """Takes in what was recorded since."""
-        while page := await journal.read(after=self.seq, kinds=_KINDS, limit=_PAGE):
+        while page := await journal.read(after=self.seq, kinds=_NAMES, limit=_PAGE):
             for recorded in page:
                 self.apply(recorded)
 
@@ -139,9 +139,9 @@ class Goal(msgspec.Struct, kw_only=True):
     def _apply_end(self, event: IterationEnded) -> None:
         self.iterations = max(self.iterations, event.iteration)
         self.last = event
-        checks = self.current.checks if self.current else []
+        checks = self.current.checks.values() if self.current else ()
         self.failing = tuple(check for check in checks if not check.passed)
-        self.current = None
+        self.current = self.woke = None
         self.refusals = self.refusals + 1 if event.outcome == "refused" else 0
         self.failures = self.failures + 1 if event.outcome == "failed" else 0
         is_idle = not event.changed and not event.is_waiting and event.outcome == "continued"
@@ -160,8 +160,9 @@ class Goal(msgspec.Struct, kw_only=True):
                 current.ending, current.ended_seq = event, recorded.seq
                 current.cost_usd += event.cost_usd
                 current.tokens += event.usage.total_tokens
-            case EngineEnded(exit_code=exit_code):
-                current.exit_code = exit_code
+            case EngineEnded() as event:
+                current.exit_code = event.exit_code
+                self.left_running = event.left_running
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:
@@ -169,13 +170,23 @@ class Goal(msgspec.Struct, kw_only=True):
             case PlanSet():
                 current.is_plan_new = True
             case CheckEnded() as event:
-                current.checks.append(event)
+                current.checks[event.kind, event.check] = event
             case _:
                 pass
 
 
 def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
+
+
+async def load_goal(store: Store, session: str) -> Goal:
+    """Where a goal stands, read without owning its journal."""
+    goal, reader = Goal(), await store.read(session)
+    try:
+        await goal.catch_up(reader)
+    finally:
+        await reader.close()
+    return goal
 
 
 async def last_message(journal: Reader, after: int) -> str:

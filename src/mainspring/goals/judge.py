@@ -44,6 +44,7 @@ class Judge:
         await self._findings.look(goal.iterations)
         memory = await self._remember(goal)
         tally = self._session.state.ledger.tally("goal")
+        said = protocol.read(await last_message(self._session.journal, 0), done=self._profile.done)
         return Brief(
             profile=self._profile,
             goal=goal.now,
@@ -55,7 +56,7 @@ class Judge:
             artifacts=self._findings.changed_lines(goal.iterations),
             findings=await self._findings.lines(goal.now),
             failing=tuple([await self._told(check) for check in goal.failing]),
-            news=_news(goal),
+            news=(*_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
         )
 
@@ -85,7 +86,7 @@ class Judge:
             iteration=current.number,
             outcome=outcome,
             detail=detail[:_MAX_DETAIL],
-            is_waiting=bool(said.pids or said.jobs or said.wait_s or self._session.state.processes.open),
+            is_waiting=self._is_waiting(said),
             exit_code=current.exit_code,
             changed=tuple(changed),
             cost_usd=current.cost_usd,
@@ -93,6 +94,10 @@ class Judge:
         )
         await self._remember(goal, ended)
         return ended, stop
+
+    def _is_waiting(self, said: protocol.Said) -> bool:
+        is_held = self._profile.waits == "processes" and bool(self._session.state.processes.open)
+        return bool(said.pids or said.jobs or said.wait_s) or is_held
 
     async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:
         """Looks at every condition of being done, on record."""

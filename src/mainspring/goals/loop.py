@@ -8,7 +8,7 @@ The loop knows no engine: an iteration is a turn of the session, whoever takes i
 from __future__ import annotations
 
 import asyncio
-import time
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -44,7 +44,7 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.goals import protocol
-from mainspring.goals.decide import Stop, outage_wait_s, rest_s, stop_rule, time_left_s
+from mainspring.goals.decide import Stop, outage_wait_s, over_at_us, rest_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.judge import Judge, digest
@@ -52,6 +52,7 @@ from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
 from mainspring.session import Session
 from mainspring.waits.hold import hold
+from mainspring.waits.namespaces import number_here
 
 _OUTAGES = {kind.__name__ for kind in (RateLimited, Overloaded, NetworkFailed, ModelTimeout)}
 _NEEDS_A_PERSON = {kind.__name__ for kind in (AuthFailed, NoCredit, ModelUnknown)}
@@ -91,10 +92,12 @@ class Pursuit:
                 await self._after_turn(current, current.ending)
 
     async def _leave(self) -> GoalEnded | GoalPaused:
+        await self.goal.catch_up(self.session.journal)
+        if self.goal.ended is not None:
+            return self.goal.ended
         if self.wanted == "stop":
-            ended = self._end(Stop("stopped", "Stopped by request."))
-            await self.session.emit(ended)
-            return ended
+            await self._finish(stopped := Stop("stopped", "Stopped by request."))
+            return self._end(stopped)
         by = "user" if self.wanted == "pause" else "signal"
         paused = GoalPaused(reason="Paused by request." if by == "user" else "Interrupted.", by=by)
         await self.session.emit(paused)
@@ -108,6 +111,7 @@ class Pursuit:
                 return
             if await self._rest(goal.last):
                 return
+            await goal.catch_up(self.session.journal)
         if stop := self._stop_rule():
             await self._finish(stop)
             return
@@ -121,7 +125,7 @@ class Pursuit:
         await self._take_turn()
 
     async def _take_turn(self) -> None:
-        left_s = time_left_s(self.goal, self._set.rules, _now_us())
+        left_s = time_left_s(self.goal, self._set.rules, self._now_us())
         try:
             async with asyncio.timeout(left_s):
                 async with aclosing(self.session.watch()) as events:
@@ -146,7 +150,7 @@ class Pursuit:
                 await self._sit_out(current, OnQuota(model="the provider", at_us=ending.resume_at_us))
             case "failed" if _failed_by(current, _OUTAGES):
                 wait_s = outage_wait_s(self._set.rules, current.turns - 1)
-                await self._sit_out(current, OnTime(at_us=_now_us() + int(wait_s * 1e6)))
+                await self._sit_out(current, OnTime(at_us=self._now_us() + int(wait_s * 1e6)))
             case "blocked" | "waiting":
                 await self._finish(Stop("blocked", why))
             case "failed" if _failed_by(current, _NEEDS_A_PERSON):
@@ -157,29 +161,33 @@ class Pursuit:
                 await self._finish(Stop("time", why))
             case _:
                 ended, stop = await self._judge.end(self.goal, current, ending)
-                await self.session.emit(ended, *([self._end(stop)] if stop else []))
+                if stop is None:
+                    await self.session.emit(ended)
+                else:
+                    await self._finish(stop, ended)
 
     async def _sit_out(self, current: Iteration, condition: Condition) -> None:
         """Waits for a provider, within the time that the goal may wait, then goes on with the same turn."""
         rules = self._set.rules
         limit_us = current.started_us + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
-        if limit_us is not None and _now_us() >= limit_us:
+        if limit_us is not None and self._now_us() >= limit_us:
             detail = current.ending.detail if current.ending else ""
             await self._finish(Stop("failed", f"No model answered for too long. {detail}".strip()))
             return
-        await self._hold((condition,), deadline_us=limit_us, reason="no model answers")
+        await self._hold((condition,), deadline_us=self._earlier(limit_us), reason="no model answers")
         await self._take_turn()
 
     async def _rest(self, last: IterationEnded) -> bool:
         """Waits for what the iteration left running, or for a while; True when that ended the goal."""
         rules = self._set.rules
         said = protocol.read(await last_message(self.session.journal, 0), done=self.profile.done)
-        conditions = self._wanted_conditions(said)
+        conditions = await self._wanted_conditions(said)
         if not conditions:
             if (rest := rest_s(rules, said.wait_s)) > 0 and last.outcome != "refused":
-                await self._hold((OnTime(at_us=_now_us() + int(rest * 1e6)),), reason="a pause was asked for")
+                pause = OnTime(at_us=self._now_us() + int(rest * 1e6))
+                await self._hold((pause,), deadline_us=self._earlier(None), reason="a pause was asked for")
             return False
-        deadline = _now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
+        deadline = self._earlier(self._now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None)
         try:
             ended = await self._hold(conditions, deadline_us=deadline, needs="all", reason="work is running")
         except UsageError as error:
@@ -187,22 +195,31 @@ class Pursuit:
             return False
         if ended.cause == "deadline":
             await self._judge.note(self.goal, "still-running", f"Still running: {ended.summary}")
-        if ended.cause == "deadline" and rules.at_max_wait == "stop":
+        if ended.cause == "deadline" and rules.at_max_wait == "stop" and not self._stop_rule():
             await self._finish(
                 Stop("max_wait", f"Still running after {rules.max_wait_s:g} s: {ended.summary}")
             )
             return True
         return False
 
-    def _wanted_conditions(self, said: protocol.Said) -> tuple[Condition, ...]:
+    async def _wanted_conditions(self, said: protocol.Said) -> tuple[Condition, ...]:
         if self.profile.waits == "time":
             return ()
-        named: list[Condition] = [OnPid(pid=pid) for pid in said.pids]
+        named: list[Condition] = [OnPid(pid=pid) for pid in await self._meant(said.pids)]
         named += [OnSlurm(job=job) for job in said.jobs]
         if self.profile.waits == "processes":
             running = self.session.state.processes.open
             named += [OnProcess(handle=item.handle) for item in running if not item.started.is_staying]
         return tuple(named)
+
+    async def _meant(self, named: Sequence[int]) -> list[int]:
+        """The processes that an agent means by numbers. In a namespace of its own it knows only what it
+        started, which has another number here, and what the goal names; the rest has ended already."""
+        if not named or not (await self.session.sandbox()).has_own_pids:
+            return list(named)
+        here = {pid: number_here(pid, self.goal.left_running) for pid in named}
+        goal = self._set.text
+        return [here[pid] or pid for pid in named if here[pid] or re.search(rf"\b{pid}\b", goal)]
 
     async def _hold(
         self,
@@ -225,13 +242,24 @@ class Pursuit:
         )
         return await hold(self.session, started)
 
-    async def _finish(self, stop: Stop) -> None:
-        await self.session.emit(self._end(stop))
+    def _earlier(self, limit_us: int | None) -> int | None:
+        """The limit of a wait, or the end of the goal's own time when that comes first."""
+        over_us = over_at_us(self.goal, self._set.rules)
+        return min((at_us for at_us in (limit_us, over_us) if at_us is not None), default=None)
+
+    def _now_us(self) -> int:
+        return self.session.reach.clock()
+
+    async def _finish(self, stop: Stop, *before: Event) -> None:
+        """Ends the goal in one commit; what still runs goes on when the goal may be resumed."""
+        if stop.ending in ("done", "stopped") and self.goal.left_running:
+            await (await self.session.sandbox()).end_left()
+        await self.session.emit(*before, self._end(stop))
 
     def _stop_rule(self) -> Stop | None:
         spent = self.session.state.ledger.tally("goal")
         return stop_rule(
-            self.goal, self._set.rules, now_us=_now_us(), spent_usd=spent.usd, spent_tokens=spent.tokens
+            self.goal, self._set.rules, now_us=self._now_us(), spent_usd=spent.usd, spent_tokens=spent.tokens
         )
 
     @property
@@ -248,7 +276,3 @@ class Pursuit:
 
 def _failed_by(current: Iteration, errors: set[str]) -> bool:
     return current.failure is not None and current.failure.error in errors
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -28,7 +28,7 @@ KEPT_LOG_LINES = 20
 
 _MAX_GOAL_CHARACTERS = 8_000
 _SHOWN_PATHS = 8
-_ATTEMPTS = 8
+_ATTEMPTS = 50
 _LOG_LINE = re.compile(r"\S+ iteration (\d+) (\w+)(?:: (.*))?")
 _FOLDED = re.compile(r"iterations (\d+)-(\d+): ((?:\d+ \w+(?:, )?)+)")
 _COUNTED = re.compile(r"(\d+) (\w+)")

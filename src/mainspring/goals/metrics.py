@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -139,16 +139,27 @@ class Metrics:
             return None
         best, is_sure, since = rows[0], True, 0
         dead_ends: list[tuple[Summary, Summary]] = []
-        for row in rows[1:]:
-            verdict = compare(best, row, better, min_repeats=min_repeats)
-            is_guess = verdict.outcome == "too few" and is_ahead(verdict.difference, better)
-            if verdict.outcome == "better" or is_guess:
-                best, is_sure, since = row, not is_guess, 0
+        for before, row, verdict in self.judged(metric, better, min_repeats=min_repeats):
+            if _is_new_best(verdict, better):
+                best, is_sure, since = row, verdict.outcome == "better", 0
                 continue
             since += 1
             if verdict.outcome == "worse":
-                dead_ends.append((best, row))
+                dead_ends.append((before, row))
         return Course(best=best, is_sure=is_sure, since_best=since, dead_ends=tuple(dead_ends))
+
+    def judged(
+        self, metric: str, better: Better, *, min_repeats: int = MIN_REPEATS
+    ) -> Iterator[tuple[Summary, Summary, Verdict]]:
+        """Each iteration but the first, after the best before it, and how it stands against that."""
+        best: Summary | None = None
+        for row in self.table(metric):
+            if best is None:
+                best = row
+                continue
+            verdict = compare(best, row, better, min_repeats=min_repeats)
+            yield best, row, verdict
+            best = row if _is_new_best(verdict, better) else best
 
     def reached(self, target: Target, *, needs_ours: bool = False) -> tuple[bool, str]:
         """Whether the newest median holds, and the sentence that says why or why not."""
@@ -217,6 +228,12 @@ def compare(old: Summary, new: Summary, better: Better, *, min_repeats: int = MI
     if abs(difference) <= max(noise, rounding):
         return Verdict("same", difference, noise)
     return Verdict("better" if is_ahead(difference, better) else "worse", difference, noise)
+
+
+def _is_new_best(verdict: Verdict, better: Better) -> bool:
+    """Surely better, or ahead with too few values to be sure."""
+    is_guess = verdict.outcome == "too few" and is_ahead(verdict.difference, better)
+    return verdict.outcome == "better" or is_guess
 
 
 def is_ahead(difference: float, better: Better) -> bool:

@@ -132,14 +132,14 @@ def advance(fold: Fold, file: JournalFile) -> Fold:
     position = after
     while page := file.read(after=position, until=until, kinds=_FOLDED, limit=_PAGE):
         for recorded in page:
-            ended = max(ended, _take(fold, recorded))
+            ended = max(ended, take(fold, recorded))
         position = page[-1].seq
     _take_texts(fold, file, after=after, until=until, ended=ended)
     fold.seq, fold.updated_us = until, newest.time_us
     return fold
 
 
-def _take(fold: Fold, recorded: Recorded) -> int:
+def take(fold: Fold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
         case SessionStarted(workspace=workspace, parent_seq=parent_seq):

@@ -42,9 +42,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A program and where it runs. It has no terminal, and its standard input is empty.
 
     `max_output_bytes` is what `Finished` keeps of each stream, head and tail; `on_output` sees all.
-    `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of
-    what the command leaves running, which ends at once when it `is_whole`. `stdin` and `stdout` are
-    descriptors that take the place of the empty input and of the kept output; they stay the caller's.
+    `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of what
+    the command leaves running; that ends at once when the command `is_whole`, and goes on without us when
+    it `outlives` us. `stdin` and `stdout` are descriptors that take the place of the empty input and of the
+    kept output; they stay the caller's.
     """
 
     argv: tuple[str, ...]
@@ -57,6 +58,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     stdin: int = -1
     stdout: int = -1
     is_whole: bool = False
+    outlives: bool = False
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +99,11 @@ class Sandbox(Protocol):
         """Whether that holds for a background command too, after which nothing is put back."""
         ...
 
+    @property
+    def has_own_pids(self) -> bool:
+        """Whether processes have other numbers here than where we are."""
+        ...
+
     async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""
@@ -109,6 +116,10 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def close(self) -> None:
+    async def end_left(self) -> None:
         """Ends whatever commands left running."""
+        ...
+
+    async def close(self) -> None:
+        """Ends whatever commands left running and may not outlive us."""
         ...

@@ -46,6 +46,7 @@ class BwrapSandbox:
     name = "bwrap"
     is_containing = True
     is_containing_background = True
+    has_own_pids = True
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
@@ -69,6 +70,9 @@ class BwrapSandbox:
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         await self._open_network(command)
         return await self._confined.start(command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
 
     async def close(self) -> None:
         await self._confined.close()

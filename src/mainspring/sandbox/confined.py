@@ -118,6 +118,9 @@ class Confined:
     async def loopback(self) -> tuple[int, ...]:
         return await self._custody.loopback()
 
+    async def end_left(self) -> None:
+        await self._custody.end_left()
+
     async def close(self) -> None:
         await self._custody.close()
         self._survey.close()

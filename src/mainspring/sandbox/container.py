@@ -36,6 +36,7 @@ class ContainerSandbox:
     name = "container"
     is_containing = True
     is_containing_background = True
+    has_own_pids = True
 
     def __init__(
         self,
@@ -71,6 +72,9 @@ class ContainerSandbox:
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         return await self._confined.start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
 
     async def close(self) -> None:
         await self._confined.close()

@@ -12,7 +12,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -108,11 +108,15 @@ class Files:
         the usual one."""
         real = self.writable(path)
         with self._folder(real.parent) as folder:
-            old = _lstat(real.name, folder)
-            self._check_replaceable(real, old, unchanged_since)
-            if is_new and old is not None:
-                raise PathRefused(f"`{path}` was made by somebody else meanwhile. Read it first.")
-            return _replace(folder, real.name, data, old, mode)
+
+            def check() -> os.stat_result | None:
+                old = _lstat(real.name, folder)
+                self._check_replaceable(real, old, unchanged_since)
+                if is_new and old is not None:
+                    raise PathRefused(f"`{path}` was made by somebody else meanwhile. Read it first.")
+                return old
+
+            return _replace(folder, real.name, data, check, mode)
 
     def remove(self, path: str | Path, *, unchanged_since: Version | None = None) -> None:
         real = self.writable(path)
@@ -229,7 +233,12 @@ def _open_by_steps(real: Path, flags: int) -> int:
         os.close(current)
 
 
-def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None, mode: int | None) -> Version:
+def _replace(
+    folder: int, name: str, data: bytes, check: Callable[[], os.stat_result | None], mode: int | None
+) -> Version:
+    """`check` gives what is there and refuses what must stay. It is asked again at the last moment: getting
+    the data onto the disk takes long enough for somebody else to write."""
+    old = check()
     temporary = f".mainspring-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     fd = os.open(temporary, flags, 0o666 if old is None else 0o600, dir_fd=folder)
@@ -244,9 +253,10 @@ def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None, mo
         elif mode is not None:
             os.fchmod(fd, mode & 0o777)
         os.fsync(fd)
+        check()
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         return _version(os.fstat(fd))
-    except OSError:
+    except (OSError, PathRefused):
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
         raise

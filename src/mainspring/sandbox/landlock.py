@@ -60,6 +60,7 @@ class LandlockSandbox:
     name = "landlock"
     is_containing = True
     is_containing_background = False
+    has_own_pids = False
 
     def __init__(self, policy: Policy, *, environment: Mapping[str, str]) -> None:
         self._abi = abi()
@@ -78,6 +79,9 @@ class LandlockSandbox:
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         return await self._confined.start(command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
 
     async def close(self) -> None:
         await self._confined.close()

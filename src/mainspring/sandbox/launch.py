@@ -148,6 +148,7 @@ class Custody:
             await asyncio.wait({running.gone}, timeout=END_WITHIN_S)
             running.abandon()
         elif report.left and not stopped:
+            running.outlives = command.outlives
             remaining_s = max(0.0, started + command.timeout_s - time.monotonic())
             self._leave(running, remaining_s)
         else:
@@ -195,15 +196,23 @@ class Custody:
         control = self._warden.ask({"loopback": True}, [])
         return await asyncio.to_thread(_handed_over, control)
 
+    async def end_left(self) -> None:
+        """Ends what commands left running."""
+        await self._end(tuple(self._left))
+
     async def close(self) -> None:
-        left = tuple(self._left)
+        await self._end(tuple(running for running in self._left if not running.outlives))
+        for running in tuple(self._left):
+            self._forget(running)
+        self._warden.close()
+
+    async def _end(self, left: tuple[Running, ...]) -> None:
         for running in left:
             running.end()
         if left:
             await asyncio.wait({running.gone for running in left}, timeout=END_WITHIN_S)
         for running in left:
             self._forget(running)
-        self._warden.close()
 
     def _start(self, launch: Launch, command: Command) -> Running:
         ends: list[int] = []
@@ -288,6 +297,7 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
         "max_output": command.max_output_bytes,
         "cpu_s": command.limits.cpu_s,
         "disk_reserve": command.limits.disk_reserve_bytes,
+        "outlives": command.outlives,
     }
 
 

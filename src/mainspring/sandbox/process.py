@@ -21,6 +21,7 @@ class PlainSandbox:
     name = "none"
     is_containing = False
     is_containing_background = False
+    has_own_pids = False
 
     def __init__(self, *, environment: Mapping[str, str]) -> None:
         self._host = environment
@@ -35,6 +36,9 @@ class PlainSandbox:
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         launch = self._launch(command)
         return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._custody.end_left()
 
     async def close(self) -> None:
         await self._custody.close()

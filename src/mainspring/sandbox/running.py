@@ -53,6 +53,7 @@ class Running:
         self._screen: asyncio.TimerHandle | None = None
         self.on_output: OnOutput | None = None
         self.limit = ""
+        self.outlives = False
         self.exited: asyncio.Future[Report] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(control, self._hear)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -29,6 +30,7 @@ class Printed:
 
     def __init__(self, reader: asyncio.StreamReader, theirs: int) -> None:
         self._reader = reader
+        self._last = secrets.token_hex(16).encode()
         self.theirs = theirs
         self.total_bytes = 0
 
@@ -38,7 +40,30 @@ class Printed:
             os.close(self.theirs)
             self.theirs = -1
 
+    async def end(self) -> None:
+        """The lines end with what is written by now, whoever still holds the other end."""
+        if self.theirs >= 0:
+            await asyncio.to_thread(os.write, self.theirs, b"\n" + self._last + b"\n")
+            self.let_go()
+
     async def lines(self) -> AsyncGenerator[Line]:
+        empty = 0
+        async for line in self._lines():
+            if line.data == self._last:
+                # The line break before it ended the last line, or made an empty one.
+                empty = max(empty - 1, 0)
+                break
+            if not line.data:
+                empty += 1
+                continue
+            for _ in range(empty):
+                yield Line(b"")
+            empty = 0
+            yield line
+        for _ in range(empty):
+            yield Line(b"")
+
+    async def _lines(self) -> AsyncGenerator[Line]:
         kept, is_cut = bytearray(), False
         while piece := await self._reader.read(PIECE):
             self.total_bytes += len(piece)

@@ -38,9 +38,7 @@ class ProcessArguments(Arguments, frozen=True):
         int | None,
         Meta(description="Byte to read output from, below 0 from its end; by default where you were"),
     ] = None
-    wait_s: Annotated[
-        float, Meta(ge=0, le=3600, description="For status and output: wait up to so long for its end")
-    ] = 0
+    wait_s: Annotated[float, Meta(ge=0, le=3600, description="Wait up to so long for its end first")] = 0
 
 
 async def _run(arguments: ProcessArguments, place: Place) -> Output:

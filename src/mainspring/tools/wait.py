@@ -12,6 +12,7 @@ from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import (
     Condition,
+    OnCallback,
     OnCommand,
     OnFile,
     OnPid,
@@ -48,9 +49,10 @@ class WaitArguments(Arguments, frozen=True):
     file_is: Literal["exists", "gone", "changed"] = "exists"
     pattern: Annotated[str, Meta(description="Regex for a line of file")] = ""
     slurm_jobs: tuple[str, ...] = ()
-    command: Annotated[str, Meta(description="Run every every_s until it exits with 0")] = ""
+    command: Annotated[str, Meta(description="Run every every_s until exit 0")] = ""
     every_s: Annotated[float, Meta(ge=5)] = 30.0
     session: Annotated[str, Meta(description="Id of another session")] = ""
+    callback_file: Annotated[str, Meta(description="Gets a URL that wakes you when called")] = ""
     all: bool = False
     max_seconds: Annotated[float, Meta(gt=0)] | None = None
     stall_minutes: Annotated[float, Meta(gt=0)] | None = None
@@ -94,6 +96,8 @@ def _conditions(arguments: WaitArguments, now_us: int) -> tuple[Condition, ...]:
         found.append(OnCommand(command=arguments.command, every_s=arguments.every_s))
     if arguments.session:
         found.append(OnSession(session=arguments.session))
+    if arguments.callback_file:
+        found.append(OnCallback(token="", file=arguments.callback_file))
     if not found:
         raise ToolFailed("Say what to wait for: processes, pids, seconds, until, file, slurm_jobs, …")
     return tuple(found)
@@ -124,7 +128,9 @@ def _told(ended: WaitEnded) -> str:
 
 
 def _effect(arguments: WaitArguments) -> Effect:
-    return "execute" if arguments.command else "read"
+    if arguments.command:
+        return "execute"
+    return "write" if arguments.callback_file else "read"
 
 
 TOOL = Tool(
@@ -133,7 +139,7 @@ TOOL = Tool(
     arguments=WaitArguments,
     effect="execute",
     effect_of=_effect,
-    paths=lambda arguments: (arguments.file,) if arguments.file else (),
+    paths=lambda arguments: tuple(filter(None, (arguments.file, arguments.callback_file))),
     command=lambda arguments: arguments.command,
     goes_on=True,
     run=_run,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mainspring.errors import UsageError
+from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnCallback
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
@@ -53,8 +53,18 @@ class CallbackWatch(Watch):
         watch = cls(msgspec.structs.replace(condition, token=token), sleeper)
         watch._server = await watch._listen(urlsplit(condition.url).port or 0 if condition.url else 0)
         port = watch._server.sockets[0].getsockname()[1]
-        watch.condition = OnCallback(token=token, url=f"http://{_HOST}:{port}/{token}")
+        url = f"http://{_HOST}:{port}/{token}"
+        watch.condition = msgspec.structs.replace(condition, token=token, url=url)
+        if condition.file:
+            await watch._tell(sleeper, condition.file, url)
         return watch
+
+    async def _tell(self, sleeper: Sleeper, file: str, url: str) -> None:
+        try:
+            await asyncio.to_thread(sleeper.files.write, file, f"{url}\n".encode())
+        except (PathRefused, OSError) as error:
+            await self.close()
+            raise UsageError(f"The address cannot be written to {file}: {error}.") from error
 
     async def look(self) -> Seen | None:
         return self._seen

@@ -2,7 +2,8 @@
 
 It tells us, one JSON object per packet: `failed` (the program could not be started: stage, errno),
 `exited` (exit code, CPU seconds, peak memory, processes left running), `limit` (one that was passed).
-Any packet from us, or our death, ends the tree. The guard's own end closes the socket: all is gone.
+Any packet from us ends the tree; so does our death, unless the command has exited and what it left `outlives`
+us. The guard's own end closes the socket: all is gone.
 """
 
 from __future__ import annotations
@@ -172,7 +173,9 @@ def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socke
     ticks = Ticks(job)
     while watch.any_left:
         ready = dict(poller.poll(ticks.wait_ms()))
-        if control.fileno() in ready:
+        if control.fileno() in ready and _is_left_alone(watch, control):
+            poller.unregister(control)
+        elif control.fileno() in ready:
             watch.end()
             tell(control, **watch.report())
             return
@@ -183,6 +186,11 @@ def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socke
             tell(control, limit=passed)
             watch.end()
             tell(control, **watch.report())
+
+
+def _is_left_alone(watch: Watch, control: socket.socket) -> bool:
+    """Whether we are gone, and what the command left behind may outlive us."""
+    return watch.job["outlives"] and watch.status is not None and not control.recv(64)
 
 
 def close_all_but(*kept: int) -> None:

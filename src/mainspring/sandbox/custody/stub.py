@@ -50,6 +50,7 @@ class Job(TypedDict):
     is_terminal: bool
     max_output: int
     life_s: float
+    outlives: bool
 
 
 class Stub:

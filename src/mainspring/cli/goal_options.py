@@ -1,0 +1,122 @@
+"""The options of a goal: those that every loop has, and what they ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from mainspring.app.goals import GoalOptions
+from mainspring.approvals import LEVELS, MODES
+from mainspring.errors import UsageError
+from mainspring.events import Effort, Evaluation, GoalChecks, Target
+from mainspring.sandbox import LADDER
+
+_TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every loop has."""
+    options = [
+        click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+        click.option("--engine", default="", help="Who takes the turns; see mainspring engines."),
+        click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
+        click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
+        click.option("--mode", type=click.Choice([*MODES, *LEVELS]), help="What needs approval."),
+        click.option("--sandbox", type=click.Choice(LADDER), help="How commands are confined."),
+        click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
+        click.option("--file", "files", multiple=True, help="File that must exist."),
+        click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
+        click.option("--max-cost-usd", type=_POSITIVE, help="Money for the whole goal."),
+        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens for the whole goal."),
+        click.option("--max-time", "max_time_s", type=_POSITIVE, help="Seconds for the whole goal."),
+        click.option(
+            "--max-idle", "max_idle_iterations", type=click.IntRange(min=1), help="Idle iterations."
+        ),
+        click.option("--max-failures", type=click.IntRange(min=1), help="Failed iterations in a row."),
+        click.option("--max-refusals", type=click.IntRange(min=1), help="Times that done may be refused."),
+        click.option(
+            "--stall", "stall_s", type=_POSITIVE, help="Wake after so many seconds without CPU use."
+        ),
+        click.option("--iteration-steps", type=click.IntRange(min=1), help="Model requests per iteration."),
+        click.option("--iteration-cost-usd", type=_POSITIVE, help="Money per iteration."),
+        click.option("--iteration-time", "iteration_time_s", type=_POSITIVE, help="Seconds per iteration."),
+        click.option("--evaluate", default="", help="Command by which we measure after each iteration."),
+        click.option("--repeats", type=click.IntRange(min=1), default=3, help="Times that it is run."),
+        click.option("--frozen", multiple=True, help="File of the evaluation that must not change."),
+        click.option("--minimize", default="", help="Metric that should become lower."),
+        click.option("--maximize", default="", help="Metric that should become higher."),
+        click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
+        click.option("--max-iterations", type=click.IntRange(min=1), help="Iterations of the goal."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = [
+        click.option(
+            "--wait-seconds", "wait_s", type=click.FloatRange(min=0), help="Pause between iterations."
+        ),
+        click.option("--max-wait-seconds", "max_wait_s", type=_POSITIVE, help="Longest wait."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those of `goal start`."""
+    profile = click.option("--profile", default="goal", help="Kind of loop: a name, or a TOML file.")
+    return profile(loop_options(wait_options(FOLDER(command))))
+
+
+FOLDER = click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
+
+
+def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
+    """What the options of a loop ask for."""
+    better, metric = "", ""
+    if given["minimize"] and given["maximize"]:
+        raise UsageError("A goal minimizes or maximizes one metric, not both.")
+    if given["minimize"] or given["maximize"]:
+        better = "lower" if given["minimize"] else "higher"
+        metric = given["minimize"] or given["maximize"]
+    names = (
+        "max_iterations max_cost_usd max_tokens max_time_s max_idle_iterations max_failures max_refusals"
+        " stall_s iteration_steps iteration_cost_usd iteration_time_s wait_s max_wait_s"
+    )
+    return GoalOptions(
+        folder=folder,
+        profile=profile,
+        engine=given["engine"],
+        checks=GoalChecks(
+            commands=given["checks"], files=given["files"], targets=tuple(map(parse_target, given["targets"]))
+        ),
+        rules={name: given[name] for name in names.split() if given.get(name) is not None},
+        evaluation=Evaluation(
+            command=given["evaluate"],
+            repeats=given["repeats"],
+            frozen=given["frozen"],
+            better=better,
+            metric=metric,
+        ),
+        model=next(iter(given["models"]), ""),
+        fallback=tuple(given["models"][1:]),
+        effort=given["effort"],
+        mode=given["mode"] or "",
+        sandbox=given["sandbox"] or "",
+        allow_unpriced=given["allow_unpriced"],
+    )
+
+
+def parse_target(text: str) -> Target:
+    found = _TARGET.fullmatch(text)
+    if found is None:
+        raise UsageError(f"The target {text!r} cannot be read.", remedy='Write it as "time<=1.5".')
+    return Target(metric=found[1], relation=found[2], value=float(found[3]))  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,120 @@
+"""What the daemon does next, decided from the list of sessions and from what it wrote down. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from mainspring.config import DaemonSettings
+from mainspring.daemon.place import Record, Run, Trouble
+from mainspring.goals.schedules import Due
+from mainspring.journal.index import SessionRow
+
+_DAY_US = 86_400_000_000
+_BACKOFF = 6
+_TAKEN = 3
+_TAKEN_WAIT_US = 30_000_000
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Which sessions to resume now; of those that wait for nothing else, why they are left alone; and when
+    the next one may be tried again."""
+
+    resume: tuple[SessionRow, ...] = ()
+    left_alone: Mapping[str, str] = {}
+    retry_us: int | None = None
+
+
+def plan(
+    rows: Sequence[SessionRow],
+    record: Record,
+    settings: DaemonSettings,
+    *,
+    answered: Collection[str],
+    now_us: int,
+) -> Plan:
+    """Oldest first, at most so many at once, and never two in one folder."""
+    wanted = [
+        row
+        for row in rows
+        if row.id not in record.runs and _is_wanted(row, settings, answered, record.interrupted)
+    ]
+    busy = {row.workspace for row in rows if row.id in record.runs or row.goal_state == "running"}
+    free = settings.max_running - len(record.runs)
+    resume: list[SessionRow] = []
+    left_alone: dict[str, str] = {}
+    retries: list[int] = []
+    for row in sorted(wanted, key=lambda row: (row.started_us, row.id)):
+        trouble = record.troubles.get(row.id)
+        if why := _why_left_alone(row, trouble, settings, now_us):
+            left_alone[row.id] = why
+        elif trouble is not None and trouble.retry_us > now_us:
+            retries.append(trouble.retry_us)
+        elif free > len(resume) and row.workspace not in busy:
+            resume.append(row)
+            busy.add(row.workspace)
+    return Plan(tuple(resume), left_alone, min(retries, default=None))
+
+
+def after_run(
+    run: Run,
+    row: SessionRow,
+    before: Trouble | None,
+    settings: DaemonSettings,
+    *,
+    code: int | None,
+    now_us: int,
+    detail: str,
+) -> Trouble | None:
+    """What to remember of a process that ended: nothing, unless its work was to go on. One that finished an
+    iteration counts as the first, and one that found its folder or its journal taken does not count."""
+    if (row.goal_state if run.is_goal else row.state) not in ("running", "interrupted", "crashed"):
+        return None
+    if code == _TAKEN:
+        crashes = before.crashes if before else 0
+        return Trouble(crashes=crashes, at_us=now_us, retry_us=now_us + _TAKEN_WAIT_US, detail=detail)
+    is_further = row.iterations > run.iterations + 1
+    crashes = 1 if before is None or is_further else before.crashes + 1
+    wait_us = int(settings.crash_wait_s * 1e6) * _BACKOFF ** (crashes - 1)
+    return Trouble(crashes=crashes, at_us=now_us, retry_us=now_us + wait_us, detail=detail)
+
+
+def what_to_do(
+    due: Due, last: SessionRow | None, record: Record
+) -> tuple[Literal["start", "skipped", "missed"], str]:
+    """Whether a schedule's time begins a goal, and why not."""
+    if due.how == "missed":
+        return "missed", f"{_times(due.missed)} passed while no daemon was running"
+    working = last if last is not None and last.goal_state in ("running", "interrupted") else None
+    if working is not None and working.id not in record.left_alone:
+        return "skipped", f"{working.id}, which it began before, is still at work"
+    return "start", f"{_times(due.missed)} before it passed while no daemon was running" if due.missed else ""
+
+
+def is_interrupted(row: SessionRow) -> bool:
+    """Whether work was to go on when its process ended in order."""
+    return (row.goal_state if row.goal else row.state) == "interrupted"
+
+
+def _is_wanted(
+    row: SessionRow, settings: DaemonSettings, answered: Collection[str], interrupted: Collection[str]
+) -> bool:
+    if row.goal:
+        return is_interrupted(row) or (row.goal_state == "blocked" and row.id in answered)
+    return settings.sessions and (row.state == "crashed" or (row.id in interrupted and is_interrupted(row)))
+
+
+def _why_left_alone(row: SessionRow, trouble: Trouble | None, settings: DaemonSettings, now_us: int) -> str:
+    if trouble is not None and trouble.crashes >= settings.max_crashes:
+        return f"its process ended {_times(trouble.crashes)} without getting on: {trouble.detail}".rstrip(
+            ": "
+        )
+    if now_us - row.updated_us > settings.resume_within_days * _DAY_US:
+        return f"it was interrupted more than {settings.resume_within_days:g} days ago"
+    return ""
+
+
+def _times(count: int) -> str:
+    return f"{count} time" if count == 1 else f"{count} times"

@@ -1,0 +1,102 @@
+"""The parts that a document is made of. They hold text, never markup: writing it down safely is for
+`markdown` and `html`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Tone = Literal["", "good", "bad", "doubt", "quiet"]
+
+
+class Mono(msgspec.Struct, frozen=True):
+    """Text that is a name, a command or a hash."""
+
+    text: str
+
+
+class Toned(msgspec.Struct, frozen=True):
+    """A word with a judgement in it."""
+
+    text: str
+    tone: Tone
+
+
+Span = str | Mono | Toned
+Spans = tuple[Span, ...]
+
+
+class Heading(msgspec.Struct, frozen=True):
+    text: str
+    level: int = 2
+
+
+class Banner(msgspec.Struct, frozen=True):
+    """What must be read before everything else."""
+
+    title: str
+    text: str
+    tone: Tone
+    notes: tuple[Spans, ...] = ()
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    spans: Spans
+    tone: Tone = ""
+
+
+class Items(msgspec.Struct, frozen=True):
+    items: tuple[Spans, ...]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """`numbers` are the columns that hold figures, by their place."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[Spans, ...], ...]
+    numbers: frozenset[int] = frozenset()
+
+
+def slim(head: tuple[str, ...], rows: tuple[tuple[Spans, ...], ...], numbers: frozenset[int]) -> Table:
+    """A table without the columns in which nothing stands."""
+    kept = [place for place in range(len(head)) if any(map(_is_filled, (row[place] for row in rows)))]
+    return Table(
+        tuple(head[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in rows),
+        frozenset(new for new, place in enumerate(kept) if place in numbers),
+    )
+
+
+def _is_filled(cell: Spans) -> bool:
+    return any(span if isinstance(span, str) else span.text for span in cell)
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """What somebody said, word for word."""
+
+    text: str
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a program printed."""
+
+    text: str
+
+
+class Picture(msgspec.Struct, frozen=True):
+    name: str
+    media_type: str
+    data: bytes
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """A part that is opened when it is wanted."""
+
+    title: Spans
+    blocks: tuple[Block, ...]
+    is_open: bool = False
+    level: int = 3
+
+
+Block = Heading | Banner | Paragraph | Items | Table | Quote | Output | Picture | Folded
