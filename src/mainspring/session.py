@@ -286,13 +286,13 @@ class Session:
             async for item in recorded:
                 yield item.event
 
-    async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
+    async def watch(self, text: str = "", media: Sequence[Media] = ()) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
         before, opened = self._opened
         after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
-            await self.say(text)
+            await self.say(text, media)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:

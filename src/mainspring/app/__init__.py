@@ -145,9 +145,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             limits=limits,
             told=told,
             beginning=beginning,
-            grants=GrantFile(config.home),
             approver=approver,
-            day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
             idle_steps=config.settings.idle_steps,
@@ -248,7 +246,7 @@ def vault_of(store: Store, session: str, config: Config) -> Vault:
 
 
 def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
-    """The parts that keep something in the session's own folder, or must know its secrets."""
+    """The parts that keep something in the data folder or the session's own, or must know its secrets."""
     policy, vault = parts.files.policy, vault_of(store, session, config)
     time_machine = Snapshots(
         policy.workspace,
@@ -260,6 +258,8 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
     )
     return msgspec.structs.replace(
         parts,
+        grants=GrantFile(config.home),
+        day=Today(store),
         vault=vault,
         time_machine=time_machine,
         processes=store.directory(session) / PROCESSES,
