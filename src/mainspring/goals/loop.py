@@ -116,15 +116,23 @@ class Pursuit:
             await self._finish(stop)
             return
         number = goal.iterations + 1
-        events: list[Event] = [IterationStarted(iteration=number, goal_sha256=digest(self._set.text))]
-        prompt = iteration_prompt(await self._judge.brief(goal, number))
+        await self._ask(number, IterationStarted(iteration=number, goal_sha256=digest(self._set.text)))
+        await self._take_turn()
+
+    async def _ask(self, number: int, *before: Event) -> None:
+        """Says what an iteration is told, with events that are recorded before it."""
+        events = list(before)
+        prompt = iteration_prompt(await self._judge.brief(self.goal, number))
         if self.profile.history == "fresh":
             keep_from = await self.session.journal.last_seq() + 1
             events.append(Compacted(summary="", keep_from_seq=keep_from, reason=FRESH))
         await self.session.say(prompt, after=events)
-        await self._take_turn()
 
     async def _take_turn(self) -> None:
+        """Goes on with the turn. One that broke off after its answer, but before its end, is asked again:
+        nobody knows whether it was done."""
+        if self.goal.current is not None and not await self.session.proceed():
+            await self._ask(self.goal.current.number)
         left_s = time_left_s(self.goal, self._set.rules, self._now_us())
         try:
             async with asyncio.timeout(left_s):
