@@ -44,7 +44,10 @@ class Judge:
     async def brief(self, goal: Goal, number: int, news: Sequence[str] = ()) -> Brief:
         """What the next iteration is told. The memory file is made when it is not there."""
         workspace = self._session.state.workspace
-        await self._findings.look(goal.iterations)
+        current = goal.current
+        await self._findings.look(
+            current.number if current else goal.iterations, current.started_seq if current else 0
+        )
         memory = await self._remember(goal)
         tally = self._session.state.ledger.tally("goal")
         said = protocol.read(
