@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 import platformdirs
 
+from mainspring.context.guards import IDLE_STEPS
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
@@ -77,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_tokens: dict[str, int] = {}
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     compaction_model: str = ""
+    idle_steps: Annotated[int, msgspec.Meta(ge=0)] = IDLE_STEPS
     steps: dict[str, Template] = {}
     waits: Patience = Patience()
     engine: str = ""

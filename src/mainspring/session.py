@@ -20,7 +20,7 @@ from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
 from mainspring.calls import record_lost
 from mainspring.context.guards import Guards, load_guards
-from mainspring.context.history import History, Projection, ended_calls, recall
+from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -81,13 +81,14 @@ class Session:
         self.vault = parts.vault or Vault()
         self.state = State()
         self.handles = Handles(parts.processes, lambda: self.state.processes)
-        self.guards = Guards()
+        self.guards = Guards(parts.idle_steps)
         self.compact_at = parts.compact_at
         self.nested = parts.nested
         self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
-        self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
+        others = (*parts.fallbacks, *parts.tiers.values())
+        self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -242,7 +243,8 @@ class Session:
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""
         async with self._rewritten("expand"):
-            await self._replace_history(Compacted(summary="", keep_from_seq=1, reason="taken back"))
+            start = await fresh_start(self._journal)
+            await self._replace_history(Compacted(summary="", keep_from_seq=start, reason="taken back"))
 
     async def shorten(self, reason: str) -> Compacted | None:
         if self._parts.compactor is None:
@@ -273,8 +275,8 @@ class Session:
 
     async def take_model(self) -> Model:
         if self.state.model != self.model.name:
-            self._lineup.current = self._lineup.find(self.state.model)
-            self._projection = Projection(self.model.encode)
+            model = await self._lineup.take(self.state.model)
+            self._projection = Projection(model.encode)
             await self._projection.load(self._journal, until=self._feed.last_seq)
         return self.model
 
@@ -284,13 +286,13 @@ class Session:
             async for item in recorded:
                 yield item.event
 
-    async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
+    async def watch(self, text: str = "", media: Sequence[Media] = ()) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
         before, opened = self._opened
         after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
-            await self.say(text)
+            await self.say(text, media)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
@@ -356,9 +358,11 @@ class Session:
         await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
-            self.state = await load_state(self._journal)
-            self.guards = await load_guards(self._journal)
-            await self._projection.load(self._journal, until=self._feed.last_seq)
+            self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
+                load_state(self._journal),
+                load_guards(self._journal, self._parts.idle_steps),
+                self._projection.load(self._journal, until=self._feed.last_seq),
+            )
         self._journal.subscribe(self._on_appended)
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()

@@ -7,7 +7,7 @@ All decide from folds of the journal alone, so a resumed turn decides the same.
 from __future__ import annotations
 
 from mainspring.context.prompt import instructions_text
-from mainspring.context.values import paths_of
+from mainspring.context.values import touched_by
 from mainspring.events import Ending, GuardTripped, NoteAdded
 from mainspring.processes import news
 from mainspring.turn import End, Turn
@@ -57,12 +57,12 @@ def _new_instructions(turn: Turn) -> list[NoteAdded]:
     """What the folders of the files that the last calls touched say, unless the model was told already."""
     if turn.nested is None:
         return []
-    found = {
-        str(item.path): instructions_text(item)
-        for asked in turn.state.last_reply.calls
-        for path in paths_of(asked.arguments)
-        for item in turn.nested.for_file(path)
-    }
+    found: dict[str, str] = {}
+    for asked in turn.state.last_reply.calls:
+        touched = touched_by(asked.arguments)
+        items = [item for path in touched.paths for item in turn.nested.for_file(path)]
+        items += turn.nested.for_command(touched.command) if touched.command else []
+        found |= {str(item.path): instructions_text(item) for item in items}
     return [
         NoteAdded(text=text, source=source)
         for source, text in found.items()

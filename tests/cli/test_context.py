@@ -201,3 +201,53 @@ def test_a_file_larger_than_the_window_is_read_in_part_and_the_run_goes_on(machi
     told = json.dumps(machine.seen[1].json())
     assert "left out to save room" in told
     assert machine.seen[1].size < 40_000
+
+
+@pytest.mark.parametrize(
+    "command", ["cd parser && cat deep/a.txt", "cat parser/deep/a.txt", "ls parser/deep"]
+)
+def test_nested_instructions_are_shown_once_when_a_command_goes_there_or_names_what_lies_there(
+    machine: Machine, command: str
+) -> None:
+    deep = machine.workspace / "parser" / "deep"
+    deep.mkdir(parents=True)
+    (deep.parent / "AGENTS.md").write_text("Never use regular expressions here.")
+    (deep / "AGENTS.md").write_text("Recursion is fine.")
+    (deep / "a.txt").write_text("a")
+    shell = {"calls": [{"name": "shell", "arguments": {"command": command}}]}
+    model = machine.serve(shell, shell, {"text": "Done."})
+    machine.run("run", "--model", model, *FREE, "go")
+    for text in ("Never use regular expressions here.", "Recursion is fine."):
+        counts = [json.dumps(seen.json()).count(text) for seen in machine.seen]
+        assert counts == [0, 1, 1]
+
+
+def test_a_skill_that_cannot_be_used_is_named_with_its_reason(machine: Machine) -> None:
+    skill = machine.workspace / "skills" / "plots"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: charts\ndescription: Draws plots.\n---\n")
+    model = machine.serve({"text": "Done."})
+    machine.run("run", "--model", model, *FREE, "go")
+    shown = machine.run("context", machine.only_session()["id"])
+    problem = "its folder is named plots, not charts"
+    assert f"skill not used: {skill / 'SKILL.md'}: {problem}" in shown.stdout
+    checked = machine.run("doctor")
+    assert f"{skill / 'SKILL.md'} is not used: {problem}" in checked.stdout
+
+
+def test_how_long_nothing_may_change_is_a_setting(machine: Machine) -> None:
+    configure(machine, idle_steps=4)
+    idle = [
+        {"calls": [{"name": "shell", "arguments": {"command": f"echo x # {number}"}}]} for number in range(9)
+    ]
+    model = machine.serve(*idle, {"text": "Done."})
+    ran = machine.run("run", "--model", model, *FREE, "go")
+    assert ran.returncode == 3
+    assert "Nothing has changed in 4 steps" in ending(machine)["detail"]
+
+
+def test_the_context_of_an_outside_agent_is_what_is_on_record(machine: Machine) -> None:
+    machine.run("run", "--engine", "exec:cat", *FREE, "Say hello to everybody.")
+    shown = machine.run("context", machine.only_session()["id"])
+    assert shown.returncode == 0, shown.stderr
+    assert "exec:cat keeps a history of its own" in shown.stdout

@@ -169,3 +169,16 @@ def test_the_router_picks_a_tier_by_what_was_said(machine: Machine) -> None:
     ran = machine.run("run", "think hard")
     assert ran.stdout == "Thought.\n"
     assert "it was said: think hard" in ran.stderr
+
+
+def test_what_a_model_was_found_not_to_take_is_not_sent_again_by_a_resumed_or_new_session(
+    machine: Machine,
+) -> None:
+    said = {"error": {"message": "registry/library/gemma:2b does not support tools"}}
+    model = serve(
+        machine, {"text": "one"}, {"text": "two"}, faults=[{"kind": "status", "status": 400, "body": said}]
+    )
+    assert machine.run("run", "--model", model, *FREE, "go").returncode == 0
+    assert machine.run("resume", machine.only_session()["id"], "more", *FREE).returncode == 0
+    assert machine.run("run", "--model", model, *FREE, "go").returncode == 0
+    assert ["tools" in seen.json() for seen in machine.seen] == [True, False, False, False]

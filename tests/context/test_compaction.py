@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from mainspring.context.compaction import (
     thin_out,
     transcript,
 )
-from mainspring.context.facts import Facts
+from mainspring.context.facts import FRESH, Facts
 from mainspring.context.history import History
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
 from mainspring.errors import ContextOverflow, JournalDamaged, Overloaded, UsageError
@@ -34,6 +35,7 @@ from mainspring.events import (
     OnProcess,
     OnQuota,
     OnSlurm,
+    Remembered,
     RequestFailed,
     SpendReserved,
     SpendSettled,
@@ -458,3 +460,71 @@ def test_a_handle_is_read_back_in_full(tmp_path):
 
 async def _nothing(_: Any) -> bytes:
     return b""
+
+
+def test_a_compaction_in_the_third_iteration_knows_nothing_of_the_first_two(tmp_path):
+    """A fresh history per iteration: prompts, results and notes of earlier ones do not come back, neither in
+    the summary, nor in what its writer reads, nor when the compaction is taken back."""
+    stage, writer = staged(tmp_path, steps=24, window=None), Writer(GOOD)
+    prompts = [f"{GOAL} Iteration {number}, word {word}." for number, word in enumerate("abc", 1)]
+
+    async def iterate() -> None:
+        async with stage.opened(compactor=Compactor(writer), limits=Limits(max_steps=8)) as session:
+            for prompt in prompts:
+                keep_from = await session.journal.last_seq() + 1
+                fresh = Compacted(summary="", keep_from_seq=keep_from, reason=FRESH)
+                await session.say(prompt, after=[fresh])
+                await session.note(f"A note on {prompt}")
+                await take(session)
+            before = await session.history.messages(session.get_blob)
+            given = await session.compact()
+            assert given.summary
+            after = await session.history.messages(session.get_blob)
+            assert after[-1] == before[-1]
+            await session.expand()
+            assert await session.history.messages(session.get_blob) == before
+            told = [given.summary, str(writer.asked[0].messages), str(before), str(after)]
+            for text in told:
+                assert prompts[2] in text
+                assert prompts[0] not in text
+                assert prompts[1] not in text
+
+    asyncio.run(iterate())
+
+
+def test_requests_of_an_iteration_begin_with_the_bytes_of_the_one_before(tmp_path):
+    stage = staged(tmp_path, steps=12, window=None)
+
+    async def iterate() -> None:
+        async with stage.opened(limits=Limits(max_steps=3)) as session:
+            for number in range(3):
+                keep_from = await session.journal.last_seq() + 1
+                await session.say(
+                    f"Iteration {number}.",
+                    after=[Compacted(summary="", keep_from_seq=keep_from, reason=FRESH)],
+                )
+                await take(session)
+
+    asyncio.run(iterate())
+    assert [len(request.messages) for request in stage.requests] == [1, 3, 5] * 3
+    for first, second in pairwise(stage.requests):
+        if len(second.messages) > 1:
+            assert list(second.messages[: len(first.messages)]) == list(first.messages)
+
+
+def test_the_plan_and_the_notes_are_told_after_a_compaction(tmp_path):
+    stage = staged(tmp_path, window=None)
+
+    async def compacted() -> None:
+        async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
+            await session.emit(plan_set(("measure it", "done"), ("make it faster", "open")))
+            await session.emit(Remembered(text="the disk is slow"))
+            await session.say(GOAL)
+            await session.note("Do it today.")
+            await take(session)
+            await session.compact()
+            first = (await session.history.messages(session.get_blob))[0].decode()
+            for needed in ("[open] make it faster", "the disk is slow", "Do it today."):
+                assert needed in first
+
+    asyncio.run(compacted())

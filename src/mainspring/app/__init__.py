@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.engines import engine_name, outside_choice, outside_engine
-from mainspring.app.models import build_compactor, check_context, priced, ready
+from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -74,7 +74,7 @@ from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
 from mainspring.workspace.project import look_at
-from mainspring.workspace.skills import find_skills
+from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
@@ -122,10 +122,12 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
         system = system_prompt(prompt)
-        check_context(chosen, system, toolbox.specs)
+        for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
+            check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             **models,
+            ready=ready_later,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
@@ -143,11 +145,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             limits=limits,
             told=told,
             beginning=beginning,
-            grants=GrantFile(config.home),
             approver=approver,
-            day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
+            idle_steps=config.settings.idle_steps,
             reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
@@ -245,7 +246,7 @@ def vault_of(store: Store, session: str, config: Config) -> Vault:
 
 
 def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
-    """The parts that keep something in the session's own folder, or must know its secrets."""
+    """The parts that keep something in the data folder or the session's own, or must know its secrets."""
     policy, vault = parts.files.policy, vault_of(store, session, config)
     time_machine = Snapshots(
         policy.workspace,
@@ -257,6 +258,8 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
     )
     return msgspec.structs.replace(
         parts,
+        grants=GrantFile(config.home),
+        day=Today(store),
         vault=vault,
         time_machine=time_machine,
         processes=store.directory(session) / PROCESSES,
@@ -289,9 +292,7 @@ async def _recall(journal: Journal) -> _Known:
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
     """The system prompt of a new session, with what people wrote down for agents."""
-    home = Path(config.variable("HOME") or "/")
-    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
-    skills, _ = find_skills(*shelves, home / ".agents" / "skills")
+    skills, _ = skills_of(workspace, config)
     return prompt_parts(
         workspace=workspace,
         mode=mode,
@@ -300,6 +301,13 @@ def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[Pr
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
     )
+
+
+def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
+    """The skills for work in a folder: the project's and the user's; and those that cannot be used."""
+    home = Path(config.variable("HOME") or "/")
+    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
+    return find_skills(*shelves, home / ".agents" / "skills")
 
 
 def memory_of(workspace: Path, config: Config) -> Memory:

@@ -11,7 +11,7 @@ import msgspec
 from mainspring.compactor import Compactor
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
-from mainspring.errors import UsageError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     Limits,
     ToolSpec,
@@ -19,6 +19,7 @@ from mainspring.events import (
 from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.connect import connect
+from mainspring.models.healed import Healed
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
@@ -48,7 +49,13 @@ def build_model(spec: str, config: Config) -> Model:
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
-    return connect(spec, config.environment, prices=price_book(config), policy=config.settings.retry)
+    return connect(
+        spec,
+        config.environment,
+        prices=price_book(config),
+        policy=config.settings.retry,
+        healed=Healed(config.home / "healed.json"),
+    )
 
 
 def price_book(config: Config) -> PriceBook:
@@ -62,6 +69,14 @@ async def ready(model: Model) -> Model:
         return model
     await model.start()
     return Retried(model)
+
+
+async def ready_later(model: Model) -> Model:
+    """The same in the middle of a session: what is wrong with a model is said by its first request."""
+    try:
+        return await ready(model)
+    except MainspringError:
+        return Retried(model)
 
 
 def build_local(spec: str, config: Config) -> LocalModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import click
 import msgspec
@@ -16,12 +17,15 @@ from mainspring.cli.render import as_text
 from mainspring.config import Config, load_config
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
+from mainspring.engines import builtin
 from mainspring.errors import MainspringError
 from mainspring.events import (
     Compacted,
+    EngineChosen,
     Limits,
     ModelChosen,
     PromptSet,
+    SessionStarted,
     SpendReserved,
     SpendSettled,
     TurnStarted,
@@ -29,19 +33,23 @@ from mainspring.events import (
 )
 from mainspring.journal import Reader
 from mainspring.journal.store import Store
-from mainspring.state import STEP
+from mainspring.ledger import STEP
+from mainspring.workspace.skills import Broken
 
 _BAR = 24
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """What a session's window holds; `window` is None when nobody said how much the model takes."""
+    """What a session's window holds; `window` is None when nobody said how much the model takes, and what an
+    outside agent (`engine`) keeps in mind is its own affair."""
 
     model: str
+    engine: str
     window: int | None
     tokens: int
     last: Usage
     parts: list[Weight]
+    broken_skills: list[Broken] = []
 
 
 @click.command("context")
@@ -102,10 +110,24 @@ async def _look(session: str) -> Filled:
         after = compacted.keep_from_seq - 1 if compacted else 0
         events = list(live(await read_all(journal, kinds=KINDS, after=after), dead))
         last = await _last_usage(journal)
+        started, engine = await journal.last("SessionStarted"), await journal.last("EngineChosen")
     name = chosen.event.model if chosen and isinstance(chosen.event, ModelChosen) else ""
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
-    return Filled(name, _window(name, load_config()), sum(part.tokens for part in parts), last, parts)
+    config = load_config()
+    outside = engine.event.engine if engine and isinstance(engine.event, EngineChosen) else ""
+    broken: list[Broken] = []
+    if started and isinstance(started.event, SessionStarted):
+        _, broken = app.skills_of(Path(started.event.workspace), config)
+    return Filled(
+        model=name,
+        engine="" if outside == builtin.NAME else outside,
+        window=None if outside not in ("", builtin.NAME) else _window(name, config),
+        tokens=sum(part.tokens for part in parts),
+        last=last,
+        parts=parts,
+        broken_skills=broken,
+    )
 
 
 async def _last_usage(journal: Reader) -> Usage:
@@ -139,6 +161,9 @@ def as_lines(filled: Filled) -> list[str]:
     if filled.last.input_tokens:
         cached = filled.last.cached_tokens / filled.last.input_tokens
         lines.append(f"{filled.model} counted {filled.last.input_tokens:,} last, {cached:.0%} of them cached")
+    if filled.engine:
+        lines.append(f"this is what is on record; {filled.engine} keeps a history of its own")
+    lines += [f"skill not used: {each.path}: {each.problem}" for each in filled.broken_skills]
     return lines
 
 

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from mainspring import __version__
+from mainspring.app import skills_of
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
 from mainspring.errors import SandboxError
@@ -83,7 +84,16 @@ def _checks(config: Config) -> tuple[Check, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        *_skills(config),
     )
+
+
+def _skills(config: Config) -> Iterator[Check]:
+    """The skills for work in the current folder, as far as they cannot be used."""
+    _, broken = skills_of(Path.cwd(), config)
+    for each in broken:
+        found = f"{each.path} is not used: {each.problem}"
+        yield Check(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
 
 
 def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> Check:

@@ -110,13 +110,15 @@ class Recent(msgspec.Struct):
     idle_steps: int = 0
     idle_tools: Counter[str] = msgspec.field(default_factory=Counter[str])
     trips: Counter[str] = msgspec.field(default_factory=Counter[str])
+    most_idle_steps: int = IDLE_STEPS
 
 
 class Guards:
-    """The fold over one turn. `final` is the trip that ends it."""
+    """The fold over one turn. `final` is the trip that ends it. After `idle_steps` without anything new it is
+    over; 0 is never."""
 
-    def __init__(self) -> None:
-        self.recent = Recent()
+    def __init__(self, idle_steps: int = IDLE_STEPS) -> None:
+        self.recent = Recent(most_idle_steps=idle_steps)
         self.final: GuardTripped | None = None
         self._asked: tuple[CallAsked, ...] = ()
         self._started: set[str] = set()
@@ -153,7 +155,7 @@ class Guards:
                 pass
 
     def _restart(self) -> None:
-        self.recent = Recent(plan=self.recent.plan)
+        self.recent = Recent(plan=self.recent.plan, most_idle_steps=self.recent.most_idle_steps)
         self.final = None
         self._asked, self._started, self._ended, self._seen = (), set(), {}, {}
 
@@ -231,9 +233,9 @@ class Guards:
             recent.malformed_told = dict(recent.malformed)
 
 
-async def load_guards(journal: Reader) -> Guards:
+async def load_guards(journal: Reader, idle_steps: int = IDLE_STEPS) -> Guards:
     """The guards of the turn that is running."""
-    guards = Guards()
+    guards = Guards(idle_steps)
     plan = await journal.last("PlanSet")
     if plan:
         guards.apply(plan)
@@ -337,7 +339,7 @@ def promise(recent: Recent) -> GuardTripped | None:
 
 def stall(recent: Recent) -> GuardTripped | None:
     """Nothing measurable changed for a long time."""
-    if recent.idle_steps < IDLE_STEPS:
+    if not 0 < recent.most_idle_steps <= recent.idle_steps:
         return None
     used = ", ".join(f"{tool} {count} times" for tool, count in recent.idle_tools.most_common(4))
     last = f" It last said: {recent.text[-_SHOWN:]}" if recent.text else ""

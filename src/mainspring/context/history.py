@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.context.facts import FRESH
 from mainspring.context.stubs import seq_of, stub, text_of
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -246,6 +247,16 @@ async def live_compaction(
         if isinstance(recorded.event, Compacted) and not is_undone(recorded.seq, dead):
             return recorded.event
     return None
+
+
+async def fresh_start(journal: Reader) -> int:
+    """The first event that counts when nothing is left out: where the newest fresh history begins."""
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
+    for recorded in reversed(await read_all(journal, kinds=("Compacted",))):
+        event = recorded.event
+        if isinstance(event, Compacted) and event.reason == FRESH and not is_undone(recorded.seq, dead):
+            return event.keep_from_seq
+    return 1
 
 
 class Projection:

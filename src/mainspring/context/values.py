@@ -55,7 +55,3 @@ def touched_by(arguments: str) -> Touched:
         paths=tuple(path for path in named if isinstance(path, str) and path),
         command=command if isinstance(command, str) else "",
     )
-
-
-def paths_of(arguments: str) -> tuple[str, ...]:
-    return touched_by(arguments).paths

@@ -134,9 +134,9 @@ def _user(content: list[dict[str, Any]]) -> bytes:
 
 def _content(text: str, attachments: tuple[Attachment, ...]) -> list[dict[str, Any]]:
     content = [_attached(attachment) for attachment in attachments]
-    # Empty text is refused.
-    if text or not content:
-        content.append({"type": "text", "text": text or NOTHING_SAID})
+    # Blank text is refused.
+    if text.strip() or not content:
+        content.append({"type": "text", "text": text if text.strip() else NOTHING_SAID})
     return content
 
 
@@ -152,7 +152,8 @@ def _attached(attachment: Attachment) -> dict[str, Any]:
 
 def _assistant(message: AssistantMessage) -> bytes:
     content: list[dict[str, Any]] = []
-    for part in without_last_thoughts(message.parts):
+    said = tuple(part for part in message.parts if not isinstance(part, Text) or part.text.strip())
+    for part in without_last_thoughts(said):
         match part:
             case Text():
                 content.append({"type": "text", "text": part.text})

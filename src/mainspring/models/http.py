@@ -10,10 +10,12 @@ import asyncio
 import ipaddress
 import re
 import ssl
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -27,6 +29,8 @@ from mainspring.models.sse import EventParser, EventTooLarge
 
 _DRAIN_S = 0.5
 _KEPT_ALIVE_S = 240.0
+LOADED_LATE = ("httpcore2", "anyio._backends._asyncio")
+"""What carries requests, which httpx2 loads at the first one."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -61,6 +65,7 @@ class Channel:
         self._headers = {"accept-encoding": "identity", "content-type": "application/json", **headers}
         self._bounds = bounds or Bounds()
         self._client: httpx2.AsyncClient | None = None
+        _load_ahead()
 
     async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
@@ -169,7 +174,7 @@ class _Bounded:
             raise not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
         if time.monotonic() > self._deadline:
             raise ModelTimeout(
-                f"The reply of {self._endpoint.provider} did not end within {self._bounds.total_s:g} s.",
+                f"{self._endpoint.provider} did not end its reply within {self._bounds.total_s:g} s.",
                 remedy="Ask for less at a time, or choose another model.",
             )
 
@@ -234,6 +239,12 @@ _HALF = re.compile(
 def _mended(data: bytes) -> bytes:
     """An event with whole characters only: small servers cut tokens inside them."""
     return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())
+
+
+@cache
+def _load_ahead() -> None:
+    # The first request would load these, for 30 ms: meanwhile others wait for the disk.
+    threading.Thread(target=lambda: [import_module(name) for name in LOADED_LATE]).start()
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from contextlib import aclosing
 import msgspec
 
 from mainspring.errors import ModelError, RateLimited
-from mainspring.models import Model, Request, Retrying, StreamItem
+from mainspring.models import Finished, Model, Request, Retrying, StreamItem
 from mainspring.models.around import Around
 
 
@@ -32,13 +32,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retried(Around):
-    """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try."""
+    """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try.
+    `keep` is called when that try succeeded."""
 
     def __init__(
         self,
         model: Model,
         *,
         heal: Callable[[ModelError], bool] | None = None,
+        keep: Callable[[], None] | None = None,
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -46,6 +48,8 @@ class Retried(Around):
     ) -> None:
         super().__init__(model)
         self._heal = heal
+        self._keep = keep
+        self._is_healed = False
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
@@ -59,6 +63,8 @@ class Retried(Around):
             try:
                 async with aclosing(self._model.stream(request)) as items:
                     async for item in items:
+                        if self._is_healed and isinstance(item, Finished):
+                            self._remember()
                         yield item
                 return
             except ModelError as error:
@@ -69,12 +75,18 @@ class Retried(Around):
             yield retrying
             await self._sleep(wait_s)
 
+    def _remember(self) -> None:
+        self._is_healed = False
+        if self._keep is not None:
+            self._keep()
+
     def _wait_s(self, error: ModelError, attempt: int, passed_s: float) -> float | None:
         """How long to wait before the next attempt; None when there is none."""
         policy = self._policy
         if attempt >= policy.max_requests:
             return None
         if self._heal is not None and self._heal(error):
+            self._is_healed = True
             return 0.0
         if not error.is_transient:
             return None

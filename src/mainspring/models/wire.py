@@ -6,6 +6,7 @@ what may change at every step. So each request starts with the bytes of the one 
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar, TypedDict, Unpack, cast
@@ -16,7 +17,10 @@ from mainspring.errors import BadRequest, ModelError
 from mainspring.models import Effort, Message, Price, Request, StreamItem
 from mainspring.models.encoding import ENCODER, described_tools
 from mainspring.models.failures import Endpoint
+from mainspring.models.healed import Healed
 from mainspring.models.http import Bounds, Channel, Reader
+
+_STALE = "signatures until "
 
 
 class Options(TypedDict, total=False):
@@ -29,6 +33,7 @@ class Options(TypedDict, total=False):
     price: Price | None
     headers: dict[str, str]
     bounds: Bounds | None
+    healed: Healed | None
 
 
 class Wire(ABC):
@@ -51,9 +56,11 @@ class Wire(ABC):
         headers = {**self._key_headers(api_key), **options.get("headers", {})}
         self._channel = Channel(self._endpoint, headers, options.get("bounds"))
         self._opening: tuple[Request, bytes, bytes] | None = None
-        self._lacks: set[str] = set()
-        self._sent = 0
+        self._healed = options.get("healed")
+        self._lacks = set(self._healed.known(self._id)) if self._healed else set[str]()
+        self._sent: Sequence[bytes] = ()
         self._stale = 0
+        self._looked = 0
         self._clean: dict[bytes, bytes] = {}
 
     @abstractmethod
@@ -62,7 +69,7 @@ class Wire(ABC):
     def body(self, request: Request) -> bytes:
         opening, leading = self._begin(request)
         messages = self._messages(request.messages)
-        self._sent = len(request.messages)
+        self._sent = request.messages
         closing = ENCODER.encode(self._without_lacks(self._closing_fields(request)))[1:]
         # Joined once: a long history is megabytes.
         pieces = [leading, *messages] if leading else list(messages) or [b""]
@@ -83,8 +90,9 @@ class Wire(ABC):
             return False
         match error.cause:
             case "signature":
-                is_new = self._sent > self._stale
-                self._stale = max(self._stale, self._sent)
+                is_new = len(self._sent) > self._stale
+                self._stale = max(self._stale, len(self._sent))
+                self._lacks.update(_mark(message) for message in self._sent[-1:])
                 return is_new
             case "effort":
                 asked = self._opening[0].effort if self._opening else None
@@ -101,6 +109,15 @@ class Wire(ABC):
         self._lacks.add(lack)
         self._opening = None
         return is_new
+
+    def keep(self) -> None:
+        """Remembers what was found, also for other processes, once a request without it has succeeded."""
+        if self._healed is not None:
+            self._healed.keep(self._id, self._lacks)
+
+    @property
+    def _id(self) -> str:
+        return f"{self._endpoint.base_url} {self._endpoint.model}"
 
     @abstractmethod
     def _path(self) -> str: ...
@@ -139,11 +156,21 @@ class Wire(ABC):
 
     def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
         if not self._stale:
+            self._stale = self._known_stale(messages)
+        if not self._stale:
             return messages
         return [
             self._cleaned(message) if position < self._stale else message
             for position, message in enumerate(messages)
         ]
+
+    def _known_stale(self, messages: Sequence[bytes]) -> int:
+        """How many of these were refused for their signatures in another process; each is looked at once."""
+        looked, self._looked = self._looked, max(self._looked, len(messages))
+        if not any(lack.startswith(_STALE) for lack in self._lacks):
+            return 0
+        new = enumerate(messages[looked:], looked + 1)
+        return max((position for position, message in new if _mark(message) in self._lacks), default=0)
 
     def _cleaned(self, message: bytes) -> bytes:
         clean = self._clean.get(message)
@@ -175,6 +202,11 @@ class Wire(ABC):
         within, _, name = parameter.rpartition(".")
         place = _place({**self._opening_fields(request), **self._closing_fields(request)}, within)
         return place is not None and name in place
+
+
+def _mark(message: bytes) -> str:
+    """Names the last message of a request whose signatures were refused."""
+    return f"{_STALE}{hashlib.sha256(message).hexdigest()[:32]}"
 
 
 def _place(fields: dict[str, Any], path: str) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ when a file under them is touched. A file that lies elsewhere, behind a symbolic
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,9 @@ import msgspec
 NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 MAX_BYTES = 16 * 1024
 _MAX_FILES = 12
+_MAX_WORDS = 100
+_WORD = re.compile(r"""[^\s;&|<>()=`"']+""")
+_GOING = frozenset({"cd", "pushd", "-C"})
 
 
 class Instructions(msgspec.Struct, frozen=True):
@@ -49,9 +53,23 @@ class NestedInstructions:
 
     def for_file(self, path: str) -> list[Instructions]:
         """The instructions of the folders between the workspace and a file, the nearest last."""
-        file = self._workspace / path
+        return self._down_to((self._workspace / path).parent)
+
+    def for_command(self, command: str) -> list[Instructions]:
+        """The instructions of the folders that a command line names, goes to, or names files in."""
+        at, before = self._workspace, ""
+        found: dict[Path, Instructions] = {}
+        for word in _WORD.findall(command)[:_MAX_WORDS]:
+            place = at / word
+            is_folder = _is_folder(place)
+            found |= {item.folder: item for item in self._down_to(place if is_folder else place.parent)}
+            at = place if is_folder and before in _GOING else at
+            before = word
+        return list(found.values())
+
+    def _down_to(self, place: Path) -> list[Instructions]:
         try:
-            below = file.parent.resolve().relative_to(self._workspace)
+            below = place.resolve().relative_to(self._workspace)
         except (ValueError, OSError, RuntimeError):
             return []
         found: list[Instructions] = []
@@ -63,6 +81,13 @@ class NestedInstructions:
             if item := self._known[folder]:
                 found.append(item)
         return found
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _read(folder: Path, root: Path) -> Instructions | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,17 @@ class Project(msgspec.Struct, frozen=True):
 def look_at(folder: Path) -> Project:
     """The facts of a folder. A Makefile's own targets come before what its language would use."""
     found = Project()
-    for mark, read in _MARKS.items():
+    for mark in _MARKS:
         path = folder / mark
         if path.is_file():
-            found = _joined(found, read(_text(path)), mark)
+            found = _joined(found, _facts(mark, _text(path)), mark)
     return found
+
+
+@lru_cache(maxsize=256)
+def _facts(mark: str, text: str) -> Project:
+    """What one file says; the same content is read once."""
+    return _MARKS[mark](text)
 
 
 def _joined(known: Project, more: Project, mark: str) -> Project:
