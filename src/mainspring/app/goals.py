@@ -32,7 +32,7 @@ from mainspring.events import (
     Limits,
     NoteAdded,
 )
-from mainspring.goals.evaluation import with_hashes
+from mainspring.goals.evaluation import merged, with_hashes
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
@@ -128,9 +128,7 @@ async def start_goal(
     wanted = _goal_set(text, source, profile, options)
 
     async def beginning() -> list[Event]:
-        files = Files(confinement_of(options.folder.resolve(), DEFAULT_MODE, config))
-        evaluation = await with_hashes(wanted.evaluation, files)
-        return [msgspec.structs.replace(wanted, evaluation=evaluation)]
+        return [await _frozen(wanted, options.folder, config)]
 
     with workspace_held(config.home, options.folder) as held:
         opened = _open(options, wanted, config, folder=options.folder, beginning=beginning, approver=approver)
@@ -151,10 +149,10 @@ async def resume_goal(
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(options.profile or goal.now.profile, config.folder)
-    wanted = _changed(goal.now, options)
     started = await asyncio.to_thread(_workspace_of, store, session)
     with workspace_held(config.home, started) as held:
         held.name(session)
+        wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
         async with _open(options, wanted, config, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await opened.emit(wanted)
@@ -202,9 +200,7 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
             needs_claims=checks.needs_claims or given.needs_claims,
         ),
         rules=msgspec.structs.replace(profile.rules, **options.rules),
-        evaluation=options.evaluation
-        if options.evaluation.command or options.evaluation.metric
-        else profile.evaluation,
+        evaluation=merged(profile.evaluation, options.evaluation),
         by=options.by,
         sandbox=options.sandbox,
         allow_unpriced=options.allow_unpriced,
@@ -223,12 +219,20 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
             files=tuple(dict.fromkeys((*checks.files, *given.files))),
             targets=tuple(dict.fromkeys((*checks.targets, *given.targets))),
         ),
-        evaluation=options.evaluation
-        if options.evaluation.command or options.evaluation.metric
-        else now.evaluation,
+        evaluation=merged(now.evaluation, options.evaluation),
         sandbox=options.sandbox or now.sandbox,
         allow_unpriced=options.allow_unpriced or now.allow_unpriced,
     )
+
+
+async def _frozen(
+    wanted: GoalSet, folder: Path, config: Config, *, before: Evaluation | None = None
+) -> GoalSet:
+    """The goal with the hashes of its frozen files; those that were frozen before keep theirs."""
+    place = await asyncio.to_thread(folder.resolve)
+    files = Files(confinement_of(place, DEFAULT_MODE, config))
+    evaluation = await with_hashes(wanted.evaluation, files, before=before)
+    return msgspec.structs.replace(wanted, evaluation=evaluation)
 
 
 def _open(

@@ -54,11 +54,12 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Artifacts:
-    """The fold. `previews` are kept contents by their hash."""
+    """The fold. `previews` are kept contents by their hash; `first` are the paths before the goal."""
 
     def __init__(self) -> None:
         self._known: dict[str, Artifact] = {}
         self.previews: dict[str, Blob] = {}
+        self.first: set[str] = set()
         self.is_begun = False
 
     @property
@@ -84,6 +85,8 @@ class Artifacts:
         self.previews |= {blob.sha256: blob for blob in event.previews}
         for change in event.changes if listing is None else _DECODE(listing):
             self._known[change.path] = _artifact(change, event.iteration)
+            if not event.iteration:
+                self.first.add(change.path)
             if change.kind == "renamed":
                 gone = self._known.get(change.renamed_from, Artifact(path=change.renamed_from))
                 self._known[change.renamed_from] = msgspec.structs.replace(

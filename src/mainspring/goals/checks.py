@@ -10,7 +10,8 @@ import hashlib
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.events import CheckEnded
+from mainspring.events import CheckEnded, Evaluation
+from mainspring.goals.evaluation import frozen_changes
 from mainspring.goals.running import kept, run_line
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -18,6 +19,7 @@ from mainspring.workspace import Keep
 
 TIMEOUT_S = 1800.0
 _SHOWN = 4000
+_MAX_NAME = 200
 
 
 async def run_check(line: str, sandbox: Sandbox, files: Files, keep: Keep, *, iteration: int) -> CheckEnded:
@@ -57,6 +59,23 @@ def look_for(name: str, workspace: Path, *, iteration: int) -> CheckEnded:
     passed = bool(digest) and detail != "empty"
     return CheckEnded(
         iteration=iteration, check=name, kind="file", passed=passed, detail=detail, sha256=digest
+    )
+
+
+def frozen_check(
+    evaluation: Evaluation, files: Files, *, iteration: int, before: tuple[str, ...] = ()
+) -> CheckEnded | None:
+    """Whether the frozen files are what they were, now and by what was seen `before`; None when none is. For
+    a thread."""
+    if not evaluation.frozen:
+        return None
+    changes = tuple(dict.fromkeys((*before, *frozen_changes(evaluation, files))))
+    return CheckEnded(
+        iteration=iteration,
+        check=f"frozen: {', '.join(evaluation.frozen)}"[:_MAX_NAME],
+        kind="file",
+        passed=not changes,
+        detail=f"changed, and must not be: {'; '.join(changes)}" if changes else "as they were",
     )
 
 

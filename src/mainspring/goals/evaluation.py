@@ -29,10 +29,28 @@ _MAX_FLAGGED = 5
 _MAX_FAILURES = 2
 
 
-async def with_hashes(evaluation: Evaluation, files: Files) -> Evaluation:
-    """The evaluation as it is recorded with the goal: its frozen files as they are now."""
-    hashes = await asyncio.to_thread(hashes_of, evaluation.frozen, files)
-    return msgspec.structs.replace(evaluation, hashes=hashes)
+def merged(before: Evaluation, given: Evaluation) -> Evaluation:
+    """What is given, and where nothing is, what was before. Whatever was frozen once stays so."""
+    return Evaluation(
+        command=given.command or before.command,
+        repeats=given.repeats or before.repeats,
+        frozen=tuple(dict.fromkeys((*before.frozen, *given.frozen))),
+        better=given.better or before.better,
+        metric=given.metric or before.metric,
+        hashes=before.hashes,
+    )
+
+
+async def with_hashes(
+    evaluation: Evaluation, files: Files, *, before: Evaluation | None = None
+) -> Evaluation:
+    """The evaluation as it is recorded with the goal: its frozen files as they are now, and those that were
+    frozen `before` as they were then."""
+    before = before or Evaluation()
+    new = tuple(name for name in evaluation.frozen if name not in before.frozen)
+    found = {frozen.path: frozen for frozen in await asyncio.to_thread(hashes_of, new, files)}
+    found |= {frozen.path: frozen for frozen in before.hashes}
+    return msgspec.structs.replace(evaluation, hashes=tuple(found[path] for path in sorted(found)))
 
 
 async def evaluate(
@@ -78,6 +96,11 @@ async def evaluate(
 
 def changes_of(evaluation: Evaluation, files: Files) -> list[str]:
     """A flag for each frozen file that is not what it was when the goal was set."""
+    return [f"{EVALUATOR_CHANGED}: {change}" for change in frozen_changes(evaluation, files)]
+
+
+def frozen_changes(evaluation: Evaluation, files: Files) -> list[str]:
+    """How each frozen file is another than it was when it was frozen; many are summed up."""
     before = {frozen.path: frozen.sha256 for frozen in evaluation.hashes}
     now = {frozen.path: frozen.sha256 for frozen in hashes_of(evaluation.frozen, files)}
     changed: list[str] = []
@@ -85,10 +108,10 @@ def changes_of(evaluation: Evaluation, files: Files) -> list[str]:
         old, new = before.get(path, ""), now.get(path, "")
         if old != new:
             how = "is new" if not old else "is gone" if not new else "is another"
-            changed.append(f"{EVALUATOR_CHANGED}: {path} {how}")
+            changed.append(f"{path} {how}")
     if len(changed) > _MAX_FLAGGED:
         left = len(changed) - _MAX_FLAGGED
-        changed[_MAX_FLAGGED:] = [f"{EVALUATOR_CHANGED}: {left} more files"]
+        changed[_MAX_FLAGGED:] = [f"{left} more files"]
     return changed
 
 

@@ -6,11 +6,15 @@ next prompt. What was found earlier is folded from the journal.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from mainspring.events import ArtifactsChanged, CheckEnded, GoalSet
 from mainspring.goals.artifacts import Artifact, Artifacts, makers, read_artifacts
+from mainspring.goals.checking import named_files
+from mainspring.goals.checks import frozen_check
 from mainspring.goals.derivation import Derivation
+from mainspring.goals.evaluation import frozen_changes
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.looking import GoalFolder
@@ -31,6 +35,7 @@ class Findings:
         self._folder = GoalFolder(session.files, workspace, cache, include=profile.artifacts, left_out=own)
         self._artifacts: Artifacts | None = None
         self._changed: ArtifactsChanged | None = None
+        self._thawed: tuple[str, ...] = ()
         self._experiment = Experiment(session)
         self._derivation = Derivation(
             profile.claims,
@@ -58,6 +63,9 @@ class Findings:
         """Records what an iteration left behind, unless it is on record already; says of what kinds something
         is new."""
         kinds: list[str] = []
+        files = self._session.files
+        # Looked at before the checks run as well: a check that was replaced can put itself back.
+        self._thawed = tuple(await asyncio.to_thread(frozen_changes, goal.evaluation, files))
         await self.look(current.number, current.started_seq)
         changed = await self._session.journal.last("ArtifactsChanged")
         if changed and changed.seq > current.started_seq and isinstance(changed.event, ArtifactsChanged):
@@ -80,8 +88,9 @@ class Findings:
         return (*await self._experiment.lines(goal), *await self._derivation.lines())
 
     async def proofs(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
-        """What the metrics and the claims say about being done."""
+        """What the metrics, the claims and the files that decide say about being done."""
         found = await self._experiment.targets(goal, iteration)
+        found += await asyncio.to_thread(self._deciding_files, goal, iteration)
         if goal.checks.needs_claims and await self._derivation.is_begun():
             found.append(await self._derivation.proof(iteration))
         return found
@@ -94,12 +103,36 @@ class Findings:
         handle = f"blob:{listing.sha256}" if listing else f"mainspring artifacts {self._session.id}"
         return memory.with_artifacts(self._changed, handle, at_us)
 
+    def _deciding_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
+        """The frozen files, and files from before the goal that a check names and the agent changed: who
+        writes what decides should be known. Files that stayed as they were show nothing by themselves."""
+        files, checks = self._session.files, goal.checks
+        is_checked = bool(checks.commands or checks.files or checks.targets or checks.needs_claims)
+        kept = frozen_check(goal.evaluation, files, iteration=iteration, before=self._thawed)
+        found = [kept] if kept and (is_checked or not kept.passed) else []
+        known = self._artifacts or Artifacts()
+        changed = {item.path: item for item in known.made if item.path in known.first}
+        named = {path.removeprefix("./") for line in checks.commands for path in named_files(line, files)}
+        return found + [_own_check(changed[path], iteration) for path in sorted(named & changed.keys())]
+
     async def _makers(self, since: int) -> dict[str, str]:
         made: dict[str, str] = {}
         while page := await self._session.journal.read(after=since, kinds=_MADE_KINDS, limit=_PAGE):
             made |= makers(page)
             since = page[-1].seq
         return made
+
+
+def _own_check(item: Artifact, iteration: int) -> CheckEnded:
+    """Says with the checks that one of them was not only the user's."""
+    return CheckEnded(
+        iteration=iteration,
+        check=item.path,
+        kind="file",
+        passed=True,
+        detail=f"named in a check, and changed by the agent itself in iteration {item.iteration}",
+        sha256=item.sha256,
+    )
 
 
 def _line(item: Artifact) -> str:
