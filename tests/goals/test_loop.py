@@ -403,3 +403,16 @@ def test_a_job_that_cannot_be_one_does_not_drop_the_wait_for_the_rest(machine: M
     ran = goal(machine, engine(machine, t1=starts, t2=f"cat result && echo {DONE!r}"), "--file", "result")
     assert ran.returncode == 0, ran.stderr
     assert len(events(machine, "WaitEnded")) == 1
+
+
+def test_a_profile_given_as_a_file_is_the_same_goal_again_and_found_from_elsewhere(machine: Machine) -> None:
+    (machine.workspace / "mine.toml").write_text('prompt = "Go."\n[rules]\nmax_iterations = 1\n')
+    chosen = engine(machine, other="echo $turn > f$turn")
+    ran = goal(machine, chosen, "--profile", "mine.toml", loop="goal")
+    assert ran.returncode == 5
+    name = machine.only_session()["id"]
+    assert machine.run("goal", "stop", name).returncode == 0
+    machine.workspace = machine.workspace.parent
+    resumed = machine.run("goal", "resume", name, "--max-iterations", "2")
+    assert resumed.returncode == 5, resumed.stderr
+    assert len(events(machine, "IterationStarted", name)) == 2
