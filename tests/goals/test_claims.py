@@ -72,16 +72,16 @@ def proof(tmp_path: Path) -> Proof:
     return Proof(tmp_path)
 
 
-MAIN = 'name="main"\nstatement="m"\ndepends_on=["lemma"]\ncheck="true"\ngoal=true'
+MAIN = 'name="main"\nstatement="m"\ndepends_on=["lemma"]\ncheck="test 1"\ngoal=true'
 
 
 @pytest.mark.parametrize(
     ("check", "status", "detail"),
     [
-        ("true", "proved", "exit code 0"),
-        ("echo fine", "proved", "exit code 0: fine"),
+        ("test 1", "proved", "exit code 0"),
+        ("test 1 && echo fine", "proved", "exit code 0: fine"),
         ("echo REFUTED; echo x = 3 >&2; exit 1", "refuted", "exit code 1: x = 3"),
-        ("echo REFUTED", "open", "it says REFUTED and exits with 0"),
+        ("test 1 && echo REFUTED", "open", "it says REFUTED and exits with 0"),
         ("echo it is REFUTED; exit 1", "open", "exit code 1: it is REFUTED"),
         ("echo REFUTED >&2; exit 1", "open", "exit code 1: REFUTED"),
         ("exit 2", "open", "exit code 2"),
@@ -157,7 +157,7 @@ def test_an_agent_cannot_write_proved(proof: Proof) -> None:
 
 
 def test_a_file_that_broke_keeps_the_claims_and_blocks(proof: Proof) -> None:
-    proof.write('name="main"\nstatement="m"\ngoal=true\ncheck="true"')
+    proof.write('name="main"\nstatement="m"\ngoal=true\ncheck="test 1"')
     proof.check()
     assert proof.claims.missing() == ()
     (proof.root / DEFAULT_PATH).write_text("[[claim]\n")
@@ -178,7 +178,7 @@ def test_an_assumption_is_not_closed_unless_it_may_be(proof: Proof) -> None:
 
 def test_what_is_not_on_the_path_does_not_matter(proof: Proof) -> None:
     proof.write(
-        MAIN, 'name="lemma"\nstatement="l"\ncheck="true"', 'name="aside"\nstatement="a"\ncheck="false"'
+        MAIN, 'name="lemma"\nstatement="l"\ncheck="test 1"', 'name="aside"\nstatement="a"\ncheck="false"'
     )
     proof.check()
     assert proof.claims.missing() == ()
@@ -187,7 +187,7 @@ def test_what_is_not_on_the_path_does_not_matter(proof: Proof) -> None:
 def test_a_refuted_claim_reopens_what_stands_on_it_until_it_is_proved_again(proof: Proof) -> None:
     (proof.root / "l.sh").write_text("exit 0")
     lemma = 'name="lemma"\nstatement="l"\ncheck="sh l.sh"'
-    other = 'name="other"\nstatement="o"\ncheck="true"'
+    other = 'name="other"\nstatement="o"\ncheck="test 1"'
     proof.write(MAIN, lemma, other)
     assert proof.checked() == [("lemma", "proved"), ("main", "proved"), ("other", "proved")]
     assert proof.checked() == []
@@ -205,7 +205,7 @@ def test_a_refuted_claim_reopens_what_stands_on_it_until_it_is_proved_again(proo
 
 
 def test_a_refutation_written_by_the_agent_reopens_too(proof: Proof) -> None:
-    lemma = 'name="lemma"\nstatement="l"\ncheck="true"'
+    lemma = 'name="lemma"\nstatement="l"\ncheck="test 1"'
     proof.write(MAIN, lemma)
     proof.check()
     proof.write(MAIN, f'{lemma}\nstatus="refuted"')
@@ -252,7 +252,7 @@ def test_everything_can_be_checked_again_before_the_end(proof: Proof) -> None:
 
 
 def test_without_time_nothing_is_proved(proof: Proof) -> None:
-    proof.write(MAIN, 'name="lemma"\nstatement="l"\ncheck="true"')
+    proof.write(MAIN, 'name="lemma"\nstatement="l"\ncheck="test 1"')
     proof.check()
     events = proof.check(Bounds(all_s=0), is_everything=True)
     assert {event.status for event in events} == {"open"}
@@ -359,7 +359,7 @@ def is_shown(history: list[ClaimsRead | ClaimChecked]) -> bool:
 
 def provable(graph: ClaimsRead) -> ClaimsRead:
     """The same graph, in which nothing but checks decides."""
-    claims = tuple(replace(claim, check="true", status="open") for claim in graph.claims)
+    claims = tuple(replace(claim, check="test 1", status="open") for claim in graph.claims)
     return replace(graph, claims=claims)
 
 
@@ -418,7 +418,7 @@ def test_circles_are_found(graph: ClaimsRead) -> None:
 def test_a_proof_without_its_exit_code_is_none() -> None:
     claims = Claims()
     claims.apply(
-        ClaimsRead(iteration=1, claims=(Claim(name="a", statement="x", check="true", is_goal=True),))
+        ClaimsRead(iteration=1, claims=(Claim(name="a", statement="x", check="test 1", is_goal=True),))
     )
     claims.apply(ClaimChecked(iteration=1, claim="a", status="proved"))
     assert claims.status("a") == "open"
@@ -435,8 +435,8 @@ def test_telling_the_fold_twice_changes_nothing(proof: Proof) -> None:
 
 def test_what_was_proved_before_a_refutation_must_be_proved_after_it() -> None:
     claims = Claims()
-    lemma = Claim(name="lemma", statement="l", check="true")
-    main = Claim(name="main", statement="m", check="true", depends_on=("lemma",), is_goal=True)
+    lemma = Claim(name="lemma", statement="l", check="test 1")
+    main = Claim(name="main", statement="m", check="test 1", depends_on=("lemma",), is_goal=True)
 
     def told(name: str, status: ClaimStatus) -> None:
         exit_code = 0 if status == "proved" else 1

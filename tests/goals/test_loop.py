@@ -140,6 +140,15 @@ def test_the_way_a_metric_should_go_is_told_to_the_next_turn_without_an_evaluati
     assert (machine.workspace / "seen").exists()
 
 
+def test_a_value_that_is_said_and_written_into_two_files_is_one_measurement(machine: Machine) -> None:
+    csv = "echo q,t > a.csv; for t in 1 2 2; do echo 5,$t; done >> a.csv"
+    said = """echo METRIC q=5; echo METRIC q=5; echo '{"q": 5, "t": [1, 2, 2, 3]}' > b.json"""
+    assert goal(machine, engine(machine, other=f"{csv}; {said}; echo {DONE!r}")).returncode == 0
+    (taken,) = events(machine, "MeasurementsTaken")
+    values = sorted((item["metric"], item["value"]) for item in taken["values"])
+    assert values == [("q", 5), ("q", 5), ("q", 5), ("t", 1), ("t", 2), ("t", 2), ("t", 3)]
+
+
 def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
     outside = subprocess.Popen(["sleep", "2"])
     cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}

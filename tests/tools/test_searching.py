@@ -244,3 +244,9 @@ def test_a_folder_that_the_sandbox_does_not_show_is_searched_all_the_same(tmp_pa
     shop = Workshop(tmp_path, GREP)
     shop.put("a.txt", "needle")
     assert asyncio.run(searching(shop)).text == "a.txt\n  1: needle"
+
+
+def test_a_pattern_that_would_take_for_ever_is_refused_or_answered(shop):
+    shop.put("slow.md", "word " * 40 + "\n")
+    said = shop.call("grep", pattern=r"(\w+\s*)+:done", path="slow.md").text
+    assert "takes too long" in said or "Nothing matches" in said

@@ -411,3 +411,11 @@ def test_a_session_that_nobody_works_on_is_not_waited_for_for_ever(tmp_path: Pat
     ended = asleep.wait(OnSession(session="other"))
     assert ended.cause == "unknown"
     assert "no process works on it" in ended.summary
+
+
+def test_a_pattern_that_would_take_for_ever_ends_the_wait_as_unknown(tmp_path: Path) -> None:
+    asleep = Asleep(tmp_path)
+    (asleep.work / "f").write_text("word " * 40 + "\n")
+    ended = asleep.wait(OnFile(path="f", until="matches", pattern=r"(\w+\s*)+:done"))
+    assert ended.cause == "unknown"
+    assert "takes too long" in ended.summary

@@ -5,6 +5,7 @@ Reading is tolerant: what cannot be used is a problem with a sentence, and the r
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any, cast
 
@@ -17,7 +18,14 @@ DEFAULT_PATH = "projects/claims.toml"
 MAX_BYTES = 1_000_000
 MAX_CLAIMS = 2_000
 _MAX_PROBLEMS = 50
+_MAX_CHECK = 10_000
+_MAX_DOTS = 5_000  # of a key; its parser takes the square of them
+_MAX_NUMBER = 10**18
 _STATUSES: dict[str, ClaimStatus] = {"open": "open", "assumed": "assumed", "refuted": "refuted"}
+_DOES_NOTHING = re.compile(
+    r"(?:(?:ba)?sh\s+-c\s+['\"]?)?(?:true|:|exit(?:\s+0)?|/(?:usr/)?bin/true|echo\b[^$`<>|&]*|)['\"]?(?:\s*#.*)?"
+)
+_ALWAYS_PASSES = re.compile(r"\|\|\s*(?:true|:|exit\s+0)\s*$")
 
 EXAMPLE = """\
 # One table for each claim. `goal = true` marks what is to be shown. Leave `status` out, or write "assumed"
@@ -55,11 +63,13 @@ def parse_claims(data: bytes) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
     """The claims in a file, and what in it could not be used."""
     if len(data) > MAX_BYTES:
         return (), (f"the file is larger than {MAX_BYTES // 1_000_000} MB",)
+    if any(line.count(b".") > _MAX_DOTS for line in data.splitlines()):
+        return (), (f"the file has a line with more than {_MAX_DOTS:,} dots",)
     try:
         document = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return (), ("the file is not UTF-8 text",)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is only a ValueError
         return (), (f"the file is not TOML: {error}"[:200],)
     problems: list[str] = []
     claims: dict[str, Claim] = {}
@@ -100,8 +110,8 @@ def _tables(document: dict[str, Any], problems: list[str]) -> list[dict[str, Any
 
 
 def _claim(table: dict[str, Any], problems: list[str]) -> Claim | None:
-    name = " ".join(str(table.get("name", "")).split())
-    statement = str(table.get("statement", "")).strip()
+    name = " ".join(_word(table.get("name", "")).split())
+    statement = _word(table.get("statement", "")).strip()
     if not name or len(name) > 100:
         problems.append(f"a claim has no name ({statement[:60] or 'and no statement'})")
         return None
@@ -111,7 +121,7 @@ def _claim(table: dict[str, Any], problems: list[str]) -> Claim | None:
         name=name,
         statement=statement,
         depends_on=_names(name, table.get("depends_on", ()), problems),
-        check=_text(name, "check", table.get("check", ""), problems),
+        check=_check(name, table.get("check", ""), problems),
         status=_status(name, table.get("status", "open"), problems),
         is_goal=table.get("goal") is True,
         note=_text(name, "note", table.get("note", ""), problems),
@@ -127,6 +137,30 @@ def _names(name: str, given: object, problems: list[str]) -> tuple[str, ...]:
     )
 
 
+def _word(given: object) -> str:
+    """A text, or a number that somebody wrote without quotes."""
+    if isinstance(given, int) and abs(given) < _MAX_NUMBER:
+        return str(given)
+    return given.replace("\0", "") if isinstance(given, str) else ""
+
+
+def _check(name: str, given: object, problems: list[str]) -> str:
+    check = _text(name, "check", given, problems)
+    if "\0" in check or len(check) > _MAX_CHECK:
+        problems.append(f"check of {name} is no command line: it is too long, or has a NUL in it")
+        return ""
+    if check and is_trivial(check):
+        problems.append(f"check of {name} would pass whatever is true, so it proves nothing: {check[:80]}")
+        return ""
+    return check
+
+
+def is_trivial(check: str) -> bool:
+    """Whether a command line plainly cannot fail; what hides it better is not found."""
+    steps = [step.strip() for step in re.split(r"&&|\|\||;|\n", check)]
+    return bool(_ALWAYS_PASSES.search(check)) or all(_DOES_NOTHING.fullmatch(step) for step in steps)
+
+
 def _text(name: str, field: str, given: object, problems: list[str]) -> str:
     if isinstance(given, str):
         return given.strip()
@@ -135,7 +169,7 @@ def _text(name: str, field: str, given: object, problems: list[str]) -> str:
 
 
 def _status(name: str, given: object, problems: list[str]) -> ClaimStatus:
-    written = str(given).strip().lower()
+    written = _word(given).strip().lower()
     if written == "proved":
         problems.append(f"{name} is called proved; only a check that ran proves, so it counts as open")
     elif written not in _STATUSES:

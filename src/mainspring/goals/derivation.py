@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
 from mainspring.goals.checking import check_claims
-from mainspring.goals.claimfile import read_claims
+from mainspring.goals.claimfile import EXAMPLE, read_claims
 from mainspring.goals.claims import Claims
 from mainspring.journal import Reader
 from mainspring.sandbox import Sandbox
@@ -76,8 +76,11 @@ class Derivation:
     async def lines(self, *, may_assume: bool = False) -> tuple[str, ...]:
         """What the next iteration should know."""
         claims = await self._known()
-        if not claims.is_read:
+        if not self._path:
             return ()
+        if not claims.all:
+            shown = f"Write the claims into {self._path} like this:\n```toml\n{EXAMPLE}```"
+            return (shown, *(f"In {self._path}: {item}." for item in claims.problems))
         counts = Counter(claims.status(name) for name in claims.all)
         told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
         missing = claims.missing(may_assume=may_assume)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from mainspring.errors import PathRefused, SandboxError
@@ -84,7 +85,8 @@ class Experiment:
             return MeasurementsTaken(iteration=iteration, is_ours=True, flags=(error.message,))
 
     async def _reported(self, current: Iteration, made: Iterable[Artifact]) -> MeasurementsTaken | None:
-        """The METRIC lines that commands printed or the agent said, and the result files it wrote."""
+        """The METRIC lines that commands printed or the agent said, and the result files it wrote. What a
+        command printed is also in its files: that is one measurement."""
         values, notes = list[Measurement](), dict[str, None]()
         async for text, source in self._texts(current.started_seq):
             readings = read_lines(text, source)
@@ -93,11 +95,11 @@ class Experiment:
         for item in made:
             if item.iteration == current.number and item.path.endswith(RESULT_FILES):
                 readings = await asyncio.to_thread(self._result_file, item.path)
-                values += readings.values
+                values += _not_among(values, readings.values)
                 notes |= dict.fromkeys(readings.notes)
         if not any(item.source.startswith(("event ", "process ")) for item in values):
             said = read_lines(await last_message(self._session.journal, current.started_seq), "said")
-            values += said.values
+            values += _not_among(values, said.values)
         if not values and not notes:
             return None
         return MeasurementsTaken(
@@ -111,7 +113,7 @@ class Experiment:
             return Readings(notes=(f"{path} could not be read: {error}",))
 
     async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
-        """What commands printed and the agent said since an event; a line said twice is one line."""
+        """What each command printed since an event."""
         while page := await self._session.journal.read(after=since, kinds=_TOLD_KINDS, limit=_PAGE):
             for recorded in page:
                 match recorded.event:
@@ -133,6 +135,18 @@ class Experiment:
                         await self._apply(recorded.event)
                 since = page[-1].seq
         return self._metrics
+
+
+def _not_among(known: Iterable[Measurement], told: Iterable[Measurement]) -> list[Measurement]:
+    """What another source tells more often than it is known already."""
+    left = Counter((item.metric, item.value) for item in known)
+    more: list[Measurement] = []
+    for item in told:
+        if left[item.metric, item.value]:
+            left[item.metric, item.value] -= 1
+        else:
+            more.append(item)
+    return more
 
 
 def _is_news(table: Sequence[Summary], iteration: int) -> bool:

@@ -30,9 +30,8 @@ class Findings:
     def __init__(self, session: Session, profile: Profile, cache: Path) -> None:
         self._session = session
         self._profile = profile
-        workspace = session.state.workspace
-        own = tuple(workspace / name for name in (profile.memory, profile.claims) if name)
-        self._folder = GoalFolder(session.files, workspace, cache, include=profile.artifacts, left_out=own)
+        self._cache = cache
+        self._folder: GoalFolder | None = None
         self._artifacts: Artifacts | None = None
         self._changed: ArtifactsChanged | None = None
         self._thawed: tuple[str, ...] = ()
@@ -52,7 +51,8 @@ class Findings:
         known = self._artifacts or await read_artifacts(self._session.journal)
         self._artifacts = known
         made_by = await self._makers(since) if since else {}
-        changed = await self._folder.look(known.present, iteration, made_by, self._session.put_blob)
+        folder = self._folder = self._folder or await self._opened()
+        changed = await folder.look(known.present, iteration, made_by, self._session.put_blob)
         if changed is None:
             return
         await self._session.emit(changed)
@@ -102,6 +102,18 @@ class Findings:
         listing = self._changed.listing
         handle = f"blob:{listing.sha256}" if listing else f"mainspring artifacts {self._session.id}"
         return memory.with_artifacts(self._changed, handle, at_us)
+
+    async def _opened(self) -> GoalFolder:
+        """The folder without the files that are ours: the memory of this very goal, and the claims."""
+        recorded = await self._session.journal.last("GoalSet")
+        goal = recorded.event if recorded else None
+        memory = goal.memory if isinstance(goal, GoalSet) else ""
+        workspace = self._session.state.workspace
+        own = tuple(
+            workspace / name for name in (memory or self._profile.memory, self._profile.claims) if name
+        )
+        include = self._profile.artifacts
+        return GoalFolder(self._session.files, workspace, self._cache, include=include, left_out=own)
 
     def _deciding_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
         """The frozen files, and files from before the goal that a check names and the agent changed: who

@@ -22,6 +22,9 @@ MAX_VALUES = 10_000
 MAX_BYTES = 2_000_000
 _MAX_NOTES = 20
 _MAX_DEPTH = 4
+_MAX_COLUMNS = 1000
+_MAX_TITLE = 120
+_MAX_UNIT = 20
 _LARGEST = 1e150  # so that it can be squared
 _NAME = r"[A-Za-z_][\w./-]{0,79}"
 _VALUE = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -39,22 +42,24 @@ class Readings(msgspec.Struct, frozen=True):
 
 class _Reader:
     def __init__(self, source: str) -> None:
-        self._source = source
+        self._source = _printable(source)
         self._values: list[Measurement] = []
         self._notes: dict[str, None] = {}
 
     def take(self, metric: str, value: float, unit: str = "") -> None:
-        name = " ".join(metric.split())[:80]
+        name = _printable(" ".join(metric[:_MAX_TITLE].split()))[:80] or "value"
         if not abs(value) <= _LARGEST:
             self.note(f"{name} is {value}, which is no result")
         elif len(self._values) == MAX_VALUES:
             self.note(f"there are more than {MAX_VALUES:,} values")
         else:
-            self._values.append(Measurement(metric=name, value=value, unit=unit, source=self._source))
+            self._values.append(
+                Measurement(metric=name, value=value, unit=_printable(unit[:_MAX_UNIT]), source=self._source)
+            )
 
     def note(self, text: str) -> None:
         if len(self._notes) < _MAX_NOTES:
-            self._notes[f"{self._source}: {text}".removeprefix(": ")] = None
+            self._notes[_printable(f"{self._source}: {text}".removeprefix(": "))] = None
 
     def readings(self) -> Readings:
         return Readings(tuple(self._values), tuple(self._notes))
@@ -91,6 +96,11 @@ def read_file(name: str, data: bytes) -> Readings:
     else:
         _read_json(reader, text if ending == "json" else f"[{','.join(filter(None, text.splitlines()))}]")
     return reader.readings()
+
+
+def _printable(text: str) -> str:
+    """Without what no journal keeps and no terminal should show, such as half a surrogate pair."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _read_json(reader: _Reader, text: str) -> None:
@@ -138,18 +148,29 @@ def _read_csv(reader: _Reader, text: str) -> None:
         return
     if len(rows) < 2:
         return
-    header = [cell.strip() for cell in rows[0]]
+    if len(rows[0]) > _MAX_COLUMNS:
+        reader.note(f"it has more than {_MAX_COLUMNS:,} columns; the first count")
+    header = [cell[:_MAX_TITLE].strip() for cell in rows[0][:_MAX_COLUMNS]]
     lower = [cell.lower() for cell in header]
     if "metric" in lower and "value" in lower:
         _read_long(reader, lower, rows[1:])
         return
-    for column, title in enumerate(header):
-        cells = [row[column].strip() for row in rows[1:] if column < len(row)]
+    for title, column in zip(header, _columns(rows[1:], len(header)), strict=True):
+        cells = [cell.strip() for cell in column]
         numbers = [_number(cell) for cell in cells if cell]
         if title and numbers and None not in numbers:
             named = _HEADER.fullmatch(title)
             for number in numbers:
                 reader.take(named[1] if named else title, number or 0.0, named[2] if named else "")
+
+
+def _columns(rows: list[list[str]], count: int) -> list[list[str]]:
+    """The cells of each column; short rows cost no more than what they hold."""
+    columns: list[list[str]] = [[] for _ in range(count)]
+    for row in rows:
+        for column, cell in zip(columns, row, strict=False):
+            column.append(cell)
+    return columns
 
 
 def _read_long(reader: _Reader, header: list[str], rows: list[list[str]]) -> None:

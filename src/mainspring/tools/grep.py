@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +13,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from mainspring.errors import PathRefused
+from mainspring.errors import PathRefused, UsageError
 from mainspring.sandbox import Finished
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.matching import check_pattern, matching
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described, explained
 from mainspring.tools.globs import glob_regex
@@ -28,6 +29,7 @@ _MAX_COLUMNS = 4096
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_HITS = 20_000
 _TIME_S = 30.0
+_BATCH = 4_000_000
 
 
 class GrepArguments(Arguments, frozen=True):
@@ -114,20 +116,35 @@ def _parsed(finished: Finished, arguments: GrepArguments, files: Files, root: Ro
 
 def _by_python(arguments: GrepArguments, files: Files, root: Root) -> Hits:
     try:
-        regex = re.compile(arguments.pattern, re.IGNORECASE if arguments.ignore_case else 0)
-    except re.error as error:
-        raise ToolFailed(f"The pattern is not a regular expression: {error}.") from error
+        check_pattern(arguments.pattern)
+    except UsageError as error:
+        raise ToolFailed(f"The pattern is not a regular expression: {error.__cause__}.") from error
     listing = Listing(root.folder, (root.name,)) if root.name else walked(files, root.folder)
     wanted = glob_regex(arguments.glob) if arguments.glob else None
+    paths = (path for path in listing.paths if wanted is None or wanted.fullmatch(path))
     deadline = time.monotonic() + _TIME_S
     hits: list[Hit] = []
-    for path in listing.paths:
-        if wanted is not None and not wanted.fullmatch(path):
-            continue
-        hits += _hits_in(path, _text(files, listing.root / path), regex, arguments.context)
+    for batch in _batches((path, _text(files, listing.root / path)) for path in paths):
+        try:
+            hits += _hits_in(batch, arguments)
+        except TimeoutError as error:
+            raise ToolFailed("The pattern takes too long to match. Use a simpler one.") from error
         if len(hits) > _MAX_HITS or time.monotonic() > deadline:
             return Hits(tuple(hits[:_MAX_HITS]), is_cut=True)
     return Hits(tuple(hits), is_cut=listing.is_cut)
+
+
+def _batches(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Files and their texts, as many at once as one child should match."""
+    batch, size = list[tuple[str, str]](), 0
+    for path, text in texts:
+        if text:
+            batch.append((path, text))
+            size += len(text)
+        if size > _BATCH:
+            yield batch
+            batch, size = [], 0
+    yield batch
 
 
 def _text(files: Files, path: Path) -> str:
@@ -138,18 +155,21 @@ def _text(files: Files, path: Path) -> str:
     return decoded.text if decoded else ""
 
 
-def _hits_in(path: str, text: str, regex: re.Pattern[str], context: int) -> Iterator[Hit]:
-    if not text:
-        return
-    lines = lines_of(text)
-    matching = {number for number, line in enumerate(lines) if regex.search(line)}
-    around = {
-        number
-        for match in matching
-        for number in range(max(match - context, 0), min(match + context + 1, len(lines)))
-    }
-    for number in sorted(around):
-        yield Hit(path, number + 1, lines[number][:_MAX_COLUMNS], number in matching)
+def _hits_in(batch: list[tuple[str, str]], arguments: GrepArguments) -> Iterator[Hit]:
+    of_each = [(path, lines_of(text)) for path, text in batch]
+    every = [line for _, lines in of_each for line in lines]
+    found = set(matching(arguments.pattern, every, is_case_ignored=arguments.ignore_case))
+    context, first = arguments.context, 0
+    for path, lines in of_each:
+        matches = {number for number in range(len(lines)) if first + number in found}
+        first += len(lines)
+        around = {
+            number
+            for match in matches
+            for number in range(max(match - context, 0), min(match + context + 1, len(lines)))
+        }
+        for number in sorted(around):
+            yield Hit(path, number + 1, lines[number][:_MAX_COLUMNS], number in matches)
 
 
 def _cut(line: str) -> str:

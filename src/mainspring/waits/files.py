@@ -6,13 +6,13 @@ What can block or never ends (a pipe, a device) is never read, only looked for. 
 from __future__ import annotations
 
 import asyncio
-import re
 
 import msgspec
 
 from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnFile
 from mainspring.sandbox.files import Version
+from mainspring.sandbox.matching import check_pattern, matching
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch
@@ -34,7 +34,8 @@ class FileWatch(Watch):
             condition = msgspec.structs.replace(condition, before=_fingerprint(found))
         super().__init__(condition)
         self._on = condition
-        self._pattern = _compiled(condition) if condition.until == "matches" else None
+        if condition.until == "matches":
+            check_pattern(condition.pattern)
         self._pause = Growing(sleeper.reach.pace.file_s)
         self._inode, self._offset, self._rest = 0, 0, b""
 
@@ -43,6 +44,9 @@ class FileWatch(Watch):
             return await asyncio.to_thread(self._look)
         except PathRefused as error:
             return Seen(f"{self._on.path} cannot be looked at any more: {error}", is_lost=True)
+        except TimeoutError:
+            text = f"the pattern {self._on.pattern!r} takes too long on {self._on.path}; use a simpler one"
+            return Seen(text, is_lost=True)
         except OSError:
             return None
 
@@ -77,19 +81,14 @@ class FileWatch(Watch):
                 return None
             self._offset += len(data)
             *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in (*lines, self._rest):
-                text = line[:_MAX_LINE].decode("utf-8", errors="replace").rstrip("\r")
-                if self._pattern and self._pattern.search(text):
-                    return text or " "
+            texts = [
+                line[:_MAX_LINE].decode("utf-8", errors="replace").rstrip("\r")
+                for line in (*lines, self._rest)
+            ]
+            if found_at := matching(self._on.pattern, texts):
+                return texts[found_at[0]] or " "
             self._rest = self._rest[:_MAX_LINE]
         return None
-
-
-def _compiled(condition: OnFile) -> re.Pattern[str]:
-    try:
-        return re.compile(condition.pattern)
-    except re.error as error:
-        raise UsageError(f"The pattern {condition.pattern!r} is not valid: {error}.") from error
 
 
 def _fingerprint(found: Version | None) -> str:
