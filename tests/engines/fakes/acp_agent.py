@@ -80,7 +80,7 @@ class Agent(acp.Agent):
             await self._files(told)
         elif "terminal" in words:
             await self._terminal(told)
-        elif "hang" in words:
+        elif "hang" in words and "size" not in words:
             ignore_asking()
             child(marker(text))
             told.say("hanging here\nfor ever and ever")
