@@ -17,7 +17,7 @@ from mainspring.engines.outside import Outside, prepare, prompt_of
 from mainspring.engines.telling import Enough, Teller
 from mainspring.engines.words import Failed, Finished, Item, Named, Reader, Unread, Used
 from mainspring.errors import SandboxError
-from mainspring.events import EngineEnded, Usage
+from mainspring.events import EngineEnded, RequestFailed, Usage
 from mainspring.ledger import ENGINE, Refusal
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
@@ -53,6 +53,10 @@ class Meter:
             self._total = msgspec.structs.replace(used, usage=_less(used.usage, self._before))
         if refusal := overspent(self._turn, self._reservation, self.usage, self.usd):
             raise Enough(refused(refusal))
+
+    @property
+    def model(self) -> str:
+        return self._reservation.reserved.model
 
     @property
     def usage(self) -> Usage:
@@ -121,8 +125,16 @@ class Run:
             left_running=exited.left_running if exited else (),
             duration_s=round(time.monotonic() - self._began, 6),
         )
-        await self.turn.emit(ended)
+        await self.turn.emit(ended, *self._outage(end))
         await self.meter.settle()
+
+    def _outage(self, end: End) -> list[RequestFailed]:
+        """On record as a failed request of our own is, so that whoever waits for providers waits for this."""
+        failed = self.failed
+        if failed is None or not failed.outage or end.ending != "failed":
+            return []
+        step, model = self.turn.state.step, self.meter.model
+        return [RequestFailed(step=step, attempt=1, error=failed.outage, message=failed.message, model=model)]
 
     async def _name(self, conversation: str) -> None:
         known = self.turn.state.engine
