@@ -52,6 +52,7 @@ class _Line(msgspec.Struct, frozen=True):
     type: str
     subtype: str = ""
     session_id: str = ""
+    model: str = ""
     parent_tool_use_id: str | None = None
     message: _Message | str | None = None
     event: dict[str, Any] = {}
@@ -83,7 +84,7 @@ class ClaudeReader:
         message = said.message if isinstance(said.message, _Message) else _Message()
         match said.type:
             case "system" if said.subtype == "init":
-                yield Named(said.session_id)
+                yield Named(said.session_id, said.model)
             case "system" if said.subtype == "api_retry":
                 self._outage = outage_of(said.error_status) or _outage(said.error)
             case "stream_event" if said.parent_tool_use_id is None:

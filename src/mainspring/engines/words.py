@@ -70,9 +70,10 @@ class Used(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """The agent's own name of this conversation, by which it can go on with it."""
+    """The agent's own name of this conversation, by which it can go on with it, and of its model."""
 
     conversation: str
+    model: str = ""
 
 
 Outage = Literal["", "RateLimited", "Overloaded"]
