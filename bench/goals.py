@@ -1,16 +1,20 @@
-"""What looking at a goal's artifacts costs: the first look, the next one, and the first of a new process."""
+"""What a goal costs by itself: an iteration beside its engine's own time, and looking at its artifacts."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
-from bench.measure import ms, row
+from bench.measure import median, ms, row
 from bench.workspace import keep as forget
 from bench.workspace import make
-from mainspring.events import Blob
+from mainspring.app.goals import GoalOptions, start_goal
+from mainspring.config import load_config
+from mainspring.events import Blob, EngineEnded, IterationEnded
 from mainspring.goals.artifacts import Artifacts
 from mainspring.goals.looking import GoalFolder
 from mainspring.sandbox.files import Files
@@ -18,6 +22,7 @@ from mainspring.sandbox.policy import policy
 
 FILES = 20_000
 LOOKS = 7
+ITERATIONS = 40
 IGNORED = "*.log\n*.pyc\nbuild/\ndist/\n.cache/\n*.tmp\n*.swp\n/secret\ncoverage.*\n!keep.log\n"
 
 
@@ -27,6 +32,27 @@ def main() -> None:
         make(root, FILES, in_git=False)
         (root / ".gitignore").write_text(IGNORED)
         asyncio.run(measure(root, Path(folder) / "cache"))
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(measure_iterations(Path(folder).resolve()))
+
+
+async def measure_iterations(folder: Path) -> None:
+    """A goal whose engine does nothing: what passes between two ends of iterations, without the engine."""
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    config = load_config({**os.environ, "MAINSPRING_HOME": str(folder / "home")})
+    rules = {"max_iterations": ITERATIONS, "max_idle_iterations": 0}
+    options = GoalOptions(folder=workspace, engine="exec:true", rules=rules)
+    async with start_goal("nothing", options, config=config) as pursuit:
+        await pursuit.run()
+        journal = pursuit.session.journal
+        recorded = await journal.read(kinds=("IterationEnded", "EngineEnded"), limit=3 * ITERATIONS)
+    ends = [item.time_us / 1e6 for item in recorded if isinstance(item.event, IterationEnded)]
+    engines = [item.event.duration_s for item in recorded if isinstance(item.event, EngineEnded)]
+    whole = [after - before for before, after in pairwise(ends)]
+    over = [took - engine for took, engine in zip(whole, engines[1:], strict=True)]
+    row("an iteration with an engine that does nothing", ms(median(whole)), f"{ms(median(engines))} engine")
+    row("an iteration over its engine's own time", ms(median(over)), f"{ms(min(over))} best", "target 20 ms")
 
 
 async def measure(root: Path, cache: Path) -> None:

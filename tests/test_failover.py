@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from mainspring.compactor import Compactor
+from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.errors import ModelError, NetworkFailed, NoCredit, Overloaded, RateLimited, UsageError
 from mainspring.events import (
+    Compacted,
     EffortChosen,
     Limits,
     ModelChosen,
@@ -22,6 +26,7 @@ from mainspring.events import (
 )
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.tools.schema import tool
 from mainspring.waits.reach import Patience, Reach
 from stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
 
@@ -259,3 +264,68 @@ def test_what_is_said_while_the_history_is_projected_anew_stands_in_it_once(tmp_
     said = texts(stage.sent())
     assert sorted(set(said)) == sorted(said)
     assert len(said) == 23
+
+
+def test_a_step_that_failed_does_not_count_as_a_step(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=[Overloaded("It is full.")])
+    ended = stage.take("go", limits=Limits(max_steps=1), **line.parts("a", "b"))
+    assert (ended.ending, ended.steps) == ("done", 1)
+    again = stage.take("more", limits=Limits(max_steps=0), **line.parts("b", "a"))
+    assert again.ending == "limit"
+
+
+def test_a_model_that_is_down_when_room_is_made_is_replaced_and_the_next_one_makes_it(tmp_path: Path) -> None:
+    pages = [calls(call("look", {"at": number}), text=f"Step {number}.") for number in range(8)]
+    stage = Stage(tmp_path, *pages, says("Done."))
+
+    async def look(at: int) -> str:
+        """Shows a lot."""
+        return f"page {at} " * 300
+
+    stage.tools.append(tool(look, effect="read"))
+    stage.script = msgspec.structs.replace(stage.script, context_tokens=4000)
+    line = Line(stage)
+    first = line.model("a")
+    summaries: list[str] = []
+
+    def failing(request: Request) -> ModelError | None:
+        is_summary = request.system == INSTRUCTIONS
+        summaries.extend(["a"] * is_summary)
+        return Overloaded("It is full.") if is_summary else None
+
+    first = ScriptedModel(stage.script, name="a", on_request=failing)
+    parts = {"model": first, "fallbacks": (line.model("b"),), "connect": line.model}
+    stage.take("Read all pages.", compactor=Compactor(), limits=Limits(max_steps=7), **parts)
+    assert summaries == ["a"]
+    assert [chosen.model for chosen in stage.events(ModelChosen)] == ["a", "b"]
+    assert stage.events(Compacted)
+    assert "b" in line.asked
+
+
+def test_a_lonely_model_that_is_down_when_room_is_made_ends_the_turn_and_is_not_asked_on(
+    tmp_path: Path,
+) -> None:
+    pages = [calls(call("look", {"at": number}), text=f"Step {number}.") for number in range(8)]
+    stage = Stage(tmp_path, *pages, says("Done."))
+
+    async def look(at: int) -> str:
+        """Shows a lot."""
+        return f"page {at} " * 300
+
+    stage.tools.append(tool(look, effect="read"))
+    stage.script = msgspec.structs.replace(stage.script, context_tokens=4000)
+    asked: list[bool] = []
+
+    def failing(request: Request) -> ModelError | None:
+        asked.append(request.system == INSTRUCTIONS)
+        return NetworkFailed("It is gone.") if asked[-1] else None
+
+    ended = stage.take(
+        "Read all pages.",
+        compactor=Compactor(),
+        model=ScriptedModel(stage.script, name="a", on_request=failing),
+    )
+    assert (ended.ending, ended.detail) == ("failed", "It is gone.")
+    assert asked.count(True) == 1
+    assert asked[-1]

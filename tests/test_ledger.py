@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -250,6 +251,32 @@ class FixedDay:
         self.is_held = True
         yield self.spent
         self.is_held = False
+
+
+def test_each_share_of_a_cap_for_the_day_is_told_once_a_day() -> None:
+    day = FixedDay(Spent(input_tokens=4990))
+    turn = Journaled(limits=Limits(day=Cap(tokens=10_000)), day=day)
+    for tokens, spent in ((10, 4990), (10, 5000), (3000, 5100), (10, 8100)):
+        day.spent = Spent(input_tokens=spent)
+        paid(turn, taken(turn, 64), input_tokens=tokens, output_tokens=0)
+        turn.crash()
+    warned = turn.events(BudgetWarned)
+    assert [(event.scope, event.percent, event.spent) for event in warned] == [
+        ("day", 50, 5000),
+        ("day", 80, 8100),
+    ]
+    assert warned[0].day == warned[1].day == datetime.now(UTC).date().isoformat()
+
+
+def test_a_failed_step_does_not_count_and_its_money_does() -> None:
+    turn = Journaled(limits=Limits(max_steps=1))
+    made = taken(turn)
+    asyncio.run(settle(turn, made, Usage(input_tokens=1000, output_tokens=10), is_failed=True))
+    turn.crash()
+    assert turn.state.ledger.tally("turn").steps == 0
+    assert turn.state.ledger.spent_tokens == 1010
+    taken(turn)
+    assert isinstance(spend(turn), Refusal)
 
 
 def test_a_cap_for_the_day_counts_what_other_sessions_spent() -> None:

@@ -13,10 +13,11 @@ from mainspring.testing.server import HostedModelServer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, _ = EXAMPLES
     with HostedModelServer(Script(replies=(ScriptedReply(text="A few files."),))) as server:
         code = example.replace("http://127.0.0.1:8080/v1", server.url)
         assert code != example
@@ -31,6 +32,22 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "A few files." in ran.stdout
     assert ran.stdout.splitlines()[-1].startswith("TurnEnded")
+
+
+def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
+    _, example = EXAMPLES
+    agent = "#!/bin/sh\necho 'METRIC loss=0.4' > result.csv\necho '<promise>DONE</promise>'\n"
+    (tmp_path / "agent.sh").write_text(agent)
+    ran = subprocess.run(
+        [sys.executable, "-c", example],
+        cwd=tmp_path,
+        env={"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "projects" / "memory.md").exists()
 
 
 def test_every_command_it_names_exists() -> None:

@@ -12,14 +12,34 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost 6 ms
 if TYPE_CHECKING:
     from mainspring.app import open  # noqa: A004
+    from mainspring.app.loops import DrvloopConfig, ExploopConfig, run_drvloop, run_exploop
     from mainspring.events import Limits
     from mainspring.session import Session
     from mainspring.tools.schema import tool
 
 __version__ = "0.1.0"
-__all__ = ["Limits", "Session", "__version__", "open", "tool"]
+__all__ = [
+    "DrvloopConfig",
+    "ExploopConfig",
+    "Limits",
+    "Session",
+    "__version__",
+    "open",
+    "run_drvloop",
+    "run_exploop",
+    "tool",
+]
 
-_HOMES = {"open": "app", "Limits": "events", "Session": "session", "tool": "tools.schema"}
+_HOMES = {
+    "open": "app",
+    "DrvloopConfig": "app.loops",
+    "ExploopConfig": "app.loops",
+    "Limits": "events",
+    "Session": "session",
+    "run_drvloop": "app.loops",
+    "run_exploop": "app.loops",
+    "tool": "tools.schema",
+}
 
 
 def __getattr__(name: str) -> object:

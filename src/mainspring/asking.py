@@ -40,7 +40,7 @@ async def ask(
         raise
     except ModelError as error:
         failed = failure(error, step=step, model=model.name)
-        await settle(turn, reservation, _partly(reply, input_tokens), failed)
+        await settle(turn, reservation, _partly(reply, input_tokens), failed, is_failed=True)
         raise
 
 

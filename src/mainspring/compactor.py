@@ -1,7 +1,8 @@
 """Makes a long history short: reads the journal, asks a model what was decided, and gives one `Compacted`.
 
 What must not be forgotten comes from the journal, word for word. When the model fails, is too dear, or twice
-leaves out what it must not, nobody is asked any more: the oldest outputs go, then the oldest steps.
+leaves out what it must not, nobody is asked any more: the oldest outputs go, then the oldest steps. When the
+session's own model is down, the turn goes on with its next one first, as in any step.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mainspring.context.compaction import (
 )
 from mainspring.context.facts import KINDS, Facts
 from mainspring.context.history import live, live_compaction, read_all, undone_ranges
-from mainspring.errors import ModelError
+from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import Compacted, Recorded, Text
 from mainspring.journal import Reader
 from mainspring.ledger import Refusal
@@ -138,7 +139,9 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     )
     try:
         reply, finished = await ask(turn, model, request, reservation, input_tokens=input_tokens)
-    except ModelError:
+    except ModelError as error:
+        if isinstance(error, ELSEWHERE) and model is turn.model and turn.state.is_turn_open:
+            raise  # another model goes on with the turn, and makes the history short
         return None  # on record, and history can be made short without a model
     await settle(turn, reservation, finished.usage)
     told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))

@@ -152,3 +152,7 @@ class NetworkFailed(ModelError):
 
 class ModelTimeout(ModelError):
     is_transient = True
+
+
+ELSEWHERE = (RateLimited, Overloaded, NetworkFailed, ModelTimeout, NoCredit)
+"""Failures that another model may not have."""

@@ -10,13 +10,10 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from mainspring.errors import ModelError, ModelTimeout, NetworkFailed, NoCredit, Overloaded, RateLimited
+from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
 from mainspring.turn import End, Turn
 from mainspring.waits.hold import hold
-
-ELSEWHERE = (RateLimited, Overloaded, NetworkFailed, ModelTimeout, NoCredit)
-"""Failures that another model may not have."""
 
 
 def failure(error: ModelError, *, step: int, model: str) -> RequestFailed:

@@ -8,6 +8,7 @@ both pass the same check while their events are on the way to disk.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -62,13 +63,14 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What was used in one scope, the reserved included."""
+    """What was used in one scope, the reserved included; `day` is the date of a day's."""
 
     usd: float = 0.0
     tokens: int = 0
     steps: int = 0
     calls: int = 0
     time_s: float = 0.0
+    day: str = ""
 
 
 class TimeLeft(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ class Ledger:
         self._scopes = {scope: _Open() for scope in OWN_SCOPES}
         self._open = tuple(self._scopes.values())
         self._held: dict[str, _Held] = {}
-        self._warned: set[tuple[CapScope, str, int, float]] = set()
+        self._warned: set[tuple[CapScope, str, int, float, str]] = set()
         self._has_goal = False
         self.reservations = 0
 
@@ -129,7 +131,7 @@ class Ledger:
                     self._has_goal = True
                     self.begin("goal")
             case BudgetWarned():
-                self._warned.add((event.scope, event.unit, event.percent, event.cap))
+                self._warned.add((event.scope, event.unit, event.percent, event.cap, event.day))
 
     def hold(self, reserved: SpendReserved) -> None:
         """Counts a reservation, also one that is not in the journal yet."""
@@ -148,6 +150,7 @@ class Ledger:
         for opened in held.scopes:
             opened.usd += settled.usd
             opened.tokens += tokens
+            opened.steps -= settled.is_failed and held.reserved.source == STEP
 
     def affordable_output(
         self, price: Price | None, input_tokens: int, limits: Limits, *, is_step: bool, today: Tally | None
@@ -226,21 +229,35 @@ class Ledger:
     def warnings(self, settled: SpendSettled, limits: Limits) -> Iterator[BudgetWarned]:
         """The shares of caps that this settlement passes and that nobody was told of."""
         for scope in OWN_SCOPES:
-            cap, opened = cap_of(limits, scope), self._scopes[scope]
+            opened = self._scopes[scope]
             held = self._held.get(settled.spend)
             is_known = held is not None and opened in held.scopes
             usd = opened.usd + (settled.usd if is_known else 0.0)
             tokens = opened.tokens + (settled.usage.total_tokens if is_known else 0)
-            if cap.usd is not None and (percent := self._new_share(scope, "usd", usd, cap.usd)):
-                yield BudgetWarned(scope=scope, unit="usd", percent=percent, spent=usd, cap=cap.usd)
-            if cap.tokens is not None and (percent := self._new_share(scope, "tokens", tokens, cap.tokens)):
-                yield BudgetWarned(scope=scope, unit="tokens", percent=percent, spent=tokens, cap=cap.tokens)
+            yield from self._new_shares(scope, cap_of(limits, scope), Tally(usd=usd, tokens=tokens))
 
-    def _new_share(self, scope: CapScope, unit: str, spent: float, cap: float) -> int:
-        passed = (percent for percent in _WARNED_PERCENTS if spent * 100 >= cap * percent)
-        percent = next(passed, 0)
-        told = (mark for mark in _WARNED_PERCENTS if (scope, unit, mark, cap) in self._warned)
-        return percent if percent > max(told, default=0) else 0
+    def day_warnings(
+        self, settled: SpendSettled, limits: Limits, today: Tally | None
+    ) -> Iterator[BudgetWarned]:
+        """The same for the day, of which `today` says what all sessions had spent before."""
+        if today is not None:
+            usd, tokens = today.usd + settled.usd, today.tokens + settled.usage.total_tokens
+            yield from self._new_shares("day", limits.day, Tally(usd=usd, tokens=tokens, day=today.day))
+
+    def _new_shares(self, scope: CapScope, cap: Cap, used: Tally) -> Iterator[BudgetWarned]:
+        units: tuple[tuple[Literal["usd", "tokens"], float | None, float], ...] = (
+            ("usd", cap.usd, used.usd),
+            ("tokens", cap.tokens, used.tokens),
+        )
+        for unit, most, spent in units:
+            if most is None:
+                continue
+            percent = next((mark for mark in _WARNED_PERCENTS if spent * 100 >= most * mark), 0)
+            told = (mark for mark in _WARNED_PERCENTS if (scope, unit, mark, most, used.day) in self._warned)
+            if percent > max(told, default=0):
+                yield BudgetWarned(
+                    scope=scope, unit=unit, percent=percent, spent=spent, cap=most, day=used.day
+                )
 
     def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[CapScope, Cap, Tally]]:
         for scope in OWN_SCOPES:

@@ -44,13 +44,16 @@ async def _steps(turn: Turn) -> End:
         if end := await await_quota(turn):
             return end
         await turn.take_model()
-        if end := await make_room(turn) or await _step(turn):
+        try:
+            end = await make_room(turn) or await _step(turn)
+        except ModelError as error:
+            end = await fail_over(turn, error)
+        if end:
             return end
 
 
 async def _step(turn: Turn) -> End | None:
-    """One request. When this returns None, the journal has its reply, or says that it was too large, or names
-    another model, or when there will be an answer."""
+    """One request. When this returns None, the journal has its reply, or says that it was too large."""
     state = turn.state
     await notice(turn)
     messages = await turn.history.messages(turn.get_blob)
@@ -79,8 +82,6 @@ async def _step(turn: Turn) -> End | None:
         )
     except ContextOverflow:
         return None
-    except ModelError as error:
-        return await fail_over(turn, error)
     turn.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(turn, reservation, finished.usage, said, speed=finished.speed)

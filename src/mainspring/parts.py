@@ -67,7 +67,8 @@ class Compactor(Protocol):
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is built from. `beginning` is done once, when the session is new, and recorded with its
-    start. `told` are those of the limits that a person gave now: they count for an open turn as well."""
+    start. `told` are those of the limits that a person gave now: they count for an open turn as well.
+    `parent` is the turn whose caps this session shares, for a program that starts it in another's turn."""
 
     model: Model
     fallbacks: tuple[Model, ...] = ()
@@ -76,6 +77,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     chosen_by: ChosenBy = "user"
     router: Router | None = None
     connect: Callable[[str], Model] | None = None
+    ready: Callable[[Model], Awaitable[Model]] | None = None
     effort: Effort | None = None
     toolbox: Toolbox
     policy: Policy

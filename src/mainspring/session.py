@@ -87,7 +87,8 @@ class Session:
         self.reach = parts.reach
         self.policy = parts.policy
         self.files = parts.files
-        self._lineup = Lineup(parts.model, (*parts.fallbacks, *parts.tiers.values()), connect=parts.connect)
+        others = (*parts.fallbacks, *parts.tiers.values())
+        self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -274,8 +275,8 @@ class Session:
 
     async def take_model(self) -> Model:
         if self.state.model != self.model.name:
-            self._lineup.current = self._lineup.find(self.state.model)
-            self._projection = Projection(self.model.encode)
+            model = await self._lineup.take(self.state.model)
+            self._projection = Projection(model.encode)
             await self._projection.load(self._journal, until=self._feed.last_seq)
         return self.model
 
@@ -285,13 +286,13 @@ class Session:
             async for item in recorded:
                 yield item.event
 
-    async def watch(self, text: str = "") -> AsyncGenerator[Recorded]:
+    async def watch(self, text: str = "", media: Sequence[Media] = ()) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
         before, opened = self._opened
         after = before if self._feed.last_seq == opened else self._feed.last_seq
         if text:
-            await self.say(text)
+            await self.say(text, media)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:

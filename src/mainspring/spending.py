@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -21,11 +22,12 @@ from mainspring.turn import Turn
 
 class Reservation(msgspec.Struct, frozen=True):
     """What was set aside, at which price. `max_output_tokens` is what the reply may have at most, None when
-    nothing is capped."""
+    nothing is capped. `today` is what all sessions had spent by then, if that is capped."""
 
     reserved: SpendReserved
     max_output_tokens: int | None
     price: Price | None
+    today: Tally | None = None
 
 
 async def reserve(
@@ -69,7 +71,7 @@ async def reserve(
         for each in line:
             each.state.ledger.hold(_seen_by(each, turn, reserved))
         is_capped = any(is_spend_capped(each.state.limits) for each in line)
-        reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price)
+        reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
         try:
             for each in reversed(line):
                 await each.emit(_seen_by(each, turn, reserved))
@@ -145,6 +147,7 @@ async def settle(
     *events: Event,
     speed: Speed | None = None,
     usd: float | None = None,
+    is_failed: bool = False,
 ) -> None:
     """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
     usd = cost_usd(reservation, usage) if usd is None else usd
@@ -157,8 +160,10 @@ async def settle(
             usd=usd,
             total_usd=max(ledger.spent_usd - reserved.usd, 0.0) + usd,
             speed=speed,
+            is_failed=is_failed,
         )
-        warnings = ledger.warnings(settled, each.state.limits)
+        limits, today = each.state.limits, _day_of(each, reservation.today)
+        warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
         await each.emit(settled, *warnings, *(events if each is turn else ()))
 
 
@@ -208,4 +213,5 @@ async def _today(line: tuple[Turn, ...]) -> AsyncGenerator[Tally | None]:
         yield None
         return
     async with day.held() as spent:
-        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps)
+        date = datetime.now(UTC).date().isoformat()
+        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date)

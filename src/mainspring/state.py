@@ -14,7 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 from mainspring.approvals.answers import Consenting, Requests
-from mainspring.errors import ContextOverflow
+from mainspring.errors import ELSEWHERE, ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     STORED,
@@ -58,6 +58,8 @@ from mainspring.waits.fold import Awaited, Waits
 OVERFLOW = ContextOverflow.__name__
 
 _ENGINE_SPEND = f"{ENGINE}:"
+_STEP_SPEND = f"{STEP}:"
+_ELSEWHERE = frozenset(kind.__name__ for kind in ELSEWHERE)
 
 _Spend = SpendReserved | SpendSettled
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
@@ -203,11 +205,16 @@ class State:
             self.is_overflowing = False
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
-        elif event.step and event.retry_in_s is None:
+        elif event.retry_in_s is None and (event.step or self._is_down(event)):
             self.failed_models[event.model or self.model] = event
+
+    def _is_down(self, failed: RequestFailed) -> bool:
+        """Whether a model of the line failed at a summary in a way that a step would as well."""
+        return failed.error in _ELSEWHERE and failed.model in (self.model, *self.fallbacks)
 
     def _apply_spend(self, _recorded: Recorded, event: _Spend) -> None:
         if isinstance(event, SpendSettled):
+            self.turn_steps -= event.is_failed and event.spend.startswith(_STEP_SPEND)
             self.turn_usage = _sum(self.turn_usage, event.usage)
             self.turn_cost_usd += event.usd
             if event.spend.startswith(_ENGINE_SPEND):

@@ -221,3 +221,34 @@ def test_control_characters_of_a_command_never_reach_the_terminal(machine: Machi
     for text in (ran.stdout, ran.stderr, shown.stdout):
         assert "\033" not in text
         assert "\007" not in text
+
+
+def test_images_pdfs_and_texts_are_shown_to_the_model_with_what_is_said(machine: Machine) -> None:
+    png = machine.workspace / "shot.png"
+    png.write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 20)
+    (machine.workspace / "paper.pdf").write_bytes(b"%PDF-1.7 x")
+    (machine.workspace / "notes.txt").write_text("milk")
+    model = machine.serve({"text": "I see."}, {"text": "Still."})
+    files = ("--attach", "shot.png", "--attach", "paper.pdf", "--attach", "notes.txt")
+    ran = machine.run("run", "--model", model, *FREE, *files, "What is on it?")
+    assert ran.returncode == 0, ran.stderr
+    content = machine.seen[0].json()["messages"][1]["content"]
+    assert [part["type"] for part in content] == ["image_url", "file", "text", "text"]
+    assert "milk" in content[2]["text"]
+    assert content[3]["text"] == "What is on it?"
+    png.unlink()
+    assert machine.run("resume", machine.only_session()["id"], "And now?", *FREE).returncode == 0
+    assert machine.seen[1].json()["messages"][1]["content"] == content
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("missing.png", "cannot be read"), ("tool.bin", "neither an image, a PDF nor text")]
+)
+def test_what_cannot_be_shown_is_said_before_anything_begins(
+    machine: Machine, name: str, problem: str
+) -> None:
+    (machine.workspace / "tool.bin").write_bytes(b"\x00\xff\xfe")
+    ran = machine.run("run", "--model", machine.serve(), *FREE, "--attach", name, "go")
+    assert ran.returncode == 2
+    assert problem in ran.stderr
+    assert machine.run("sessions", "--json").stdout == ""

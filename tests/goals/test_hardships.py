@@ -27,7 +27,8 @@ import json, subprocess, sys, time
 from pathlib import Path
 first = subprocess.Popen(["sleep", "300"])
 Path("pid").write_text(f"<pid_number>{first.pid}</pid_number>")
-goal = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+command = [word.replace("NUMBER", str(first.pid)) for word in sys.argv[1:]]
+goal = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 while json.loads(goal.stdout.readline())["kind"] != "WaitStarted":
     pass
 goal.kill()
@@ -38,7 +39,7 @@ time.sleep(0.03)  # start times have a resolution of 10 ms
 Path("/proc/sys/kernel/ns_last_pid").write_text(str(first.pid - 1))
 second = subprocess.Popen(["sleep", "300"])
 assert second.pid == first.pid, (second.pid, first.pid)
-sys.exit(subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode)
+sys.exit(subprocess.run(command, stdout=subprocess.DEVNULL).returncode)
 """
 
 
@@ -51,7 +52,7 @@ def test_a_number_that_is_given_away_while_nobody_looks_ends_the_wait_of_a_goal(
     if not can or can.returncode:
         pytest.skip("no pid namespace can be made here; tests/waits shows the same with forged identities")
     takes = engine(machine, t1="cat pid; touch f1", t2=f"echo {DONE!r}")
-    command = [sys.executable, "-m", "mainspring", "exploop", "reach it", "--json", "--engine", takes]
+    command = [sys.executable, "-m", "mainspring", "exploop", "wait for NUMBER", "--json", "--engine", takes]
     ran = subprocess.run(
         [*UNSHARE, sys.executable, "-c", REUSE, *command],
         cwd=machine.workspace,
@@ -71,7 +72,7 @@ def test_a_zombie_is_dead(machine: Machine) -> None:
     zombie = subprocess.Popen(["true"])
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
     said = f"touch f1; echo '<pid_number>{zombie.pid}</pid_number>'"
-    ran = goal(machine, engine(machine, t1=said, t2=f"echo {DONE!r}"))
+    ran = goal(machine, engine(machine, t1=said, t2=f"echo {DONE!r}"), text=f"wait for {zombie.pid}")
     zombie.wait()
     assert ran.returncode == 0, ran.stderr
     (woke,) = events(machine, "WaitEnded")
@@ -108,7 +109,7 @@ def sleeping() -> Iterator[int]:
 def test_work_that_does_not_move_wakes_the_agent_early(machine: Machine) -> None:
     with sleeping() as pid:
         cases = {"t1": f"echo '<pid_number>{pid}</pid_number>'", "t2": f"echo {DONE!r}"}
-        ran = goal(machine, engine(machine, **cases), "--stall", "0.5")
+        ran = goal(machine, engine(machine, **cases), "--stall", "0.5", text=f"wait for {pid}")
     assert ran.returncode == 0, ran.stderr
     assert [item["cause"] for item in events(machine, "WaitEnded")] == ["stalled"]
     assert "Nothing used the processor" in prompts(machine)[1]
@@ -117,7 +118,9 @@ def test_work_that_does_not_move_wakes_the_agent_early(machine: Machine) -> None
 def test_the_time_of_a_goal_is_over_also_while_it_waits(machine: Machine) -> None:
     with sleeping() as pid:
         said = f"echo '<pid_number>{pid}</pid_number>'"
-        ran = goal(machine, engine(machine, other=said), "--max-time", "3", loop="goal")
+        ran = goal(
+            machine, engine(machine, other=said), "--max-time", "3", loop="goal", text=f"wait for {pid}"
+        )
     assert ran.returncode == 5, ran.stderr
     assert events(machine, "GoalEnded")[0]["ending"] == "time"
     assert [item["cause"] for item in events(machine, "WaitEnded")] == ["deadline"]

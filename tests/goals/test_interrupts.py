@@ -27,14 +27,14 @@ def stage_reached(workspace: Path) -> str:
     return (workspace / "reached").read_text().strip()
 
 
-def command(machine: Machine) -> tuple[str, ...]:
+def command(machine: Machine, text: str) -> tuple[str, ...]:
     turns = {
         "t1": REACHED.format("engine") + "echo one > f1; echo '<wait_seconds>0.01</wait_seconds>'",
         "t2": "echo two > f2; [ ! -e said ] || cat said",
         "t3": f"echo three > f3; echo {DONE!r}",
     }
     return (
-        *("exploop", "reach it", "--json", "--wait-seconds", "0", "--engine", engine(machine, **turns)),
+        *("exploop", text, "--json", "--wait-seconds", "0", "--engine", engine(machine, **turns)),
         *("--check", REACHED.format("check") + "test -e f3"),
         *("--evaluate", REACHED.format("evaluate") + "echo METRIC n=$(ls | wc -l)", "--repeats", "1"),
     )
@@ -56,7 +56,7 @@ def test_a_signal_leaves_a_goal_on_record_and_nothing_running(
         (machine.workspace / "said").write_text(f"<pid_number>{outside.pid}</pid_number>\n")
     elif stage != "between":
         (machine.workspace / f"stop-{stage}").touch()
-    words = command(machine)
+    words = command(machine, f"reach it; the other process is {outside.pid}")
     with machine.start(*words) as first:
         if stage in ("wait", "pid"):
             until(first, "WaitEnded")

@@ -26,6 +26,7 @@ from mainspring.events import (
     CallEnded,
     CheckEnded,
     GoalEnded,
+    GoalPaused,
     GoalSet,
     IterationEnded,
     IterationStarted,
@@ -133,6 +134,21 @@ def test_a_goal_goes_on_when_going_on_is_killed_too(
     check(folder)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seq", [seq for seq in (*FIRST, *SECOND, *THIRD) if seq not in WITH_THE_NEXT])
+def test_a_goal_goes_on_wherever_it_was_cancelled(seq: int, folder: Path, worker: Worker) -> None:
+    assert worker(folder, f"cancel:{seq}") == 0
+    assert len(of(journal(folder), GoalPaused)) == 1
+    assert worker(folder) == 0
+    check(folder)
+
+
+def test_a_goal_that_has_just_ended_is_not_paused_on_top(folder: Path, worker: Worker) -> None:
+    assert worker(folder, f"cancel:{EVENTS}") == 0
+    assert of(journal(folder), GoalPaused) == []
+    check(folder)
+
+
 def killed_and_resumed(folder: Path, worker: Worker, kill: str) -> None:
     assert worker(folder, kill) == -signal.SIGKILL, f"the worker never came to {kill}"
     assert worker(folder) == 0
@@ -153,13 +169,13 @@ def of(recorded: list[Recorded], kind: type[T]) -> list[T]:
     return [item.event for item in recorded if isinstance(item.event, kind)]
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, *, least_usd: float = 0.75) -> None:
     recorded = journal(folder)
     _check_iterations(recorded)
     _check_what_was_found(recorded)
     _check_waits(recorded)
     _check_memory(folder / "workspace")
-    asyncio.run(_check_history_and_money(folder, recorded))
+    asyncio.run(_check_history_and_money(folder, recorded, least_usd))
     _check_nothing_is_left(folder)
 
 
@@ -173,8 +189,8 @@ def _check_iterations(recorded: list[Recorded]) -> None:
         (2, "refused"),
         (3, "done"),
     ]
-    assert [item.exit_code for item in ends] == [0, 0, 0]
-    assert len(of(recorded, GoalSet)) == 1, "nobody changed the goal"
+    assert {item.exit_code for item in ends} <= {0, None}
+    assert len(of(recorded, GoalSet)) == 1 + len(of(recorded, GoalPaused)), "nobody changed the goal"
 
 
 def _check_what_was_found(recorded: list[Recorded]) -> None:
@@ -191,19 +207,16 @@ def _check_what_was_found(recorded: list[Recorded]) -> None:
     checks = [(item.iteration, item.passed, item.exit_code) for item in of(recorded, CheckEnded)]
     assert set(checks) == {(2, False, 3), (3, True, 0)}
     prompts = [item.text for item in of(recorded, UserSaid)]
-    assert ["no result yet" in text.replace("echo no result yet", "") for text in prompts] == [
-        False,
-        False,
-        True,
-    ]
-    assert prompts[2].count("(exit code 3)") == 1, "what failed is told once"
+    third = [text for text in prompts if "\nTurn 3 of 10." in text]
+    assert [text.count("(exit code 3)") for text in prompts] == [int(text in third) for text in prompts]
+    assert all("\nno result yet" in text for text in third)
 
 
 def _check_waits(recorded: list[Recorded]) -> None:
     started = Counter(item.wait for item in of(recorded, WaitStarted))
     ended = Counter(item.wait for item in of(recorded, WaitEnded))
     assert started == ended
-    assert list(started.values()) == [1]
+    assert set(started.values()) == {1}
 
 
 def _check_memory(workspace: Path) -> None:
@@ -219,7 +232,7 @@ def _check_memory(workspace: Path) -> None:
     assert not list((workspace / "projects").glob("*aside*"))
 
 
-async def _check_history_and_money(folder: Path, recorded: list[Recorded]) -> None:
+async def _check_history_and_money(folder: Path, recorded: list[Recorded], least_usd: float) -> None:
     store = Store(folder / "home")
     (row,) = [row for row in store.sessions() if row.goal]
     reader = await store.read(row.id)
@@ -233,7 +246,7 @@ async def _check_history_and_money(folder: Path, recorded: list[Recorded]) -> No
     state = await load_state(reader)
     spent = state.ledger.tally("goal").usd
     assert spent == pytest.approx(sum((reserved | settled).values()))
-    assert spent >= 0.75
+    assert spent >= least_usd
     assert sum(item.cost_usd for item in of(recorded, IterationEnded)) == pytest.approx(spent)
     ended = Counter(item.call for item in of(recorded, CallEnded))
     assert set(ended.values()) == {1}

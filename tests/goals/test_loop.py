@@ -335,3 +335,93 @@ def test_the_memory_of_somebody_else_is_put_aside(machine: Machine) -> None:
     assert ran.returncode == 0, ran.stderr
     (aside,) = events(machine, "MemoryKeptAside")
     assert Path(machine.workspace / aside["path"]).read_bytes() == b"\x00\xff binary"
+
+
+def test_an_engine_that_spoke_before_it_was_interrupted_is_told_everything_again(machine: Machine) -> None:
+    speaks = "echo spoken; touch began; test -f go || exec sleep 60; "
+    chosen = engine(machine, other=f"{speaks} grep -q '^reach it' <<<\"$prompt\" && echo {DONE!r}")
+    with machine.start("exploop", "reach it", "--engine", chosen, "--json") as first:
+        while not (machine.workspace / "began").exists():
+            assert first.poll() is None
+        first.send_signal(signal.SIGINT)
+        assert first.wait(20) == 130
+    said = [part["text"] for item in events(machine, "AssistantSaid") for part in item["parts"]]
+    assert "spoken" in said[0]
+    (machine.workspace / "go").touch()
+    again = goal(machine, chosen)
+    assert again.returncode == 0, again.stderr
+    assert [item["iteration"] for item in events(machine, "IterationStarted")] == [1]
+
+
+def test_the_wait_tool_does_not_stand_in_for_the_pause_between_iterations(machine: Machine) -> None:
+    pause = "Waited.\n<wait_seconds>1</wait_seconds>"
+    model = machine.serve(
+        cases=[
+            {"contains": "Turn 1 of", "replies": [{"calls": [WAIT]}, {"text": pause}]},
+            {"contains": "Turn 2 of", "replies": [{"text": f"Well.\n{DONE}"}]},
+        ]
+    )
+    ran = machine.run("exploop", "reach it", "--model", model)
+    assert ran.returncode == 0, ran.stderr
+    assert [item["reason"] for item in events(machine, "WaitStarted") if item.get("reason")] == [
+        "a pause was asked for"
+    ]
+
+
+WAIT = {"name": "wait", "arguments": {"seconds": 0.05}}
+
+
+def test_a_pause_of_an_earlier_iteration_is_not_taken_again_by_one_that_failed(machine: Machine) -> None:
+    cases = {
+        "t1": "echo x > a; echo '<wait_seconds>1</wait_seconds>'",
+        "t2": "exit 3",
+        "t3": f"echo {DONE!r}",
+    }
+    ran = goal(machine, engine(machine, **cases), "--wait-seconds", "0", "--max-failures", "2", loop="goal")
+    assert ran.returncode == 0, ran.stderr
+    assert len(events(machine, "WaitStarted")) == 1
+
+
+def test_an_engines_exit_code_is_passed_on_only_by_the_classic_loops(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other="exit 4"), "--max-failures", "1", loop="goal")
+    assert ran.returncode == 1
+
+
+def test_stopping_a_paused_goal_ends_what_it_left_running(machine: Machine) -> None:
+    chosen = engine(machine, other='nohup sleep 271 >/dev/null 2>&1 & echo "<pid_number>$!</pid_number>"')
+    with machine.start("exploop", "reach it", "--engine", chosen, "--json") as first:
+        until(first, "WaitStarted")
+        name = machine.only_session()["id"]
+        assert machine.run("goal", "pause", name).returncode == 0
+        assert first.wait(20) == 130
+    (left,) = events(machine, "EngineEnded")[-1]["left_running"]
+    assert Path(f"/proc/{left}").exists(), "a paused goal may go on, so what it started does"
+    assert "1 processes ended" in machine.run("goal", "stop", name).stdout
+    assert not Path(f"/proc/{left}").exists() or "Z" in Path(f"/proc/{left}/stat").read_text().split()[2]
+
+
+def test_a_short_pause_in_every_iteration_does_not_hide_that_nothing_changes(machine: Machine) -> None:
+    idle = engine(machine, other="echo '<wait_seconds>0.01</wait_seconds>'")
+    ran = goal(machine, idle, "--max-idle", "2", loop="goal")
+    assert ran.returncode == 5
+    assert events(machine, "GoalEnded")[0]["ending"] == "no_progress"
+
+
+def test_a_job_that_cannot_be_one_does_not_drop_the_wait_for_the_rest(machine: Machine) -> None:
+    starts = f"{STARTS}; echo '<slurm_job_number>123.batch</slurm_job_number>'"
+    ran = goal(machine, engine(machine, t1=starts, t2=f"cat result && echo {DONE!r}"), "--file", "result")
+    assert ran.returncode == 0, ran.stderr
+    assert len(events(machine, "WaitEnded")) == 1
+
+
+def test_a_profile_given_as_a_file_is_the_same_goal_again_and_found_from_elsewhere(machine: Machine) -> None:
+    (machine.workspace / "mine.toml").write_text('prompt = "Go."\n[rules]\nmax_iterations = 1\n')
+    chosen = engine(machine, other="echo $turn > f$turn")
+    ran = goal(machine, chosen, "--profile", "mine.toml", loop="goal")
+    assert ran.returncode == 5
+    name = machine.only_session()["id"]
+    assert machine.run("goal", "stop", name).returncode == 0
+    machine.workspace = machine.workspace.parent
+    resumed = machine.run("goal", "resume", name, "--max-iterations", "2")
+    assert resumed.returncode == 5, resumed.stderr
+    assert len(events(machine, "IterationStarted", name)) == 2

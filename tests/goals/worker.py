@@ -6,8 +6,9 @@ reads lines `FOLDER KILL` and prints how a process that was forked for each of t
 
 The goal takes three iterations: files and a metric, a wait, a DONE that a check refuses, one that it accepts.
 KILL is `event:N` (right after event N is durable), `commit:N` (event N is written, its transaction is not
-committed) or `strike:STAGE` (while the engine, the evaluation or the check of an iteration runs, by itself).
-Run again without KILL it goes on from the journal.
+committed), `cancel:N` (not killed: cancelled, as by a signal, right after event N) or `strike:STAGE` (while the engine, the evaluation or the check of an iteration runs, by itself).
+Run again without KILL it goes on from the journal. With a file `model` in FOLDER the built-in engine asks
+that model; else a fake of an outside engine takes the turns.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from mainspring.app.goals import GoalOptions, start_goal
 from mainspring.config import load_config
-from mainspring.events import Evaluation, GoalChecks
+from mainspring.events import Evaluation, GoalChecks, GoalEnded, GoalPaused
 from mainspring.journal.sqlite import SqliteJournal
 from worker import die, die_before_commit
 
@@ -71,10 +72,13 @@ def prepare(folder: Path) -> Path:
 
 
 def options(folder: Path) -> GoalOptions:
+    model = folder / "model"
     return GoalOptions(
         folder=folder / "workspace",
         profile="exploop",
-        engine="claude",
+        engine="builtin" if model.exists() else "claude",
+        model=model.read_text() if model.exists() else "",
+        allow_unpriced=True,
         mode="yolo",
         sandbox="none",
         checks=GoalChecks(commands=(CHECK,)),
@@ -90,9 +94,12 @@ def arm(folder: Path, kill: str) -> None:
 
     def armed(journal: SqliteJournal, on_appended: Any) -> None:
         def told(recorded: Any) -> None:
-            if kind == "event" and recorded[-1].seq >= int(where):
+            is_there = kind in ("event", "cancel") and recorded[-1].seq >= int(where)
+            if kind == "event" and is_there:
                 die()
             on_appended(recorded)
+            if is_there and working:
+                working.pop().cancel()
 
         if kind == "commit":
             die_before_commit(journal, int(where))
@@ -103,10 +110,14 @@ def arm(folder: Path, kill: str) -> None:
         (folder / "victim").write_text(f"{where} {os.getpid()}")
 
 
+working: list[asyncio.Task[GoalEnded | GoalPaused]] = []
+
+
 async def pursue(folder: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "MAINSPRING_HOME": str(folder / "home")}
     async with start_goal(GOAL, options(folder), config=load_config(environment)) as pursuit:
-        await pursuit.run()
+        working.append(asyncio.create_task(pursuit.run()))
+        await working[-1]
 
 
 def work(folder: Path, kill: str) -> int:

@@ -2,12 +2,11 @@ import asyncio
 
 import pytest
 
-from mainspring.errors import ConfigError, ModelError, NetworkFailed, UsageError
+from mainspring.errors import ConfigError, UsageError
 from mainspring.events import TextDelta
 from mainspring.models import Finished, Price, Request, Retrying, UserMessage
-from mainspring.models.connect import Served, connect, resolve, served
+from mainspring.models.connect import connect, resolve
 from mainspring.models.prices import FREE, PriceBook
-from mainspring.models.providers import find_provider
 from mainspring.models.retry import RetryPolicy
 from mainspring.testing.script import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
@@ -100,19 +99,3 @@ def test_prices_come_with_the_model() -> None:
     assert connect("openai-compatible@http://127.0.0.1:8080/v1#m", {}).price is None
     assert connect("llamacpp/m", {}).price == FREE
     assert connect("anthropic/claude-sonnet-4-6", KEYS).context_tokens == 1_000_000
-
-
-def test_a_server_lists_its_models() -> None:
-    provider = find_provider("vllm")
-    assert provider is not None
-
-    async def run() -> None:
-        async with ModelServer(Script(models=("a", "b"))) as server:
-            assert await served(provider, server.url, "k") == (Served("a"), Served("b"))
-            with pytest.raises(ModelError, match="nothing here"):
-                await served(provider, f"{server.url}/wrong")
-            url = server.url
-        with pytest.raises(NetworkFailed):
-            await served(provider, url)
-
-    asyncio.run(run())

@@ -214,3 +214,14 @@ def test_git_variables_of_the_caller_do_not_redirect_us(root, git, tmp_path):
     git("add", "a")
     other = {**os.environ, "GIT_DIR": str(tmp_path), "GIT_INDEX_FILE": "/nowhere"}
     assert list(Git(root, other).tracked()) == ["a"]
+
+
+def test_a_branch_stays_with_the_session_that_began_it_and_a_fork_cannot_land_it(world, root, git):
+    run(world)
+    parent, here = world.session, picture(root)
+    world.command("fork", parent)
+    (fork,) = [name for name in world.store.names() if name != parent]
+    for how in ("--discard", "--merge"):
+        assert "no branch that could land" in world.command("land", fork, how, code=2)
+    assert picture(root) == here
+    assert "merged" in world.command("land", parent)

@@ -1,6 +1,12 @@
 """Going back and forth in real sessions: conversation, files, both, and what stands in the way."""
 
 import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +16,8 @@ from mainspring.workspace import restore
 
 from .machine import picture
 from .sessions import World, say, shell
+
+DYING = Path(__file__).parent / "dying.py"
 
 
 @pytest.fixture
@@ -165,6 +173,39 @@ def test_going_back_that_was_killed_is_completed_when_the_session_is_opened(
     assert len(journal[undone - 1].changes) == 4
     assert said(world) == ["go on"]
     world.command("undo", world.session)
+    assert picture(world.root) == zero
+
+
+def test_going_back_that_was_killed_before_any_of_its_changes_is_completed(world, tmp_path):
+    """SIGKILL in a real process, before the first change to a file, the second, and so on to the last."""
+    zero = picture(world.root)
+    world.turn("do one")
+    one = picture(world.root)
+    kept = tmp_path / "kept"
+    for folder in (world.home, world.root):
+        shutil.copytree(folder, kept / folder.name, symlinks=True)
+    number, half_done = 0, 0
+    while True:
+        number += 1
+        for folder in (world.home, world.root):
+            shutil.rmtree(folder)
+            shutil.copytree(kept / folder.name, folder, symlinks=True)
+        ran = subprocess.run(
+            [sys.executable, DYING, world.root, str(number), "undo", world.session],
+            env={**world.config.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        if ran.returncode == 0:
+            break
+        assert ran.returncode == -signal.SIGKILL, ran.stderr
+        half_done += picture(world.root) not in (zero, one)
+        world.command("rewind", world.session, "--to", "1", "--conversation")
+        assert picture(world.root) == zero
+        assert isinstance(world.journal()[world.seq_of(RewindStarted)].event, FilesChanged)
+    assert number > 4
+    assert half_done
     assert picture(world.root) == zero
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.engines import engine_name, outside_choice, outside_engine
-from mainspring.app.models import build_compactor, check_context, priced, ready
+from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -122,10 +122,12 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         compactor = build_compactor(config)
         prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
         system = system_prompt(prompt)
-        check_context(chosen, system, toolbox.specs)
+        for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
+            check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             **models,
+            ready=ready_later,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
@@ -143,9 +145,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             limits=limits,
             told=told,
             beginning=beginning,
-            grants=GrantFile(config.home),
             approver=approver,
-            day=Today(store),
             compactor=compactor,
             compact_at=config.settings.compact_at,
             idle_steps=config.settings.idle_steps,
@@ -246,7 +246,7 @@ def vault_of(store: Store, session: str, config: Config) -> Vault:
 
 
 def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
-    """The parts that keep something in the session's own folder, or must know its secrets."""
+    """The parts that keep something in the data folder or the session's own, or must know its secrets."""
     policy, vault = parts.files.policy, vault_of(store, session, config)
     time_machine = Snapshots(
         policy.workspace,
@@ -258,6 +258,8 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
     )
     return msgspec.structs.replace(
         parts,
+        grants=GrantFile(config.home),
+        day=Today(store),
         vault=vault,
         time_machine=time_machine,
         processes=store.directory(session) / PROCESSES,

@@ -46,8 +46,9 @@ from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
 from mainspring.session import Session
 
-_UNFINISHED = ("running", "interrupted", "paused", "stopped")
+_UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
+DEFAULT_PROFILE = "goal"
 
 
 class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +91,11 @@ def goal_text(given: str) -> tuple[str, str]:
     return text, given
 
 
+def profile_name(given: str) -> str:
+    """How a profile is recorded: one that is a file by its whole path, so that it is found from anywhere."""
+    return str(Path(given).expanduser().absolute()) if given.endswith(".toml") else given or DEFAULT_PROFILE
+
+
 async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
     store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
@@ -120,8 +126,9 @@ async def start_goal(
     config = config or load_config()
     is_new = options.by != "user"
     text, source = (given, "") if is_new else goal_text(given)
-    profile = load_profile(options.profile or "goal", config.folder)
-    if not is_new and (session := await find_unfinished(text, profile.name, options.folder, config)):
+    name = profile_name(options.profile)
+    profile = load_profile(name, config.folder)
+    if not is_new and (session := await find_unfinished(text, name, options.folder, config)):
         async with resume_goal(session, options, approver=approver, config=config) as pursuit:
             yield pursuit
         return
@@ -148,7 +155,7 @@ async def resume_goal(
     goal = await load_goal(store, session)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
-    profile = load_profile(options.profile or goal.now.profile, config.folder)
+    profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
     started = await asyncio.to_thread(_workspace_of, store, session)
     with workspace_held(config.home, started) as held:
         held.name(session)
@@ -190,7 +197,7 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
     return GoalSet(
         text=text,
         source=source,
-        profile=options.profile or profile.name,
+        profile=profile_name(options.profile),
         engine=options.engine or "builtin",
         memory=options.memory or profile.memory,
         checks=GoalChecks(

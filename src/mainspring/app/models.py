@@ -11,7 +11,7 @@ import msgspec
 from mainspring.compactor import Compactor
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
-from mainspring.errors import UsageError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     Limits,
     ToolSpec,
@@ -69,6 +69,14 @@ async def ready(model: Model) -> Model:
         return model
     await model.start()
     return Retried(model)
+
+
+async def ready_later(model: Model) -> Model:
+    """The same in the middle of a session: what is wrong with a model is said by its first request."""
+    try:
+        return await ready(model)
+    except MainspringError:
+        return Retried(model)
 
 
 def build_local(spec: str, config: Config) -> LocalModel:

@@ -108,9 +108,11 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> Bra
 
 
 async def _branch(journal: Reader) -> _At | None:
-    """The branch that the session works on now."""
+    """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
+    started = await journal.last("SessionStarted")
+    inherited = started.event.parent_seq if started and isinstance(started.event, SessionStarted) else 0
     at: _At | None = None
-    for item in await read_all(journal, kinds=("BranchMoved",)):
+    for item in await read_all(journal, kinds=("BranchMoved",), after=inherited):
         match item.event:
             case BranchMoved(action="started") as moved:
                 at = _At(item.seq, moved)

@@ -184,7 +184,7 @@ def _unit(config: Config) -> str:
         f"EnvironmentFile=-{_escaped(str(config.folder / 'daemon.env'))}",
         "Restart=on-failure",
         "# The daemon interrupts its goals itself, and they record it.",
-        "KillMode=mixed",
+        "KillMode=process",
         f"TimeoutStopSec={_STOP_WITHIN_S:g}",
         "",
         "[Install]",

@@ -41,7 +41,8 @@ _SHOWN = 400
 @click.option("--at", type=click.IntRange(min=1), help="Number of the last event to share; all if none.")
 @click.option("--model", default="", help="Model to go on with.")
 def fork_command(session: str, at: int | None, model: str) -> None:
-    """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now."""
+    """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both
+    work in the same folder, and a git branch stays with the session that began it."""
     config = load_config()
     if model:
         built.build_model(model, config)

@@ -15,11 +15,11 @@ import msgspec
 from mainspring.approvals.screen import plain
 from mainspring.config import load_config
 from mainspring.errors import ModelError
-from mainspring.models.connect import Served, address, is_here, served
-from mainspring.models.http import Bounds
+from mainspring.models.connect import address, is_here
+from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
 
-_SHORT = Bounds(connect_s=0.5, silence_s=2.0, total_s=3.0)
+_PATIENCE_S = 2.0
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     key_variables: tuple[str, ...]
     has_key: bool
     is_local: bool
-    serves: tuple[Served, ...] | None = None
+    serves: tuple[ServedModel, ...] | None = None
 
 
 def list_providers(*, is_json: bool) -> None:
@@ -53,7 +53,7 @@ async def _look(provider: Provider, environment: Mapping[str, str]) -> Listed:
     models = None
     if is_local:
         with suppress(ModelError):
-            models = await served(provider, base_url, api_key, bounds=_SHORT)
+            models = await probe_server(base_url, api_key, timeout_s=_PATIENCE_S)
     return Listed(
         provider=provider.id,
         title="OPENAI_BASE_URL" if provider is COMPATIBLE else provider.title,
@@ -75,7 +75,7 @@ def _line(listed: Listed) -> str:
     return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])
 
 
-def _name(listed: Listed, model: Served) -> str:
+def _name(listed: Listed, model: ServedModel) -> str:
     is_plain = listed.provider == COMPATIBLE.id
     size = f"  {model.context_tokens:,} tokens" if model.context_tokens else ""
     return f"{model.id if is_plain else f'{listed.provider}/{model.id}'}{size}"

@@ -47,6 +47,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
     """The first signal leaves the goal paused, or as another process ordered; the second ends everything."""
     loop, received = asyncio.get_running_loop(), list[signal.Signals]()
     store = Store(load_config().home)
+    take_order(store.directory(pursuit.session.id))  # one for a process that is gone
 
     def on_signal(number: signal.Signals) -> None:
         if received:

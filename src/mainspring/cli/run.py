@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from mainspring import app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
+from mainspring.cli.attach import attached, keep
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
@@ -88,6 +89,12 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that this turn may work."
         ),
+        click.option(
+            "--attach",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Image, PDF or text to show the model with what is said.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -144,9 +151,13 @@ async def take_turn(
     max_calls: int | None,
     allow_unpriced: bool,
     timeout: float | None,
+    attach: Sequence[Path] = (),
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
+    if attach and not text:
+        raise UsageError("Nothing is said with the attached files.", remedy="Say what they are for.")
+    files = [attached(path) for path in attach]
     limits = Limits(
         max_steps=max_steps,
         max_calls=max_calls,
@@ -175,7 +186,8 @@ async def take_turn(
         _stop_on_signals(running)
         for given in answers:
             await running.answer(given)
-        code = await (_print_json if is_json else _print_text)(running, text)
+        events = running.watch(text, await keep(running, files))
+        code = await (_print_json(events) if is_json else _print_text(running.id, events))
         await commit_branch(running)
         return code
 
@@ -195,10 +207,10 @@ def _stop_on_signals(session: Session) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-async def _print_json(session: Session, text: str) -> int:
+async def _print_json(events: AsyncGenerator[Recorded]) -> int:
     code = 0
     write = sys.stdout.buffer.write
-    async with aclosing(session.watch(text)) as events:
+    async with aclosing(events):
         async for recorded in events:
             if recorded.seq:
                 write(as_json(recorded) + b"\n")
@@ -208,11 +220,11 @@ async def _print_json(session: Session, text: str) -> int:
     return code
 
 
-async def _print_text(session: Session, text: str) -> int:
-    click.echo(f"session {session.id}", err=True)
+async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
+    click.echo(f"session {session}", err=True)
     ended: TurnEnded | None = None
     lines = Lines()
-    async with aclosing(session.watch(text)) as events:
+    async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
             ended = recorded.event if isinstance(recorded.event, TurnEnded) else ended

@@ -128,23 +128,26 @@ class SpendReserved(Event, frozen=True):
 
 
 class SpendSettled(Event, frozen=True):
-    """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches."""
+    """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches. A
+    request that failed has no reply; as a step it does not count."""
 
     spend: str
     usage: Usage = Usage()
     usd: float = 0.0
     total_usd: float = 0.0
     speed: Speed | None = None
+    is_failed: bool = False
 
 
 class BudgetWarned(Event, frozen=True):
-    """A share of a cap on money or tokens is spent."""
+    """A share of a cap on money or tokens is spent; `day` is the date of a cap for the day."""
 
     scope: CapScope
     unit: Literal["usd", "tokens"]
     percent: int
     spent: float
     cap: float
+    day: str = ""
 
 
 class RequestFailed(Event, frozen=True):

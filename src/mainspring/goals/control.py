@@ -7,17 +7,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Literal
 
+from mainspring.context.history import read_all
 from mainspring.errors import JournalOwned
 from mainspring.events import GoalEnded, GoalPaused
+from mainspring.goals.fold import Goal
 from mainspring.journal.owner import owner_of
+from mainspring.journal.sqlite import SqliteJournal
 from mainspring.journal.store import Store
+from mainspring.processes import Processes, end_of, is_alive, status_of
+from mainspring.sandbox.custody.tree import stat
 
 Order = Literal["pause", "stop"]
 _FILE = "order"
 _WITHIN_S = 30.0
+_CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
 
 async def tell(store: Store, session: str, order: Order, event: GoalPaused | GoalEnded) -> str:
@@ -27,10 +34,11 @@ async def tell(store: Store, session: str, order: Order, event: GoalPaused | Goa
     except JournalOwned:
         return await _signal(store, session, order)
     try:
+        ended = await _end_left(journal) if order == "stop" else 0
         await journal.append(event)
     finally:
         await journal.close()
-    return "nobody was at work on it; recorded"
+    return f"nobody was at work on it; recorded{f', {ended} processes ended' if ended else ''}"
 
 
 def take_order(directory: Path) -> Order | None:
@@ -42,6 +50,45 @@ def take_order(directory: Path) -> Order | None:
     except FileNotFoundError:
         return None
     return "stop" if text == "stop" else "pause"
+
+
+async def _end_left(journal: SqliteJournal) -> int:
+    """Ends what a goal that nobody works on has left running; gives how many there were."""
+    processes, goal = Processes(), Goal()
+    for recorded in await read_all(journal, kinds=_CUSTODIAL):
+        processes.apply(recorded)
+    await goal.catch_up(journal)
+    alive = [item for item in processes.all if is_alive(status_of(item))]
+    for process in alive:
+        await process.background.stop("its goal was stopped")
+    ends = [end for item in alive if not item.ended and (end := end_of(item, status_of(item)))]
+    if ends:
+        await journal.append(*ends)
+    left = [pid for pid in goal.left_running if _end_older(pid, goal.left_us)]
+    return len(alive) + len(left)
+
+
+def _end_older(pid: int, than_us: int) -> bool:
+    """Ends a process that began before a moment: a later one of the same number is somebody else's."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        found = stat(pid)
+        if found is None or found.state in "ZX" or _began_us(found.start) > than_us:
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _began_us(ticks: int) -> int:
+    up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
 async def _signal(store: Store, session: str, order: Order) -> str:

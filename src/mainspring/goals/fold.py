@@ -59,6 +59,7 @@ class Iteration(msgspec.Struct, kw_only=True):
     exit_code: int | None = None
     finished: WorkFinished | None = None
     is_plan_new: bool = False
+    down_since_us: int = 0
     turns: int = 0
     checks: dict[tuple[str, str], CheckEnded] = {}
     cost_usd: float = 0.0
@@ -81,9 +82,12 @@ class Goal(msgspec.Struct, kw_only=True):
     waits: int = 0
     current: Iteration | None = None
     last: IterationEnded | None = None
+    last_seq: int = 0
     failing: tuple[CheckEnded, ...] = ()
     woke: WaitEnded | None = None
     left_running: tuple[int, ...] = ()
+    left_us: int = 0
+    plan: PlanSet | None = None
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
 
@@ -139,6 +143,7 @@ class Goal(msgspec.Struct, kw_only=True):
     def _apply_end(self, event: IterationEnded) -> None:
         self.iterations = max(self.iterations, event.iteration)
         self.last = event
+        self.last_seq = self.current.started_seq if self.current else self.last_seq
         checks = self.current.checks.values() if self.current else ()
         self.failing = tuple(check for check in checks if not check.passed)
         self.current = self.woke = None
@@ -160,15 +165,18 @@ class Goal(msgspec.Struct, kw_only=True):
                 current.ending, current.ended_seq = event, recorded.seq
                 current.cost_usd += event.cost_usd
                 current.tokens += event.usage.total_tokens
+                if event.steps > 1 or not current.down_since_us:
+                    current.down_since_us = recorded.time_us
             case EngineEnded() as event:
                 current.exit_code = event.exit_code
-                self.left_running = event.left_running
+                self.left_running, self.left_us = event.left_running, recorded.time_us
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:
                 current.finished = event
-            case PlanSet():
-                current.is_plan_new = True
+            case PlanSet() as event:
+                is_same = self.plan is not None and self.plan.items == event.items
+                self.plan, current.is_plan_new = event, current.is_plan_new or not is_same
             case CheckEnded() as event:
                 current.checks[event.kind, event.check] = event
             case _:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
@@ -24,6 +25,8 @@ from mainspring.session import Session
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
+_A_WAIT_S = 60.0
+"""A shorter pause is none that excuses an iteration from getting on."""
 
 
 def digest(text: str) -> str:
@@ -38,13 +41,18 @@ class Judge:
         self._profile = profile
         self._findings = findings
 
-    async def brief(self, goal: Goal, number: int) -> Brief:
+    async def brief(self, goal: Goal, number: int, news: Sequence[str] = ()) -> Brief:
         """What the next iteration is told. The memory file is made when it is not there."""
         workspace = self._session.state.workspace
-        await self._findings.look(goal.iterations)
+        current = goal.current
+        await self._findings.look(
+            current.number if current else goal.iterations, current.started_seq if current else 0
+        )
         memory = await self._remember(goal)
         tally = self._session.state.ledger.tally("goal")
-        said = protocol.read(await last_message(self._session.journal, 0), done=self._profile.done)
+        said = protocol.read(
+            await last_message(self._session.journal, goal.last_seq), done=self._profile.done
+        )
         return Brief(
             profile=self._profile,
             goal=goal.now,
@@ -56,7 +64,7 @@ class Judge:
             artifacts=self._findings.changed_lines(goal.iterations),
             findings=await self._findings.lines(goal.now),
             failing=tuple([await self._told(check) for check in goal.failing]),
-            news=(*_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
+            news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
         )
 
@@ -97,7 +105,7 @@ class Judge:
 
     def _is_waiting(self, said: protocol.Said) -> bool:
         is_held = self._profile.waits == "processes" and bool(self._session.state.processes.open)
-        return bool(said.pids or said.jobs or said.wait_s) or is_held
+        return bool(said.pids or said.jobs) or (said.wait_s or 0.0) >= _A_WAIT_S or is_held
 
     async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:
         """Looks at every condition of being done, on record."""

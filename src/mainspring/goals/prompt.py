@@ -98,9 +98,14 @@ def _happened(brief: Brief) -> tuple[str, ...]:
 def _block(title: str, lines: tuple[str, ...], *, whole: bool = False) -> str:
     if not lines:
         return ""
-    shown = lines if whole else lines[:_MAX_LINES]
+    shown = lines if whole else [_on_one_line(line) for line in lines[:_MAX_LINES]]
     more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
     return _cut("\n".join([f"# {title}", *(f"- {line}" for line in shown), *more]))
+
+
+def _on_one_line(text: str) -> str:
+    """A file name may hold anything, also what reads like a heading of ours."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _cut(text: str) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from mainspring.waits.commands import JOB
+
 DONE = "<promise>DONE</promise>"
 
 _TAG = re.compile(r"<(pid_number|wait_seconds|slurm_job_number)>\s*(.*?)\s*</\1>")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_JOB = re.compile(r"[0-9]{1,18}([._+\w\[\]-]{0,40})")
 _MAX_PID = 2**22
 _MAX_WAIT_S = 31 * 24 * 3600.0
 
@@ -46,7 +47,7 @@ def read(text: str, *, done: str = DONE) -> Said:
         word, value = found.groups()
         if word == "pid_number" and (pid := _pid(value)):
             pids[pid] = None
-        elif word == "slurm_job_number" and _JOB.fullmatch(value):
+        elif word == "slurm_job_number" and JOB.fullmatch(value):
             jobs[value] = None
         elif word == "wait_seconds" and (seconds := _seconds(value)) is not None:
             wait_s = seconds

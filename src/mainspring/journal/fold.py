@@ -208,7 +208,7 @@ def _settle(fold: Fold, settled: SpendSettled) -> None:
         cached_tokens=usage.cached_tokens,
         output_tokens=usage.output_tokens,
         requests=1,
-        steps=held.spent.steps,
+        steps=0 if settled.is_failed else held.spent.steps,
         unpriced=held.spent.unpriced,
     )
     fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import msgspec
-
-from mainspring.errors import ConfigError, ModelError
+from mainspring.errors import ConfigError
 from mainspring.models import Model
 from mainspring.models.anthropic import AnthropicModel
 from mainspring.models.chat import ChatModel
-from mainspring.models.failures import Endpoint
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.healed import Healed
-from mainspring.models.http import Bounds, Channel, is_loopback
+from mainspring.models.http import Bounds, is_loopback
 from mainspring.models.prices import Known, PriceBook
 from mainspring.models.providers import (
     COMPATIBLE,
@@ -79,57 +76,6 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
         f"There is no key for {provider.title}.",
         remedy=f"Set {provider.key_variable}; keys are made at {provider.key_page}.",
     )
-
-
-class Served(msgspec.Struct, frozen=True):
-    """A model that a server says it has."""
-
-    id: str
-    context_tokens: int | None = None
-
-
-async def served(
-    provider: Provider, base_url: str = "", api_key: str = "", *, bounds: Bounds | None = None
-) -> tuple[Served, ...]:
-    """The models that a server lists; raises `ModelError` when it cannot be asked."""
-    base_url = base_url or provider.base_url
-    endpoint = Endpoint(provider.title, base_url, "", provider.key_variable, provider.is_local)
-    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    channel = Channel(endpoint, headers, bounds or Bounds(connect_s=2.0, silence_s=10.0, total_s=10.0))
-    try:
-        body = await channel.get("/models")
-        listed = msgspec.json.decode(body, type=_Listed)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ModelError(f"{base_url} does not list models.", remedy="Check the base URL.") from error
-    finally:
-        await channel.close()
-    return tuple(Served(each.id, each.context_tokens) for each in listed.data)
-
-
-class _Meta(msgspec.Struct):
-    n_ctx: int | None = None
-    n_ctx_train: int | None = None
-
-
-class _Entry(msgspec.Struct):
-    """Each kind of server has its own word for how much context a model takes."""
-
-    id: str
-    max_model_len: int | None = None
-    context_length: int | None = None
-    context_window: int | None = None
-    max_context_length: int | None = None
-    meta: _Meta | None = None
-
-    @property
-    def context_tokens(self) -> int | None:
-        meta = self.meta or _Meta()
-        given = (self.max_model_len, self.context_length, self.context_window, self.max_context_length)
-        return next((count for count in (*given, meta.n_ctx, meta.n_ctx_train) if count), None)
-
-
-class _Listed(msgspec.Struct):
-    data: list[_Entry]
 
 
 def _wire(

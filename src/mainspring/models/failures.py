@@ -230,7 +230,7 @@ def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
 
 def dropped(endpoint: Endpoint) -> NetworkFailed:
     return NetworkFailed(
-        f"The reply of {endpoint.provider} broke off.", remedy="Try again; check the network if it repeats."
+        f"{endpoint.provider} broke off its reply.", remedy="Try again; check the network if it repeats."
     )
 
 

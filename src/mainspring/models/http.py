@@ -174,7 +174,7 @@ class _Bounded:
             raise not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
         if time.monotonic() > self._deadline:
             raise ModelTimeout(
-                f"The reply of {self._endpoint.provider} did not end within {self._bounds.total_s:g} s.",
+                f"{self._endpoint.provider} did not end its reply within {self._bounds.total_s:g} s.",
                 remedy="Ask for less at a time, or choose another model.",
             )
 

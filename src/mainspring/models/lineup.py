@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mainspring.errors import UsageError
 from mainspring.models import Model
 
 
 class Lineup:
-    """`current` is the model at hand. `connect` makes one that is named later."""
+    """`current` is the model at hand. `connect` makes one that is named later; `ready` prepares one before it
+    is used, and gives what to use."""
 
     def __init__(
-        self, current: Model, others: Sequence[Model] = (), *, connect: Callable[[str], Model] | None = None
+        self,
+        current: Model,
+        others: Sequence[Model] = (),
+        *,
+        connect: Callable[[str], Model] | None = None,
+        ready: Callable[[Model], Awaitable[Model]] | None = None,
     ) -> None:
         self._models = [current, *others]
         self._connect = connect
+        self._ready = ready
         self.current = current
 
     def find(self, name: str) -> Model:
@@ -29,6 +36,13 @@ class Lineup:
         if model.name not in known:
             self._models.append(model)
         return known.get(model.name, model)
+
+    async def take(self, name: str) -> Model:
+        """Makes the model of this name the current one."""
+        found = self.find(name)
+        self.current = await self._ready(found) if self._ready else found
+        self._models = [self.current if model is found else model for model in self._models]
+        return self.current
 
     async def close(self) -> None:
         for model in self._models:

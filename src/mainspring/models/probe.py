@@ -14,7 +14,7 @@ import msgspec
 from mainspring.errors import NetworkFailed
 
 _T = TypeVar("_T")
-_TIMEOUT_S = 5.0
+TIMEOUT_S = 5.0
 
 
 class ServedModel(msgspec.Struct, frozen=True):
@@ -27,14 +27,26 @@ class ServedModel(msgspec.Struct, frozen=True):
 
 class _Meta(msgspec.Struct):
     n_ctx: int | None = None
+    n_ctx_train: int | None = None
 
 
 class _Listed(msgspec.Struct):
+    """Each kind of server has its own word for how much context a model takes."""
+
     id: str
     max_model_len: int | None = None
+    context_length: int | None = None
+    context_window: int | None = None
     loaded_context_length: int | None = None
     max_context_length: int | None = None
     meta: _Meta | None = None
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """What it is said to take: as it runs first, as it could be run last."""
+        meta = self.meta or _Meta()
+        possible = (self.context_length, self.context_window, self.max_context_length, meta.n_ctx_train)
+        return (self.max_model_len, meta.n_ctx, *possible)
 
 
 class _Models(msgspec.Struct):
@@ -59,11 +71,13 @@ class _Processes(msgspec.Struct):
     models: list[_Loaded] = []
 
 
-async def probe_server(url: str, api_key: str = "") -> tuple[ServedModel, ...]:
+async def probe_server(
+    url: str, api_key: str = "", *, timeout_s: float = TIMEOUT_S
+) -> tuple[ServedModel, ...]:
     """The models at a server, by its base URL, with `/v1` or without."""
     root = url.rstrip("/").removesuffix("/v1")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT_S, trust_env=False) as client:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout_s, trust_env=False) as client:
         listed = await _get(client, f"{root}/v1/models", _Models)
         if listed is None:
             raise NetworkFailed(
@@ -79,7 +93,7 @@ async def probe_server(url: str, api_key: str = "") -> tuple[ServedModel, ...]:
 
 def _served(model: _Listed, props: _Props, sizes: dict[str, int | None]) -> ServedModel:
     running = props.default_generation_settings.n_ctx if props.default_generation_settings else None
-    told = (running, model.max_model_len, sizes.get(model.id), model.meta.n_ctx if model.meta else None)
+    told = (running, sizes.get(model.id), *model.sizes)
     caps = props.chat_template_caps
     return ServedModel(
         id=model.id,

@@ -13,7 +13,7 @@ from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch, last_lines
 
-_JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?")
+JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?")
 _UNKNOWN_TIMES = 3
 _TIMEOUT_S = 30.0
 _KEPT_BYTES = 256 * 1024
@@ -65,7 +65,7 @@ class SlurmWatch(Watch):
     while the accounts are silent. Three silences of both in a row are an answer too."""
 
     def __init__(self, condition: OnSlurm, sleeper: Sleeper) -> None:
-        if not _JOB.fullmatch(condition.job):
+        if not JOB.fullmatch(condition.job):
             raise UsageError(
                 f"{condition.job!r} cannot be a Slurm job.", remedy="Ids look like 123, 123_4 or 123+1."
             )

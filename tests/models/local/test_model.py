@@ -11,12 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.app.models import ready_later
 from mainspring.errors import ModelError, NetworkFailed
 from mainspring.events import CallDelta, Speed, TextDelta, ToolSpec
 from mainspring.models import Finished, Request, UserMessage
+from mainspring.models.lineup import Lineup
 from mainspring.models.local import Answer, Settings
 from mainspring.models.local.model import LocalModel, threads
 from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.retry import Retried
+from mainspring.models.scripted import Script as ScriptedReplies
+from mainspring.models.scripted import ScriptedModel
+from mainspring.testing.script import Script
+from mainspring.testing.server import ModelServer
 
 STREAMS = Path(__file__).parent.parent.parent / "streams"
 TOOL = ToolSpec(
@@ -207,3 +214,48 @@ def test_a_server_by_its_url_says_what_it_serves(name: str, suffix: str) -> None
 def test_a_url_without_a_server_is_told() -> None:
     with pytest.raises(NetworkFailed, match="does not list its models"):
         asyncio.run(probe_server("http://127.0.0.1:9"))
+
+
+def test_a_server_may_serve_several_models_and_other_paths_of_it_are_not_one() -> None:
+    async def probe() -> tuple[ServedModel, ...]:
+        async with ModelServer(Script(models=("a", "b"))) as server:
+            with pytest.raises(NetworkFailed):
+                await probe_server(f"{server.url}/wrong")
+            return await probe_server(server.url, "k")
+
+    assert asyncio.run(probe()) == (ServedModel("a"), ServedModel("b"))
+
+
+def test_a_local_model_that_is_taken_later_is_loaded_before_anything_is_said_in_its_words() -> None:
+    """Whether it was taught to make calls decides how a history is told to it."""
+
+    async def take(model: LocalModel, *_: Any) -> bytes:
+        fresh = LocalModel("local", Path("m.gguf"), model._start_server, context_tokens=4096)
+        lineup = Lineup(ScriptedModel(ScriptedReplies(replies=())), (fresh,), ready=ready_later)
+        taken = await lineup.take("local")
+        assert isinstance(taken, Retried)
+        assert lineup.find("local") is taken
+        assert taken.context_tokens == model.context_tokens
+        encoded = taken.encode(UserMessage("go"))
+        await lineup.close()
+        return encoded if encoded == model.encode(UserMessage("go")) else b""
+
+    assert playing("call", take)
+
+
+def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request() -> None:
+    async def start(_: bytes) -> Process:
+        return Process("", error="not enough memory")
+
+    async def ask() -> None:
+        lineup = Lineup(
+            ScriptedModel(ScriptedReplies(replies=())),
+            (LocalModel("local", Path("m.gguf"), start, context_tokens=4096),),
+            ready=ready_later,
+        )
+        model = await lineup.take("local")
+        async for _ in model.stream(Request("s", (), [])):
+            pass
+
+    with pytest.raises(ModelError, match="not enough memory"):
+        asyncio.run(ask())

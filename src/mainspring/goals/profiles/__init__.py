@@ -37,7 +37,8 @@ _Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_-]{0,40}$")]
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`history` says whether an iteration remembers the ones before it by itself (`kept`) or only by the
     memory file and what it is told (`fresh`). `waits` says what is waited for between two iterations: only
-    time, also what the agent `named`, or also every background process. `claims` names the file of claims."""
+    time, also what the agent `named`, or also every background process. `claims` names the file of claims.
+    A loop that `passes_exit_code` ends with that of the engine that failed."""
 
     name: _Name
     description: str = ""
@@ -53,6 +54,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     checks: GoalChecks = GoalChecks()
     evaluation: Evaluation = Evaluation()
     exit_codes: dict[GoalEnding, int] = {}
+    passes_exit_code: bool = False
 
     def exit_code(self, ending: GoalEnding) -> int:
         return self.exit_codes.get(ending, USUAL_EXIT_CODES[ending])

@@ -1,0 +1,52 @@
+"""`--attach`: files that a person shows to the model with what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mainspring.engines import builtin
+from mainspring.errors import UsageError
+from mainspring.events import Media
+from mainspring.session import Session
+from mainspring.tools.read import image_type
+
+_MAX_BYTES = 20 * 1024 * 1024
+
+
+class Attached(msgspec.Struct, frozen=True):
+    name: str
+    data: bytes
+    media_type: str
+
+
+async def keep(session: Session, files: Sequence[Attached]) -> tuple[Media, ...]:
+    """Keeps the files in the journal, to be said."""
+    if files and session.state.engine.engine not in ("", builtin.NAME):
+        raise UsageError("Another agent cannot be shown a file.", remedy="Name its path in what you say.")
+    blobs = [await session.put_blob(file.data, file.media_type) for file in files]
+    return tuple(Media(blob=blob, name=file.name) for blob, file in zip(blobs, files, strict=True))
+
+
+def attached(path: Path) -> Attached:
+    """A file as what it is by its content: an image, a PDF or text."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{path} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.")
+    kind = image_type(data) or ("application/pdf" if data.startswith(b"%PDF-") else "")
+    return Attached(path.name, data, kind or _text_type(path, data))
+
+
+def _text_type(path: Path, data: bytes) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is neither an image, a PDF nor text.", remedy="Models can be shown those only."
+        ) from error
+    return "text/plain"
