@@ -38,9 +38,10 @@ async def reserve(
     spend: str = "",
     model: Model | None = None,
     request_sha256: str = "",
+    unpriced_usd: float = 0.0,
 ) -> Reservation | Refusal:
-    """Sets aside what one request of a model (else the turn's) may cost at most, or says why it may not be
-    made."""
+    """Sets aside what one request of a model (else the turn's) may cost at most (without a price,
+    `unpriced_usd`), or says why it may not be made."""
     model = model or turn.model
     line, price = tuple(_line(turn)), model.price
     async with _today(line) as today:
@@ -63,7 +64,7 @@ async def reserve(
             source=source,
             model=model.name,
             tokens=usage.total_tokens,
-            usd=most_usd(price, usage) if price else 0.0,
+            usd=most_usd(price, usage) if price else unpriced_usd,
             priced=price is not None,
             request_sha256=request_sha256,
         )

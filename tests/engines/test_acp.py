@@ -135,3 +135,9 @@ def test_a_stopped_agent_is_told_that_it_is_cancelled(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert (house.workspace / "cancelled").exists()
+
+
+def test_a_turn_that_the_agent_cancels_by_itself_has_failed(tmp_path: Path) -> None:
+    end = take(House(tmp_path), "withdraw")[-1]
+    assert isinstance(end, TurnEnded)
+    assert (end.ending, "cancelled" in end.detail) == ("failed", True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from mainspring.engines import acp, claude, codex, gemini, opencode, plain
@@ -54,6 +55,7 @@ def find_engine(
         settings=own,
         environment=environment,
         model=OutsideModel(name, chosen, price(facts, chosen) if chosen else None),
+        price_of=partial(price, facts),
     )
 
 

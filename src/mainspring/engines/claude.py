@@ -4,6 +4,7 @@ the last line has the total of tokens and money.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from mainspring.engines.words import (
     Finished,
     Item,
     Named,
+    Outage,
     Returned,
     Shown,
     Spoken,
     Thought,
     Used,
     joined,
+    outage_of,
 )
 from mainspring.events import Ending, Usage
 
@@ -49,18 +52,24 @@ class _Line(msgspec.Struct, frozen=True):
     type: str
     subtype: str = ""
     session_id: str = ""
+    model: str = ""
     parent_tool_use_id: str | None = None
     message: _Message | str | None = None
     event: dict[str, Any] = {}
     rate_limit_info: _RateLimit = _RateLimit()
     result: str | None = None
     errors: list[Any] = []
+    error: Any = None
+    error_status: int | None = None
+    api_error_status: int | None = None
     is_error: bool = False
     total_cost_usd: float | None = None
     usage: _Usage | None = None
 
 
 _LINE = msgspec.json.Decoder(_Line)
+_OUTAGES: dict[object, Outage] = {"rate_limit": "RateLimited", "server_error": "Overloaded"}
+_API_ERROR = re.compile(r"API Error: (\d{3})\b")  # how the text of a failed result begins
 _ENDINGS: dict[str, Ending] = {"error_max_budget_usd": "budget", "error_max_turns": "limit"}
 
 
@@ -68,16 +77,20 @@ class ClaudeReader:
     def __init__(self) -> None:
         self._has_streamed = {"text": False, "thinking": False}
         self._resets_at_us: int | None = None
+        self._outage: Outage = ""
 
     def read(self, line: bytes) -> Iterator[Item]:
         said = _LINE.decode(line)
         message = said.message if isinstance(said.message, _Message) else _Message()
         match said.type:
             case "system" if said.subtype == "init":
-                yield Named(said.session_id)
+                yield Named(said.session_id, said.model)
+            case "system" if said.subtype == "api_retry":
+                self._outage = outage_of(said.error_status) or _outage(said.error)
             case "stream_event" if said.parent_tool_use_id is None:
                 yield from self._delta(said.event)
             case "assistant" if said.parent_tool_use_id is None:
+                self._outage = _outage(said.error)
                 yield from self._reply(message)
             case "user" if said.parent_tool_use_id is None and not isinstance(message.content, str):
                 yield from _results(message.content)
@@ -123,9 +136,16 @@ class ClaudeReader:
             yield Used(_usage(said.usage or _Usage()), said.total_cost_usd)
         if said.is_error or said.subtype != "success":
             reason = said.result or joined(said.errors) or said.subtype or "it said that it failed"
-            yield Failed(reason, _ENDINGS.get(said.subtype, "failed"), self._resets_at_us)
+            told = _API_ERROR.match(reason)
+            status = said.api_error_status or (int(told[1]) if told else None)
+            outage = outage_of(status) or self._outage
+            yield Failed(reason, _ENDINGS.get(said.subtype, "failed"), self._resets_at_us, outage)
             return
         yield Finished(said.result or "")
+
+
+def _outage(error: object) -> Outage:
+    return _OUTAGES.get(error, "") if isinstance(error, str) else ""
 
 
 def _results(blocks: list[dict[str, Any]]) -> Iterator[Item]:

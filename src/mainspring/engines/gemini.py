@@ -9,12 +9,26 @@ from typing import Any
 import msgspec
 
 from mainspring.engines.facts import Facts, Place, Task
-from mainspring.engines.words import Called, Failed, Finished, Item, Named, Returned, Spoken, Used, joined
+from mainspring.engines.words import (
+    Called,
+    Failed,
+    Finished,
+    Item,
+    Named,
+    Outage,
+    Returned,
+    Spoken,
+    Used,
+    joined,
+    outage_of,
+)
 from mainspring.events import Usage
 
 
 class _Error(msgspec.Struct, frozen=True):
     message: str = ""
+    type: str = ""
+    code: Any = None
 
 
 class _Stats(msgspec.Struct, frozen=True):
@@ -41,6 +55,7 @@ class _Line(msgspec.Struct, frozen=True):
     stats: _Stats | None = None
 
 
+_QUOTA_ERRORS = ("RetryableQuotaError", "TerminalQuotaError")
 _LINE = msgspec.json.Decoder(_Line)
 
 
@@ -73,9 +88,15 @@ class GeminiReader:
             yield Used(_usage(said.stats))
         if said.status == "error":
             reason = said.error.message if said.error else ""
-            yield Failed(reason or self._error or "it said that it failed")
+            yield Failed(reason or self._error or "it said that it failed", outage=_outage(said.error))
         else:
             yield Finished()
+
+
+def _outage(error: _Error | None) -> Outage:
+    if error is None:
+        return ""
+    return "RateLimited" if error.type in _QUOTA_ERRORS else outage_of(error.code)
 
 
 def _usage(stats: _Stats) -> Usage:

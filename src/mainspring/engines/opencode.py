@@ -9,7 +9,19 @@ from typing import Any
 import msgspec
 
 from mainspring.engines.facts import Facts, Place, Task
-from mainspring.engines.words import Called, Failed, Item, Named, Returned, Spoken, Thought, Used, joined
+from mainspring.engines.words import (
+    Called,
+    Failed,
+    Item,
+    Named,
+    Outage,
+    Returned,
+    Spoken,
+    Thought,
+    Used,
+    joined,
+    outage_of,
+)
 from mainspring.events import Usage
 
 
@@ -74,7 +86,7 @@ class OpencodeReader:
             case "step_finish":
                 yield Used(_usage(part.tokens), part.cost, key=part.id or "step")
             case "error":
-                yield Failed(_reason(said.error))
+                yield Failed(_reason(said.error), outage=_outage(said.error))
             case _:
                 pass
 
@@ -104,6 +116,11 @@ def _reason(error: Any) -> str:
     data: Any = error.get("data")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     message: Any = data.get("message") if isinstance(data, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return str(message or error.get("message") or error.get("name") or "it said that it failed")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _outage(error: Any) -> Outage:
+    data: Any = error.get("data") if isinstance(error, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return outage_of(data.get("statusCode")) if isinstance(data, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 def _command_line(task: Task) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ and what a person must say before it runs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -77,8 +77,14 @@ class OutsideModel:
         return
 
 
+def _unknown(model: str) -> Price | None:
+    del model
+    return None
+
+
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
-    """An outside agent as it is set up here. `command` begins with the whole path of its program."""
+    """An outside agent as it is set up here. `command` begins with the whole path of its program. `price_of`
+    knows the price of a model by the agent's own name of it."""
 
     name: str
     facts: Facts
@@ -86,6 +92,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     settings: EngineSettings
     environment: Mapping[str, str]
     model: OutsideModel
+    price_of: Callable[[str], Price | None] = _unknown
 
     def variables(self, sandbox: Sandbox) -> dict[str, str]:
         wanted = (*PROXIES, *self.facts.variables, *self.settings.env)
@@ -117,14 +124,16 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         is_continued = self.settings.conversation and turn.state.engine.engine == self.name
         return turn.state.engine.conversation if is_continued else ""
 
-    def task(self, turn: Turn, sandbox: Sandbox) -> Task:
+    def task(self, turn: Turn, sandbox: Sandbox, reserved_usd: float) -> Task:
+        """`reserved_usd` is what is set aside for this very run."""
+        left = left_usd(turn)
         return Task(
             workspace=turn.state.workspace,
             mode=cast("Mode", turn.state.mode),
             is_confined=sandbox.is_containing,
             model=self.model.own_name,
             conversation=self.conversation(turn),
-            left_usd=left_usd(turn),
+            left_usd=None if left is None else left + reserved_usd,
         )
 
     @property

@@ -17,12 +17,13 @@ from mainspring.engines.outside import Outside, prepare, prompt_of
 from mainspring.engines.telling import Enough, Teller
 from mainspring.engines.words import Failed, Finished, Item, Named, Reader, Unread, Used
 from mainspring.errors import SandboxError
-from mainspring.events import EngineEnded, Usage
+from mainspring.events import EngineEnded, RequestFailed, Usage
 from mainspring.ledger import ENGINE, Refusal
+from mainspring.models import Price
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.spending import Reservation, cost_usd, overspent, reserve, settle
+from mainspring.spending import Reservation, left_usd, overspent, reserve, settle
 from mainspring.turn import End, Turn, failed, refused, take_to_its_end
 
 _FOREVER_S = 30 * 24 * 3600.0
@@ -42,6 +43,7 @@ class Meter:
         self._turn = turn
         self._reservation = reservation
         self._before = before
+        self._price = reservation.price
         self._parts: dict[str, Used] = {}
         self._total: Used | None = None
 
@@ -54,6 +56,18 @@ class Meter:
         if refusal := overspent(self._turn, self._reservation, self.usage, self.usd):
             raise Enough(refused(refusal))
 
+    def price(self, price: Price | None) -> None:
+        """What the model costs that the agent says it uses; a price that was known before is kept."""
+        self._price = self._price or price
+
+    @property
+    def reserved_usd(self) -> float:
+        return self._reservation.reserved.usd
+
+    @property
+    def model(self) -> str:
+        return self._reservation.reserved.model
+
     @property
     def usage(self) -> Usage:
         counted = [self._total] if self._total else list(self._parts.values())
@@ -64,10 +78,16 @@ class Meter:
     def usd(self) -> float:
         counted = [self._total] if self._total else list(self._parts.values())
         told = [used.usd for used in counted if used.usd is not None]
-        return sum(told) if told else cost_usd(self._reservation, self.usage)
+        if told:
+            return sum(told)
+        return self._price.cost_usd(self.usage) if self._price else 0.0
 
     async def settle(self) -> None:
-        await settle(self._turn, self._reservation, self.usage, usd=self.usd)
+        """Tokens that nobody knows the price of cost all that was set aside."""
+        is_told = any(used.usd is not None for used in (self._total, *self._parts.values()) if used)
+        is_unknown = self.usage.total_tokens > 0 and self._price is None and not is_told
+        usd = self.reserved_usd if is_unknown else self.usd
+        await settle(self._turn, self._reservation, self.usage, usd=usd)
 
 
 def _less(usage: Usage, before: Usage) -> Usage:
@@ -81,6 +101,7 @@ class Run:
 
     def __init__(self, turn: Turn, reservation: Reservation, outside: Outside) -> None:
         self.turn = turn
+        self._outside = outside
         self.teller = Teller(turn)
         is_counted = outside.facts.counts_conversation and outside.conversation(turn)
         before = turn.state.conversation_usage if is_counted else Usage()
@@ -96,6 +117,7 @@ class Run:
             case Used():
                 self.meter.add(item)
             case Named():
+                self.meter.price(self._outside.price_of(item.model) if item.model else None)
                 await self._name(item.conversation)
             case Failed():
                 self.failed = item
@@ -121,8 +143,16 @@ class Run:
             left_running=exited.left_running if exited else (),
             duration_s=round(time.monotonic() - self._began, 6),
         )
-        await self.turn.emit(ended)
+        await self.turn.emit(ended, *self._outage(end))
         await self.meter.settle()
+
+    def _outage(self, end: End) -> list[RequestFailed]:
+        """On record as a failed request of our own is, so that whoever waits for providers waits for this."""
+        failed = self.failed
+        if failed is None or not failed.outage or end.ending != "failed":
+            return []
+        step, model = self.turn.state.step, self.meter.model
+        return [RequestFailed(step=step, attempt=1, error=failed.outage, message=failed.message, model=model)]
 
     async def _name(self, conversation: str) -> None:
         known = self.turn.state.engine
@@ -156,7 +186,12 @@ class OutsideEngine:
             return prepared
         prompt = await prompt_of(turn)
         reservation = await reserve(
-            turn, source=ENGINE, input_tokens=estimated_tokens(len(prompt)), model=self.outside.model
+            turn,
+            source=ENGINE,
+            input_tokens=estimated_tokens(len(prompt)),
+            model=self.outside.model,
+            # It says what it cost only at its end, which it may not live to see.
+            unpriced_usd=max(left_usd(turn) or 0.0, 0.0) if self.outside.facts.reports_cost else 0.0,
         )
         if isinstance(reservation, Refusal):
             return refused(reservation)
@@ -175,7 +210,7 @@ class OutsideEngine:
 
 
 def command_of(outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, stdin: int, out: int) -> Command:
-    task = outside.task(run.turn, sandbox)
+    task = outside.task(run.turn, sandbox, run.meter.reserved_usd)
     return Command(
         argv=(*outside.command, *outside.facts.arguments(task), *outside.settings.args),
         cwd=run.turn.state.workspace,

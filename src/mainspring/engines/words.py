@@ -5,7 +5,7 @@ these; `telling` turns these into events.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
@@ -70,17 +70,23 @@ class Used(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """The agent's own name of this conversation, by which it can go on with it."""
+    """The agent's own name of this conversation, by which it can go on with it, and of its model."""
 
     conversation: str
+    model: str = ""
+
+
+Outage = Literal["", "RateLimited", "Overloaded"]
+"""What is wrong with a provider that will answer again later, in the names of our own errors."""
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The agent gave up. `resets_at_us` is when its provider will answer again."""
+    """The agent gave up. `resets_at_us` is when its provider will answer again, as far as it says so."""
 
     message: str
     ending: Ending = "failed"
     resets_at_us: int | None = None
+    outage: Outage = ""
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -107,6 +113,13 @@ class Reader(Protocol):
     def read(self, line: bytes) -> Iterable[Item]:
         """May raise `msgspec.MsgspecError` for a line that is not of the format."""
         ...
+
+
+def outage_of(status: object) -> Outage:
+    """What a provider's HTTP status says about asking it again."""
+    if not isinstance(status, int):
+        return ""
+    return "RateLimited" if status == 429 else "Overloaded" if 500 <= status < 600 else ""
 
 
 def joined(content: object) -> str:

@@ -76,6 +76,8 @@ class Agent(acp.Agent):
         stop = "end_turn"
         if "permit" in words:
             stop = await self._permit(told)
+        elif "withdraw" in words:
+            stop = "cancelled"
         elif "files" in words:
             await self._files(told)
         elif "terminal" in words:

@@ -30,7 +30,6 @@ _DIE_WITHIN_S = 1.0
 _ENDINGS: dict[str, Ending] = {
     "max_tokens": "limit",
     "max_turn_requests": "limit",
-    "cancelled": "interrupted",
 }
 
 

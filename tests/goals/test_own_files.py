@@ -1,0 +1,33 @@
+"""The files that are ours are no progress of the agent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from cli.conftest import Machine, machine
+from goals.test_loop import DONE, engine, events
+from mainspring.app.goals import GoalOptions, start_goal
+from mainspring.config import Config, Settings
+
+__all__ = ["machine"]
+
+
+def test_the_memory_file_of_this_goal_is_no_artifact(machine: Machine) -> None:
+    data = machine.home
+    config = Config(home=data, folder=data, settings=Settings(), environment=machine.environment())
+    options = GoalOptions(
+        folder=Path(machine.workspace),
+        memory="notes/mine.md",
+        engine=engine(machine, other=f"echo x > made; echo {DONE!r}"),
+    )
+
+    async def pursued() -> None:
+        async with start_goal("reach it", options, config=config) as pursuit:
+            await pursuit.run()
+
+    asyncio.run(pursued())
+    assert (machine.workspace / "notes/mine.md").exists()
+    paths = {item["path"] for event in events(machine, "ArtifactsChanged") for item in event["changes"]}
+    assert "made" in paths
+    assert "notes/mine.md" not in paths
