@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import stat
 import time
@@ -88,7 +89,7 @@ def kill(pid: int) -> None:
     handle = os.pidfd_open(pid)
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
-        until_true(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+        until_true(lambda: select.select([handle], [], [], 0.1)[0])
     finally:
         os.close(handle)
 

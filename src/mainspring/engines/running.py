@@ -180,6 +180,13 @@ class OutsideEngine:
     async def __call__(self, turn: Turn) -> None:
         await take_to_its_end(turn, self._work)
 
+    def _unpriced_usd(self, turn: Turn) -> float:
+        """What an agent may cost that says so only at its end, which it may not live to see: all that is
+        left. A goal would be over after one crash, so there only what it reports counts."""
+        if turn.state.has_goal or not self.outside.facts.reports_cost:
+            return 0.0
+        return max(left_usd(turn) or 0.0, 0.0)
+
     async def _work(self, turn: Turn) -> End:
         prepared = await prepare(turn, self.outside)
         if isinstance(prepared, End):
@@ -190,8 +197,7 @@ class OutsideEngine:
             source=ENGINE,
             input_tokens=estimated_tokens(len(prompt)),
             model=self.outside.model,
-            # It says what it cost only at its end, which it may not live to see.
-            unpriced_usd=max(left_usd(turn) or 0.0, 0.0) if self.outside.facts.reports_cost else 0.0,
+            unpriced_usd=self._unpriced_usd(turn),
         )
         if isinstance(reservation, Refusal):
             return refused(reservation)

@@ -42,7 +42,7 @@ def iteration_prompt(brief: Brief) -> str:
         _block("Skills (read the file before you use one)", brief.skills),
         f"# Where you are\n{_where(brief)}",
         f"# The memory file, {goal.memory}\n{_cut(brief.memory)}" if brief.memory.strip() else "",
-        _block("Files that changed since the last turn", brief.artifacts),
+        _block("Files that changed since the last turn", tuple(map(_on_one_line, brief.artifacts))),
         _block("What was found", brief.findings),
         _block("What happened", _happened(brief)),
         _block("You said that the goal is done. It is not: these checks failed", brief.failing, whole=True),
@@ -98,7 +98,7 @@ def _happened(brief: Brief) -> tuple[str, ...]:
 def _block(title: str, lines: tuple[str, ...], *, whole: bool = False) -> str:
     if not lines:
         return ""
-    shown = lines if whole else [_on_one_line(line) for line in lines[:_MAX_LINES]]
+    shown = lines if whole else lines[:_MAX_LINES]
     more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
     return _cut("\n".join([f"# {title}", *(f"- {line}" for line in shown), *more]))
 
