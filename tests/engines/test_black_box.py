@@ -172,3 +172,18 @@ def test_an_engine_that_is_not_here_is_a_usage_error(machine: Machine) -> None:
     assert done.returncode == 2
     assert "no-such-program, which is not installed" in done.stderr
     assert "Check the command's name." in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_goal_is_done_in_the_third_turn_of_every_engine(name: str, machine: Machine) -> None:
+    options = ("--engine", name, "--wait-seconds", "0", "--file", "turn3.txt")
+    ran = machine.run("exploop", "reaching three", *options, HOME=str(machine.home))
+    assert ran.returncode == 0, ran.stderr
+    events = machine.events(machine.only_session()["id"])
+    ended = [event["body"]["outcome"] for event in events if event["kind"] == "IterationEnded"]
+    assert ended == ["continued", "continued", "done"]
+    assert events[-1]["body"] == {
+        "ending": "done",
+        "reason": "Every check passed (1).",
+        "is_verified": True,
+    }

@@ -1,8 +1,8 @@
 """What every fake agent does, whatever format it speaks: the words of its prompt say what.
 
 `work` uses a tool and answers; `size` answers with the length and hash of its prompt; `fail` exits with 3;
-`hang` leaves a stubborn child behind and never ends; `stray` leaves one behind and ends; `garbage` prints what
-is no event; `long` prints a line of 3 MB; `half` dies in the middle of a line; `open` never ends its call.
+`reaching` takes turns of a goal; `hang` leaves a stubborn child behind and never ends; `stray` leaves one behind
+and ends; `garbage` prints what is no event; `long` prints a line of 3 MB; `half` dies in the middle of a line; `open` never ends its call.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def act(form: Format, prompt: str) -> None:
         return
     form.begin()
     words = set(prompt[:2000].split())
-    for name in ("size", "fail", "hang", "stray", "garbage", "long", "half", "open"):
+    for name in ("reaching", "size", "fail", "hang", "stray", "garbage", "long", "half", "open"):
         if name in words:
             PLOTS[name](form, prompt)
             return
@@ -138,7 +139,16 @@ def leave_open(form: Format, prompt: str) -> None:
     form.end()
 
 
+def reach(form: Format, prompt: str) -> None:
+    """One turn of a goal; the third is the last."""
+    turn = re.findall(r"^Turn ([0-9]+)", prompt, re.MULTILINE)[-1]
+    Path(f"turn{turn}.txt").write_text(turn)
+    form.say("Well.\n\n<promise>DONE</promise>" if turn == "3" else "Working.")
+    form.end()
+
+
 PLOTS = {
+    "reaching": reach,
     "size": size,
     "fail": fail,
     "hang": hang,
