@@ -41,7 +41,7 @@ from mainspring.events import (
     PromptPart,
     SessionStarted,
 )
-from mainspring.journal import Journal
+from mainspring.journal import Reader
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
 from mainspring.models import Model
@@ -112,7 +112,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
-        known = await _recall(journal) if journal else _Known(place=_folder(Path(workspace)))
+        known = await recall(journal) if journal else Known(place=_folder(Path(workspace)))
         connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
         named = (engine, model, fallback)
         models, takes, name = _choose(*named, known, config, limits, connected, allow_unpriced)
@@ -168,7 +168,7 @@ def _choose(
     engine: Engine | str,
     model: Model | str,
     fallback: Sequence[Model | str],
-    known: _Known,
+    known: Known,
     config: Config,
     limits: Limits,
     connected: Connect,
@@ -267,7 +267,7 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
     )
 
 
-class _Known(msgspec.Struct, frozen=True):
+class Known(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses."""
 
     place: Path
@@ -276,13 +276,14 @@ class _Known(msgspec.Struct, frozen=True):
     engine: EngineChosen | None = None
 
 
-async def _recall(journal: Journal) -> _Known:
+async def recall(journal: Reader) -> Known:
+    """What a session works with, as its journal says."""
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine = await journal.last("EngineChosen")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    return _Known(
+    return Known(
         place=_folder(Path(started.event.workspace)),
         model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",

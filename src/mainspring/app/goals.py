@@ -156,7 +156,7 @@ async def resume_goal(
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
-    started = await asyncio.to_thread(_workspace_of, store, session)
+    started = await _workspace_of(store, session)
     with workspace_held(config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
@@ -283,6 +283,9 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 
-def _workspace_of(store: Store, session: str) -> Path:
-    rows = [row for row in store.sessions() if row.id == session]
-    return Path(rows[0].workspace) if rows else Path()
+async def _workspace_of(store: Store, session: str) -> Path:
+    reader = await store.read(session)
+    try:
+        return (await app.recall(reader)).place
+    finally:
+        await reader.close()

@@ -323,10 +323,10 @@ async def read_all(
 
 
 async def each(
-    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
+    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None, limit: int = 5000
 ) -> AsyncGenerator[Recorded]:
-    """Every event of these kinds, a page at a time."""
-    while page := await journal.read(after=after, until=until, kinds=kinds, limit=5000):
+    """Every event of these kinds, a page of at most `limit` at a time."""
+    while page := await journal.read(after=after, until=until, kinds=kinds, limit=limit):
         for recorded in page:
             yield recorded
         after = page[-1].seq

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.context.history import each
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -28,7 +29,6 @@ KIND = "ArtifactsChanged"
 LISTED_FROM = 200
 SHOWN = 50
 _MAX_COMMAND = 300
-_PAGE = 500
 _DECODE = msgspec.json.Decoder(tuple[ArtifactChange, ...]).decode
 
 
@@ -96,13 +96,11 @@ class Artifacts:
 
 async def read_artifacts(journal: Reader) -> Artifacts:
     """The artifacts that a journal knows."""
-    artifacts, after = Artifacts(), 0
-    while page := await journal.read(after=after, kinds=(KIND,), limit=_PAGE):
-        for recorded in page:
-            if isinstance(recorded.event, ArtifactsChanged):
-                listing = recorded.event.listing
-                artifacts.apply(recorded.event, await journal.get(listing) if listing else None)
-        after = page[-1].seq
+    artifacts = Artifacts()
+    async for recorded in each(journal, kinds=(KIND,)):
+        if isinstance(recorded.event, ArtifactsChanged):
+            listing = recorded.event.listing
+            artifacts.apply(recorded.event, await journal.get(listing) if listing else None)
     return artifacts
 
 

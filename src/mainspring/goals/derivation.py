@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from mainspring.context.history import each
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
 from mainspring.goals.checking import check_claims
@@ -21,7 +22,6 @@ from mainspring.workspace import Keep
 
 _KINDS = ("ClaimsRead", "ClaimChecked")
 _MAX_LINES = 12
-_PAGE = 500
 
 _States = dict[str, tuple[str, object]]
 
@@ -92,11 +92,9 @@ class Derivation:
 
     async def _known(self) -> Claims:
         if self._claims is None:
-            claims, after = Claims(), 0
-            while page := await self._journal.read(after=after, kinds=_KINDS, limit=_PAGE):
-                for recorded in page:
-                    self._take(claims, recorded.event)
-                after = page[-1].seq
+            claims = Claims()
+            async for recorded in each(self._journal, kinds=_KINDS):
+                self._take(claims, recorded.event)
             self._claims = claims
         return self._claims
 

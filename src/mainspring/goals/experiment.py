@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
+from mainspring.context.history import each
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
 from mainspring.goals.artifacts import Artifact
@@ -114,26 +115,22 @@ class Experiment:
 
     async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
         """What each command printed since an event."""
-        while page := await self._session.journal.read(after=since, kinds=_TOLD_KINDS, limit=_PAGE):
-            for recorded in page:
-                match recorded.event:
-                    case CallEnded(output=output):
-                        yield output, f"event {recorded.seq}"
-                    case ProcessEnded(handle=handle) if process := self._session.state.processes.get(handle):
-                        data = await asyncio.to_thread(process.background.output, 0, MAX_BYTES)
-                        yield data.data.decode("utf-8", "replace"), f"process {handle}"
-                    case _:
-                        pass
-            since = page[-1].seq
+        async for recorded in each(self._session.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
+            match recorded.event:
+                case CallEnded(output=output):
+                    yield output, f"event {recorded.seq}"
+                case ProcessEnded(handle=handle) if process := self._session.state.processes.get(handle):
+                    data = await asyncio.to_thread(process.background.output, 0, MAX_BYTES)
+                    yield data.data.decode("utf-8", "replace"), f"process {handle}"
+                case _:
+                    pass
 
     async def _known(self) -> Metrics:
         if self._metrics is None:
-            self._metrics, since = Metrics(), 0
-            while page := await self._session.journal.read(after=since, kinds=("MeasurementsTaken",)):
-                for recorded in page:
-                    if isinstance(recorded.event, MeasurementsTaken):
-                        await self._apply(recorded.event)
-                since = page[-1].seq
+            self._metrics = Metrics()
+            async for recorded in each(self._session.journal, kinds=("MeasurementsTaken",)):
+                if isinstance(recorded.event, MeasurementsTaken):
+                    await self._apply(recorded.event)
         return self._metrics
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from mainspring.context.history import read_all
 from mainspring.events import ArtifactsChanged, CheckEnded, GoalSet
 from mainspring.goals.artifacts import Artifact, Artifacts, makers, read_artifacts
 from mainspring.goals.checking import named_files
@@ -23,7 +24,6 @@ from mainspring.goals.profiles import Profile
 from mainspring.session import Session
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
-_PAGE = 500
 
 
 class Findings:
@@ -128,11 +128,7 @@ class Findings:
         return found + [_own_check(changed[path], iteration) for path in sorted(named & changed.keys())]
 
     async def _makers(self, since: int) -> dict[str, str]:
-        made: dict[str, str] = {}
-        while page := await self._session.journal.read(after=since, kinds=_MADE_KINDS, limit=_PAGE):
-            made |= makers(page)
-            since = page[-1].seq
-        return made
+        return makers(await read_all(self._session.journal, kinds=_MADE_KINDS, after=since))
 
 
 def _own_check(item: Artifact, iteration: int) -> CheckEnded:

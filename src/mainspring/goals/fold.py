@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.context.history import each
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -44,7 +45,6 @@ KINDS: tuple[type[Event], ...] = (
     WorkFinished,
 )
 _NAMES = tuple(kind.__name__ for kind in KINDS)
-_PAGE = 2000
 
 
 class Iteration(msgspec.Struct, kw_only=True):
@@ -102,9 +102,8 @@ class Goal(msgspec.Struct, kw_only=True):
 
     async def catch_up(self, journal: Reader) -> None:
         """Takes in what was recorded since."""
-        while page := await journal.read(after=self.seq, kinds=_NAMES, limit=_PAGE):
-            for recorded in page:
-                self.apply(recorded)
+        async for recorded in each(journal, kinds=_NAMES, after=self.seq):
+            self.apply(recorded)
 
     def apply(self, recorded: Recorded) -> None:
         self.seq = recorded.seq

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,15 +49,13 @@ class Judge:
         )
         memory = await self._remember(goal)
         tally = self._session.state.ledger.tally("goal")
-        said = protocol.read(
-            await last_message(self._session.journal, goal.last_seq), done=self._profile.done
-        )
+        said = await self.said(goal.last_seq)
         return Brief(
             profile=self._profile,
             goal=goal.now,
             iteration=number,
             spent_usd=tally.usd,
-            time_left_s=time_left_s(goal, goal.now.rules, time.time_ns() // 1000),
+            time_left_s=time_left_s(goal, goal.now.rules, self._session.reach.clock()),
             memory=memory.text,
             skills=await asyncio.to_thread(_skills, workspace),
             artifacts=self._findings.changed_lines(goal.iterations),
@@ -67,6 +64,10 @@ class Judge:
             news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
         )
+
+    async def said(self, since: int) -> protocol.Said:
+        """What the last message since an event asks for."""
+        return protocol.read(await last_message(self._session.journal, since), done=self._profile.done)
 
     async def end(
         self, goal: Goal, current: Iteration, ending: TurnEnded
@@ -128,7 +129,7 @@ class Judge:
 
     async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> Memory:
         """Brings the memory file up to date; one that cannot be used is put aside, on record."""
-        first, now, at_us = goal.first, goal.now, time.time_ns() // 1000
+        first, now, at_us = goal.first, goal.now, self._session.reach.clock()
         begun = new_memory(
             self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
         )
@@ -154,7 +155,7 @@ class Judge:
             read_memory, self._session.files, goal.now.memory, self._profile.sections
         )
         if isinstance(found, Memory) and found.text:
-            at_us = time.time_ns() // 1000
+            at_us = self._session.reach.clock()
             await asyncio.to_thread(
                 update_memory,
                 self._session.files,

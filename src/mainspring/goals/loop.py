@@ -39,7 +39,7 @@ from mainspring.events import (
 from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, outage_wait_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
-from mainspring.goals.fold import Goal, Iteration, last_message
+from mainspring.goals.fold import Goal, Iteration
 from mainspring.goals.judge import Judge, digest
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
@@ -128,8 +128,7 @@ class Pursuit:
     async def _rest(self, last: IterationEnded) -> Stop | None:
         """Waits for what the iteration left running, or for a while; a stop when that took too long."""
         rules = self._set.rules
-        text = await last_message(self.session.journal, self.goal.last_seq)
-        said = protocol.read(text, done=self.profile.done)
+        said = await self._judge.said(self.goal.last_seq)
         if last.outcome == "refused" and not (said.pids or said.jobs):
             said = protocol.Said(wait_s=0.0)
         ended = await self._resting.between(said)
