@@ -12,7 +12,6 @@ from pathlib import Path
 
 import mainspring
 from bench.measure import median, ms, row
-from mainspring.compactor import Compactor, _read
 from mainspring.config import load_config
 from mainspring.context.compaction import compose, cut, transcript
 from mainspring.context.guards import Guards
@@ -32,6 +31,7 @@ from mainspring.events import (
 from mainspring.journal.store import Store
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.turns.compactor import Compactor, _read
 
 TURNS = 1000
 GOAL = "Read the pages of the report and count the words. Never change the report."

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.compactor import Compactor
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.errors import ModelError, NetworkFailed, NoCredit, Overloaded, RateLimited, UsageError
 from mainspring.events import (
@@ -27,6 +26,7 @@ from mainspring.events import (
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.tools.schema import tool
+from mainspring.turns.compactor import Compactor
 from mainspring.waits.reach import Patience, Reach
 from stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
 

@@ -29,8 +29,8 @@ from mainspring.events import (
 from mainspring.journal.fold import Spent
 from mainspring.ledger import Refusal
 from mainspring.models import Price
-from mainspring.spending import Reservation, reserve, settle
 from mainspring.state import State
+from mainspring.turns.spending import Reservation, reserve, settle
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75)
 EPSILON = 1e-6

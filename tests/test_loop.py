@@ -28,7 +28,7 @@ from mainspring.models import Finished, Retrying
 from mainspring.state import State, load_state
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
-from mainspring.turn import End, end_turn
+from mainspring.turns import End, end_turn
 from memory import MemoryJournal
 from stage import PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mainspring.asking import ask
 from mainspring.events import (
     AssistantSaid,
     CallEnded,
@@ -21,8 +20,9 @@ from mainspring.models import Request, UserMessage
 from mainspring.models.rescue import Rescuing
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel
-from mainspring.spending import reserve
-from mainspring.turn import End, Turn, end_turn
+from mainspring.turns import End, Turn, end_turn
+from mainspring.turns.asking import ask
+from mainspring.turns.spending import reserve
 from stage import Stage, call, calls, says, take
 
 STEPS = tuple(calls(call("do", {"what": str(number)})) for number in range(6))

@@ -9,7 +9,7 @@ from mainspring.config import Config
 from mainspring.events import ChosenBy, ModelChosen
 from mainspring.models import Model
 from mainspring.models.tiers import find_tier, ranked
-from mainspring.routing import Router, usual_tier
+from mainspring.turns.routing import Router, usual_tier
 
 Connect = Callable[[Model | str], Model]
 

@@ -22,7 +22,7 @@ from mainspring.events import Cap, Effort, Limits
 from mainspring.ledger import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
-from mainspring.routing import Breaker
+from mainspring.turns.routing import Breaker
 from mainspring.waits.reach import Patience
 
 _CLOCK = Path("/etc/localtime")

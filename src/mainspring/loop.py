@@ -8,16 +8,16 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
-from mainspring.asking import ask
-from mainspring.calls import run_calls
 from mainspring.errors import ContextOverflow, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
-from mainspring.failover import await_quota, fail_over
 from mainspring.ledger import STEP, Refusal
 from mainspring.models import Request
-from mainspring.spending import reserve, settle
-from mainspring.turn import End, Turn, refused, take_to_its_end
-from mainspring.upkeep import look_after, make_room, notice
+from mainspring.turns import End, Turn, refused, take_to_its_end
+from mainspring.turns.asking import ask
+from mainspring.turns.calls import run_calls
+from mainspring.turns.failover import await_quota, fail_over
+from mainspring.turns.spending import reserve, settle
+from mainspring.turns.upkeep import look_after, make_room, notice
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."

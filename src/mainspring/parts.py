@@ -36,13 +36,13 @@ from mainspring.events import (
 from mainspring.journal import Journal
 from mainspring.ledger import relimited
 from mainspring.models import Model
-from mainspring.routing import Router
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turn import Day, Engine, Turn
-from mainspring.upkeep import COMPACT_AT
+from mainspring.turns import Day, Engine, Turn
+from mainspring.turns.routing import Router
+from mainspring.turns.upkeep import COMPACT_AT
 from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.compactor import Compactor
 from mainspring.context.compaction import (
     Outline,
     compose,
@@ -46,6 +45,7 @@ from mainspring.events import (
 )
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.turns.compactor import Compactor
 from stage import Stage, call, calls, says, take, texts
 
 from .telling import Tale, plan_set

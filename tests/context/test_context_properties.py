@@ -11,7 +11,6 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.compactor import _read
 from mainspring.context.compaction import compose, cut, size_after, stub_huge, thin_out
 from mainspring.context.guards import load_guards
 from mainspring.context.history import load_history
@@ -30,6 +29,7 @@ from mainspring.events import (
 )
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.turns.compactor import _read
 from memory import MemoryJournal
 
 from .telling import Tale, plan_set

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from mainspring.journal.store import Store
 from mainspring.journal.day import Today
-from mainspring.spending import reserve
+from mainspring.turns.spending import reserve
 from test_ledger import Journaled, Limits, Cap, Reservation
 
 async def main():

@@ -69,7 +69,7 @@ from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
-from mainspring.turn import Engine
+from mainspring.turns import Engine
 from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.compactor import Compactor
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
 from mainspring.errors import MainspringError, UsageError
@@ -28,6 +27,7 @@ from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
 from mainspring.sandbox.companion import Companion, start_companion
+from mainspring.turns.compactor import Compactor
 
 _LOADED_WITHIN_S = 600.0
 _LEAST_ROOM_TOKENS = 1024

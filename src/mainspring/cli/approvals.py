@@ -18,7 +18,6 @@ from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.rules import Rule, load
 from mainspring.approvals.screen import plain
 from mainspring.approvals.simulate import PastCall, counts, simulate
-from mainspring.calls import proposed_of
 from mainspring.cli.answers import reach
 from mainspring.cli.render import when
 from mainspring.config import Config, load_config
@@ -38,6 +37,7 @@ from mainspring.journal.shelf import Shelf
 from mainspring.sandbox.files import Files
 from mainspring.tools import Output
 from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.calls import proposed_of
 
 _KINDS = (
     "SessionStarted",

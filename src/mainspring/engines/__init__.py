@@ -1,1 +1,1 @@
-"""Who can take a turn. The port is `mainspring.turn.Engine`."""
+"""Who can take a turn. The port is `mainspring.turns.Engine`."""

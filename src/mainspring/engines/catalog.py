@@ -17,7 +17,7 @@ from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.models import Price
 from mainspring.sandbox.environment import DEFAULT_PATH
-from mainspring.turn import Engine
+from mainspring.turns import Engine
 
 COMMANDS = {facts.name: facts for facts in (codex.FACTS, claude.FACTS, gemini.FACTS, opencode.FACTS)}
 """The agents that are known by name."""

@@ -23,8 +23,8 @@ from mainspring.models import Price
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.spending import Reservation, left_usd, overspent, reserve, settle
-from mainspring.turn import End, Turn, failed, refused, take_to_its_end
+from mainspring.turns import End, Turn, failed, refused, take_to_its_end
+from mainspring.turns.spending import Reservation, left_usd, overspent, reserve, settle
 
 _FOREVER_S = 30 * 24 * 3600.0
 _MAX_PRINTED = 1024**3

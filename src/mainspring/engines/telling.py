@@ -32,7 +32,7 @@ from mainspring.events import (
 from mainspring.models.reply import call_id
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.tools import MAX_TEXT
-from mainspring.turn import End, Turn, refused
+from mainspring.turns import End, Turn, refused
 
 _MAX_MESSAGE = 2 * 1024 * 1024
 _MAX_LATER = 10_000

@@ -16,7 +16,7 @@ from mainspring.engines.words import Item
 from mainspring.errors import UsageError
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox import Policy, Sandbox
-from mainspring.turn import End
+from mainspring.turns import End
 
 
 class _NoReader:

@@ -26,7 +26,7 @@ from mainspring.engines.words import Begun, Item, Returned
 from mainspring.errors import PathRefused
 from mainspring.events import ApprovalAsked
 from mainspring.sandbox import Sandbox
-from mainspring.turn import End
+from mainspring.turns import End
 
 _REFUSED = -32003
 _EFFECTS: dict[str, Effect] = {

@@ -22,7 +22,7 @@ from mainspring.events import Ending
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, conversation, printed
-from mainspring.turn import End
+from mainspring.turns import End
 
 _BEGIN_WITHIN_S = 60.0
 _CANCEL_WITHIN_S = 0.2

@@ -30,11 +30,11 @@ from mainspring.events import (
 )
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.spending import allowed, reserve_call, settle_call
 from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
-from mainspring.turn import End, Turn, abandoned, closed
+from mainspring.turns import End, Turn, abandoned, closed
+from mainspring.turns.spending import allowed, reserve_call, settle_call
 
 _MAX_LIVE_CHARS = 256 * 1024
 _TRUNCATED = (

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
-from mainspring.turn import End, Turn
+from mainspring.turns import End, Turn
 from mainspring.waits.hold import hold
 
 

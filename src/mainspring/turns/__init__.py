@@ -1,4 +1,7 @@
-"""What a turn works with, and how it ends: the port between a session and whoever takes its turns."""
+"""What a turn works with, and how it ends: the port between a session and whoever takes its turns.
+
+The other files here are the parts of a turn; `loop.py` puts them together.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from mainspring.approvals import Allowance
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
 from mainspring.models import Model, Price
-from mainspring.turn import Turn
+from mainspring.turns import Turn
 
 
 class Reservation(msgspec.Struct, frozen=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.asking import ask
 from mainspring.context.compaction import (
     INSTRUCTIONS,
     Cut,
@@ -30,8 +29,9 @@ from mainspring.events import Compacted, Recorded, Text
 from mainspring.journal import Reader
 from mainspring.ledger import Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.spending import reserve, settle
-from mainspring.turn import Turn
+from mainspring.turns import Turn
+from mainspring.turns.asking import ask
+from mainspring.turns.spending import reserve, settle
 
 SOURCE = "compaction"
 """The source of money that was spent to make history short."""

@@ -12,11 +12,11 @@ from contextlib import aclosing
 
 from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
-from mainspring.failover import failure
 from mainspring.models import Finished, Model, Request, Retrying
 from mainspring.models.reply import Reply
-from mainspring.spending import Reservation, settle
-from mainspring.turn import Turn
+from mainspring.turns import Turn
+from mainspring.turns.failover import failure
+from mainspring.turns.spending import Reservation, settle
 
 _CHARACTERS_PER_TOKEN = 4
 

@@ -10,7 +10,7 @@ from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
 from mainspring.events import Ending, GuardTripped, NoteAdded
 from mainspring.processes import news
-from mainspring.turn import End, Turn
+from mainspring.turns import End, Turn
 
 COMPACT_AT = 0.8
 _GROWN = 0.1
