@@ -154,7 +154,7 @@ def test_a_number_that_is_really_given_away_is_recognised(tmp_path: Path) -> Non
     paths = [str(Path(__file__).parent.parent)]
     script = REUSE.format(paths=paths, folder=str(tmp_path))
     done = subprocess.run(
-        [*unshare, sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [*unshare, sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "given away" in done.stdout
