@@ -16,6 +16,7 @@ ROOMS = [
     "__init__",
     "events",
     "errors",
+    "http",
     "journal",
     "models",
     "ledger",
@@ -144,7 +145,7 @@ def test_http_stays_in_models_the_web_and_faces() -> None:
         "aiohttp",
         "requests",
     )
-    only_in({"models", "web"} | FACES, forbidden, "providers belong in models/, pages in web.py")
+    only_in(FACES, forbidden, "what speaks HTTP goes through http.py")
 
 
 def test_processes_are_started_only_by_sandbox_and_workspace() -> None:

@@ -8,7 +8,7 @@ from mainspring import errors
 from mainspring.events import TextDelta
 from mainspring.models import Finished, Request, StreamItem
 from mainspring.models.chat import ChatModel
-from mainspring.models.http import Bounds
+from mainspring.models.transport import Bounds
 from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
 from mainspring.testing.server import ModelServer, Seen
 

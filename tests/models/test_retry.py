@@ -19,9 +19,9 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
-from mainspring.models.http import Bounds
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
+from mainspring.models.transport import Bounds
 from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
 from mainspring.testing.server import ModelServer, Seen
 
