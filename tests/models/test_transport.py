@@ -169,7 +169,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> No
             asked = transport(port)
             first = await body(asked)
             await closed.wait()
-            for _ in range(3):  # until our side of the loop has heard of it
+            while asked._idle[0].is_fresh():  # until our side has heard of it
                 await asyncio.sleep(0)
             second = await body(asked)
             await asked.close()
