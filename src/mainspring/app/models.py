@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.caps import is_money_capped
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
 from mainspring.errors import MainspringError, UsageError
@@ -15,7 +16,6 @@ from mainspring.events import (
     Limits,
     ToolSpec,
 )
-from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.connect import connect
 from mainspring.models.healed import Healed
