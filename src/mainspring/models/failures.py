@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from datetime import datetime
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -31,6 +30,7 @@ from mainspring.errors import (
 )
 
 _SAID_CHARACTERS = 400
+_HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -377,7 +377,10 @@ def _number(text: str) -> float | None:
 
 def _until(text: str) -> float | None:
     try:
-        moment = datetime.fromisoformat(text) if text[:4].isdigit() else parsedate_to_datetime(text)
+        if text[:4].isdigit():
+            moment = datetime.fromisoformat(text)
+        else:
+            moment = datetime.strptime(text.strip(), _HTTP_DATE).replace(tzinfo=UTC)
     except ValueError:
         return None
     return max(moment.timestamp() - time.time(), 0.0)
