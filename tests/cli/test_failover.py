@@ -103,7 +103,7 @@ def test_a_limit_longer_than_our_patience_ends_as_waiting_with_its_time_and_the_
     (ended,) = bodies(lines(ran.stdout), "TurnEnded")
     assert ended["ending"] == "waiting"
     assert 3600e6 <= ended["resume_at_us"] - before_us <= 3700e6
-    at = time.strftime("%Y-%m-%dT%H:", time.gmtime(ended["resume_at_us"] / 1e6))
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(-(-ended["resume_at_us"] // 1_000_000)))
     assert at in ended["remedy"]
     assert machine.only_session()["state"] == "waiting"
     resumed = machine.run("resume", machine.only_session()["id"], "now, please")

@@ -140,7 +140,7 @@ def test_one_signal_stops_the_turn_closes_its_calls_and_ends_with_130(
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "CallStarted")
     run.send_signal(number)
-    out, _ = run.communicate(timeout=20)
+    out, _ = run.communicate(timeout=60)
     assert run.returncode == 130
     ended = {event["kind"]: event["body"] for event in lines(out)}
     assert ended["CallEnded"]["outcome"] == "cancelled"
@@ -152,9 +152,11 @@ def test_two_signals_quit_at_once_and_the_session_resumes(machine: Machine) -> N
     model = machine.serve(slow)
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "SpendReserved")
+    run.send_signal(signal.SIGSTOP)  # so that both are there at once
     run.send_signal(signal.SIGINT)
     run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=20)
+    run.send_signal(signal.SIGCONT)
+    run.communicate(timeout=60)
     assert run.returncode == 130
     model = machine.serve({"text": "done"})
     assert machine.run("resume", "--model", model, *FREE).returncode == 0
@@ -170,7 +172,7 @@ def test_a_second_process_is_told_who_runs_the_session(machine: Machine) -> None
     assert str(run.pid) in second.stderr
     assert machine.only_session()["state"] == "running"
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
 
 
 def test_a_killed_run_shows_as_crashed_and_completes_when_it_is_resumed(machine: Machine) -> None:
@@ -179,7 +181,7 @@ def test_a_killed_run_shows_as_crashed_and_completes_when_it_is_resumed(machine:
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "CallStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     assert machine.only_session()["state"] == "crashed"
     resumed = machine.run("resume", *FREE)
     assert resumed.returncode == 0, resumed.stderr

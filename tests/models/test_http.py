@@ -79,7 +79,7 @@ def test_the_time_to_wait_is_kept() -> None:
 
 
 def test_a_silent_server_times_out() -> None:
-    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.05))
+    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.5))
     assert type(error) is errors.ModelTimeout
 
 

@@ -180,7 +180,7 @@ def test_a_kept_connection_that_was_reset_is_replaced() -> None:
 
 
 def test_a_slow_first_byte_is_a_timeout_and_an_endless_stream_is_bounded() -> None:
-    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=Bounds(silence_s=0.05))
+    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=Bounds(silence_s=0.5))
     assert (len(told.seen), type(told.error)) == (4, errors.ModelTimeout)
     told = tell(Fault(kind="endless", times=9), bounds=Bounds(max_bytes=50_000))
     assert (len(told.seen), type(told.error)) == (4, errors.NetworkFailed)
