@@ -128,7 +128,8 @@ def _about_session(event: Event) -> str:
     match event:
         case RequestFailed():
             again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
-            return f"! {event.error}: {event.message}{again}"
+            whose = "" if event.step or not event.model else f" of {event.model}"
+            return f"! {event.error}{whose}: {event.message}{again}"
         case GuardTripped():
             return f"! {event.guard}: {event.message}"
         case Crashed():
