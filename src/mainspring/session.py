@@ -266,7 +266,8 @@ class Session:
         """Goes on with another model, or tier, from the next step on."""
         model = self._lineup.find(name).name
         rest = tuple(other for other in self.state.fallbacks if other != model)
-        tier = name if name in self._parts.tiers else ""
+        tiers = self._parts.tiers.items()
+        tier = next((tier for tier, its_model in tiers if name == tier or model == its_model.name), "")
         await self.emit(ModelChosen(model=model, reason=reason, fallbacks=rest, tier=tier))
 
     async def set_effort(self, effort: Effort | None) -> None:
