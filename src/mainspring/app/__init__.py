@@ -24,7 +24,7 @@ from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
-from mainspring.choice import Choice, Connect, choose
+from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
@@ -44,6 +44,7 @@ from mainspring.events import (
 from mainspring.journal import Reader
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
+from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
@@ -69,7 +70,7 @@ from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
-from mainspring.turns import Engine
+from mainspring.turns import Engine, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
@@ -96,26 +97,26 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
-    `exec:COMMAND`, ...) the model is named as that engine does.
+    `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
+    caps of that one as well.
 
     What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
     store = Store(config.home)
-    told = limits or Limits()
-    limits = with_caps(told, config.settings.caps)
+    limits = with_caps(told := limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
         known = await recall(journal) if journal else Known(place=_folder(Path(workspace)))
-        connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        named = (engine, model, fallback)
-        models, takes, name = _choose(*named, known, config, limits, connected, allow_unpriced)
+        capping, named = _capping(limits, parent), (engine, model, fallback)
+        models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)
@@ -130,7 +131,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             ready=ready_later,
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
-            policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
+            policy=build_policy(build_mode(chosen_mode, level, capping), known.place, config),
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
             engine=takes,
@@ -146,6 +147,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             told=told,
             beginning=beginning,
             approver=approver,
+            parent=parent,
             compactor=compactor,
             compact_at=config.settings.compact_at,
             idle_steps=config.settings.idle_steps,
@@ -155,13 +157,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         journal = journal or await store.create()
         parts = _with_folder(parts, store, journal.session, config)
     except BaseException:
-        if chosen is not None:
-            await chosen.close()
-        if journal:
-            await journal.close()
+        for each in filter(None, (chosen, journal)):
+            await each.close()
         raise
     async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _capping(limits: Limits, parent: Session | None) -> Limits:
+    """The limits of a session, or of one above it, that cap money; its own when none does."""
+    above = (each.limits for each in lineage(parent)) if parent else ()
+    return next(filter(is_money_capped, (limits, *above)), limits)
 
 
 def _choose(
@@ -171,7 +177,6 @@ def _choose(
     known: Known,
     config: Config,
     limits: Limits,
-    connected: Connect,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
 ) -> tuple[Choice, Engine, str]:
     """The models of a session, and who takes its turns, with their name."""
@@ -183,6 +188,7 @@ def _choose(
         return outside_choice(outside), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
+    connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
     models = choose(model, fallback, known=before, config=config, connect=connected)
     return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
