@@ -39,7 +39,10 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     PromptPart,
+    SessionResumed,
     SessionStarted,
+    SpendReserved,
+    TurnStarted,
 )
 from mainspring.journal import Reader
 from mainspring.journal.day import Today
@@ -110,12 +113,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = Store(config.home)
-    limits = with_caps(told := limits or Limits(), config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
         known = await recall(journal) if journal else Known(place=_folder(Path(workspace)))
+        limits = with_caps(_lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
+        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = models["model"] = await ready(models["model"])
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
@@ -274,9 +278,12 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a session is known to work with before anybody chooses."""
+    """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
+    its whole life; `is_unpriced` says that a person let it work under them without a price."""
 
     place: Path
+    limits: Limits = Limits()
+    is_unpriced: bool = False
     model: ModelChosen | None = None
     mode: str = ""
     engine: EngineChosen | None = None
@@ -286,14 +293,42 @@ async def recall(journal: Reader) -> Known:
     """What a session works with, as its journal says."""
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
-    engine = await journal.last("EngineChosen")
+    engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
+    limits = await _told_before(journal)
+    is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return Known(
+        limits=limits,
+        is_unpriced=is_unpriced and is_money_capped(limits),
         place=_folder(Path(started.event.workspace)),
         model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
         engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
+    )
+
+
+async def _told_before(journal: Reader) -> Limits:
+    """What a person told a session to spend at most: with its last turn, or when that was resumed."""
+    turn = await journal.last("TurnStarted")
+    if turn is None or not isinstance(turn.event, TurnStarted):
+        return Limits()
+    told = turn.event.limits
+    for resumed in await journal.read(after=turn.seq, kinds=("SessionResumed",)):
+        if isinstance(resumed.event, SessionResumed) and resumed.event.limits:
+            session = resumed.event.limits.session
+            told = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
+    return told
+
+
+def _lasting(told: Limits, before: Limits) -> Limits:
+    """What is told now, and what was told before for the whole session where nothing is told now."""
+    is_usd_told = told.max_cost_usd is not None or told.session.usd is not None
+    is_tokens_told = told.max_tokens is not None or told.session.tokens is not None
+    return msgspec.structs.replace(
+        told,
+        max_cost_usd=told.max_cost_usd if is_usd_told else before.max_cost_usd,
+        max_tokens=told.max_tokens if is_tokens_told else before.max_tokens,
     )
 
 

@@ -76,9 +76,13 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How commands are confined.",
         ),
         click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session."),
         click.option(
-            "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
+            "--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session, from now on."
+        ),
+        click.option(
+            "--max-cost-usd",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Money in the whole session, from now on.",
         ),
         click.option(
             "--max-cost-usd-today",
