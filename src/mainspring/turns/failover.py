@@ -89,7 +89,7 @@ def _end(turn: Turn, remedy: str) -> End | None:
     """How a turn ends whose models have all failed; None when one of them can be waited for."""
     failed = turn.state.failed_models
     if len(failed) > 1:
-        each = "; ".join(f"{name}: {failure.message}" for name, failure in failed.items())
+        each = " ".join(f"{name}: {failure.message}" for name, failure in failed.items())
         detail, remedy = f"All {len(failed)} models failed. {each}", "Resume later, or with another --model."
     else:
         detail = next(iter(failed.values())).message
