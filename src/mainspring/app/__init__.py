@@ -121,7 +121,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
-        chosen = models["model"] = await ready(models["model"])
+        chosen = models["model"] = await ready(models["model"], config.environment)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)
         compactor = build_compactor(config)
@@ -132,7 +132,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             **models,
-            ready=ready_later,
+            ready=partial(ready_later, environment=config.environment),
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=build_policy(build_mode(chosen_mode, level, capping), known.place, config),

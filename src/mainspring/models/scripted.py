@@ -117,7 +117,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
-    first of the `cases` that fits a request takes the place of `replies`. `models` is what a server lists."""
+    first of the `cases` that fits a request takes the place of `replies`. `models` is what a server lists,
+    with `context_tokens`."""
 
     replies: tuple[ScriptedReply, ...] = ()
     faults: tuple[Fault, ...] = ()

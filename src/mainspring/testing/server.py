@@ -144,7 +144,8 @@ class Scripted:
             case "/requests":
                 return whole(200, msgspec.json.encode([_as_json(seen) for seen in self.seen]))
             case "/v1/models":
-                models = [{"id": model, "object": "model"} for model in self.script.models]
+                sizes = {"max_model_len": size} if (size := self.script.context_tokens) else {}
+                models = [{"id": model, "object": "model", **sizes} for model in self.script.models]
                 return whole(200, msgspec.json.encode({"object": "list", "data": models}))
             case _:
                 return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ def test_a_local_model_that_is_taken_later_is_loaded_before_anything_is_said_in_
 
     async def take(model: LocalModel, *_: Any) -> bytes:
         fresh = LocalModel("local", Path("m.gguf"), model._start_server, context_tokens=4096)
-        lineup = Lineup(ScriptedModel(Script()), (fresh,), ready=ready_later)
+        lineup = Lineup(ScriptedModel(Script()), (fresh,), ready=partial(ready_later, environment={}))
         taken = await lineup.take("local")
         assert isinstance(taken, Retried)
         assert lineup.find("local") is taken
@@ -249,7 +250,7 @@ def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request(
         lineup = Lineup(
             ScriptedModel(Script()),
             (LocalModel("local", Path("m.gguf"), start, context_tokens=4096),),
-            ready=ready_later,
+            ready=partial(ready_later, environment={}),
         )
         model = await lineup.take("local")
         async for _ in model.stream(Request("s", (), [])):
