@@ -15,6 +15,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
+from mainspring.caps import relimited
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.events import (
     ApprovalAsked,
@@ -34,7 +35,6 @@ from mainspring.events import (
     SessionStarted,
 )
 from mainspring.journal import Journal
-from mainspring.ledger import relimited
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files

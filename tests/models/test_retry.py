@@ -19,10 +19,10 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
-from mainspring.models.http import Bounds
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.transport import Bounds
 from mainspring.testing.server import ModelServer, Seen
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)

@@ -24,6 +24,7 @@ from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.caps import is_money_capped, lasting
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
@@ -47,7 +48,6 @@ from mainspring.events import (
 from mainspring.journal import Reader
 from mainspring.journal.day import Today
 from mainspring.journal.store import Store
-from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
@@ -117,7 +117,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await recall(journal) if journal else Known(place=_folder(Path(workspace)))
-        limits = with_caps(_lasting(told := limits or Limits(), known.limits), config.settings.caps)
+        limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
@@ -319,17 +319,6 @@ async def _told_before(journal: Reader) -> Limits:
             session = resumed.event.limits.session
             told = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
     return told
-
-
-def _lasting(told: Limits, before: Limits) -> Limits:
-    """What is told now, and what was told before for the whole session where nothing is told now."""
-    is_usd_told = told.max_cost_usd is not None or told.session.usd is not None
-    is_tokens_told = told.max_tokens is not None or told.session.tokens is not None
-    return msgspec.structs.replace(
-        told,
-        max_cost_usd=told.max_cost_usd if is_usd_told else before.max_cost_usd,
-        max_tokens=told.max_tokens if is_tokens_told else before.max_tokens,
-    )
 
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.caps import is_money_capped
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
-from mainspring.errors import MainspringError, NetworkFailed, UsageError
+from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import (
     Limits,
     ToolSpec,
 )
-from mainspring.ledger import is_money_capped
 from mainspring.models import Model
 from mainspring.models.around import Sized
 from mainspring.models.connect import connect, resolve
@@ -92,7 +92,7 @@ async def _served_window(name: str, environment: Mapping[str, str]) -> int | Non
     spec = resolve(name, environment)
     try:
         served = await probe_server(spec.base_url, find_key(known, environment), timeout_s=_TOLD_WITHIN_S)
-    except NetworkFailed:
+    except ModelError:
         return None  # its first request says so
     names = (spec.model, f"{spec.model}:latest")
     return next((model.context_tokens for model in served if model.id in names), None)

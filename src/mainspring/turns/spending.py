@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from mainspring.approvals import Allowance
+from mainspring.caps import is_spend_capped
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
-from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
+from mainspring.ledger import STEP, Refusal, Tally, most_usd
 from mainspring.models import Model, Price
 from mainspring.turns import Turn, lineage
 
