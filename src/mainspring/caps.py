@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mainspring.events import Cap, CapScope, Limits
 
 OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
@@ -31,6 +33,17 @@ def relimited(limits: Limits, told: Limits) -> Limits:
         session=filled(cap_of(told, "session"), cap_of(limits, "session")),
         goal=filled(told.goal, limits.goal),
         day=filled(told.day, limits.day),
+    )
+
+
+def lasting(told: Limits, before: Limits) -> Limits:
+    """What is told now, and what was told before for the whole session where nothing is told now."""
+    is_usd_told = told.max_cost_usd is not None or told.session.usd is not None
+    is_tokens_told = told.max_tokens is not None or told.session.tokens is not None
+    return msgspec.structs.replace(
+        told,
+        max_cost_usd=told.max_cost_usd if is_usd_told else before.max_cost_usd,
+        max_tokens=told.max_tokens if is_tokens_told else before.max_tokens,
     )
 
 

@@ -61,14 +61,14 @@ class ResultsMessage(msgspec.Struct, frozen=True, gc=False):
 Message = UserMessage | AssistantMessage | ResultsMessage
 
 
-class LongPrice(msgspec.Struct, frozen=True):
+class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all tokens of a request cost when its input is larger than `above_tokens`."""
 
     above_tokens: int
     price: Price
 
 
-class Price(msgspec.Struct, frozen=True):
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
     input: float = 0.0
