@@ -38,13 +38,17 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
     file = shelf.file(shelf.find(session))
     try:
         steps: dict[str, int] = {}
+        known = 0
+        is_told = False
         for recorded in _pages(file, ("AssistantSaid", "FilesChanged")):
             match recorded.event:
                 case AssistantSaid() as said:
+                    known = max(known, said.step)
                     steps |= {call.call: said.step for call in said.calls}
                 case FilesChanged() as changed:
                     numbers = {steps.get(call, 0) for call in changed.calls}
                     if step is None or step in numbers:
+                        is_told = True
                         _print_changes(
                             file, recorded.seq, changed, max(numbers, default=0), is_short=is_short
                         )
@@ -52,6 +56,10 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
                     pass
     finally:
         file.close()
+    if step is not None and step > known:
+        raise UsageError(f"There is no step {step}: this session has {known}.")
+    if not is_told:
+        click.echo("No files were changed." if step is None else f"Step {step} changed no files.", err=True)
 
 
 @click.command("undo")
