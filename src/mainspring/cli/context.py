@@ -59,7 +59,7 @@ def context_command(session: str, *, is_json: bool) -> None:
     """Show what fills the window of SESSION: parts, tokens, share, cached share."""
     filled = asyncio.run(_look(session))
     if is_json:
-        click.echo(msgspec.json.encode(filled))
+        click.echo(msgspec.json.encode(filled, enc_hook=str))
         return
     for line in as_lines(filled):
         click.echo(plain(line))
