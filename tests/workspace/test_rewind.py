@@ -252,6 +252,17 @@ def test_diff_shows_what_each_step_did(world):
     )
 
 
+def test_without_a_name_the_newest_session_of_the_folder_is_meant(world, monkeypatch):
+    world.turn("do one")
+    monkeypatch.chdir(world.root)
+    assert "+one" in world.command("diff")
+    assert "all" in world.command("context")
+    assert "» do one" in world.command("undo")
+    assert not (world.root / "a.txt").exists()
+    monkeypatch.chdir(world.home)
+    assert "No session has worked in this folder" in world.command("undo", code=2)
+
+
 def test_going_back_names_what_it_does_not_cover(tmp_path):
     world = World(tmp_path, shell("git init -q .; echo one > a.txt"), say("done"))
     world.turn("go")
