@@ -124,11 +124,12 @@ def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
-    session = session or _newest_here()
+    session = session or newest_here()
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
 
-def _newest_here() -> str:
+def newest_here() -> str:
+    """The newest session that works in this folder."""
     here = str(Path.cwd().resolve())
     for row in Shelf(load_config().home).sessions():
         if row.workspace == here:
