@@ -19,6 +19,7 @@ ROOMS = [
     "http",
     "journal",
     "models",
+    "caps",
     "ledger",
     "sandbox",
     "processes",

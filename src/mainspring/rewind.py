@@ -99,7 +99,10 @@ async def complete(journal: Journal, root: Path, *, expand: Expand = bytes) -> W
 
 async def _plan(journal: Reader, to_seq: int) -> Plan:
     recorded = await read_all(journal, kinds=("FilesChanged",), after=to_seq)
-    return plan(item.event for item in recorded if isinstance(item.event, FilesChanged))
+    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    going = plan(changed)
+    unseen = dict.fromkeys(note for event in changed if event.calls for note in event.not_covered)
+    return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
 
 
 def _check(root: Path, going: Plan) -> None:

@@ -159,6 +159,8 @@ def test_nested_instructions_are_shown_once_when_a_file_under_them_is_touched(ma
     assert "Never use regular" not in json.dumps(machine.seen[0].json())
     assert "Never use regular expressions here." in machine.seen[1].json()["messages"][-1]["content"]
     assert json.dumps(machine.seen[2].json()).count("Never use regular") == 1
+    listed = json.loads(machine.run("context", "--json", machine.only_session()["id"]).stdout)["parts"]
+    assert str(nested / "AGENTS.md") in [part["source"] for part in listed if part["part"] == "notes"]
 
 
 def test_what_the_agent_notes_is_remembered_in_the_next_session(machine: Machine) -> None:
@@ -182,6 +184,8 @@ def test_compact_by_command_and_back(machine: Machine) -> None:
     assert machine.run("run", "--model", model, *FREE, GOAL).returncode == 0
     session = machine.only_session()["id"]
     before = json.loads(machine.run("context", "--json", session).stdout)
+    whole = machine.run("compact", "--undo", session)
+    assert (whole.returncode, "no compaction to take back" in whole.stderr) == (2, True)
     compacted = machine.run("compact", session)
     assert compacted.returncode == 0, compacted.stderr
     assert "history compacted" in compacted.stdout
@@ -231,6 +235,10 @@ def test_a_skill_that_cannot_be_used_is_named_with_its_reason(machine: Machine) 
     shown = machine.run("context", machine.only_session()["id"])
     problem = "its folder is named plots, not charts"
     assert f"skill not used: {skill / 'SKILL.md'}: {problem}" in shown.stdout
+    (broken,) = json.loads(machine.run("context", "--json", machine.only_session()["id"]).stdout)[
+        "broken_skills"
+    ]
+    assert broken == {"path": str(skill / "SKILL.md"), "problem": problem}
     checked = machine.run("doctor")
     assert f"{skill / 'SKILL.md'} is not used: {problem}" in checked.stdout
 

@@ -154,6 +154,14 @@ def test_20000_artifacts_are_a_count_and_a_handle(machine: Machine) -> None:
     assert "blob:" in memory
 
 
+def test_the_memory_of_a_goal_is_where_the_user_wants_it(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, t1=f"echo {DONE!r}"), "--memory", "notes/mine.md")
+    assert ran.returncode == 0, ran.stderr
+    assert "# Original request" in (machine.workspace / "notes/mine.md").read_text()
+    assert "notes/mine.md" in prompts(machine)[0]
+    assert not (machine.workspace / "projects").exists()
+
+
 @pytest.mark.parametrize("damage", ["printf '\\0\\1'", "echo something else", "printf '\\377'"])
 def test_a_memory_file_that_an_iteration_spoils_is_put_aside_and_begun_anew(
     damage: str, machine: Machine

@@ -128,6 +128,29 @@ def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Policy) 
     assert found == {"main/.git", "main/.git/worktrees/tree"}
 
 
+def test_branches_of_a_remote_are_no_repository(work: Path, rules: Policy) -> None:
+    module = work / ".git/modules/lib"
+    (module / "objects").mkdir(parents=True)
+    for folder in (module, module / "refs/remotes/origin", module / "logs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    assert names(Survey().look(rules).git_dirs, work) == {".git", ".git/modules/lib"}
+
+
+def test_an_empty_folder_of_hooks_is_nothing_to_set_aside(work: Path, rules: Policy) -> None:
+    (work / ".git/worktrees/tree").mkdir(parents=True)
+    for name in ("HEAD", "commondir"):
+        (work / ".git/worktrees/tree" / name).write_text("../..\n")
+    survey = Survey()
+    before = survey.look(rules)
+    hooks = work / ".git/worktrees/tree/hooks"
+    hooks.mkdir()
+    assert repair(rules, before, survey.look(rules), {}) == ()
+    assert hooks.is_dir()
+    (hooks / "pre-commit").write_text("theirs")
+    assert repair(rules, before, survey.look(rules), {}) == (".git/worktrees/tree/hooks",)
+
+
 def test_env_files_are_hidden_and_their_examples_are_not(work: Path, rules: Policy) -> None:
     (work / "a").mkdir()
     for name in (".env", "a/.env.local", ".env.example", "env"):

@@ -132,7 +132,12 @@ def test_a_squash_makes_one_commit(world, root, git):
     run(world)
     world.write_script(say("x"), say("x"), shell("echo three >> a.txt"), say("done"))
     world.command("resume", world.session, "more", "--max-cost-usd", "1")
-    world.command("land", world.session, "--squash")
+    tip = git("rev-parse", "HEAD")
+    answer = world.command("land", world.session, "--squash")
+    assert f"git branch mainspring/fix-the-bug-now {tip[:12]}" in answer
+    assert (
+        git("log", "-1", "--format=%B", "main") == f"Fix the Bug: now!\n\n- more\n\nSession: {world.session}"
+    )
     assert git("rev-list", "--count", "main") == "2"
     assert git("status", "--porcelain") == ""
     assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
@@ -147,6 +152,29 @@ def test_a_discard_puts_everything_back(world, root, git):
     assert git("symbolic-ref", "--short", "HEAD") == "main"
     assert git("status", "--porcelain") == "?? mine.txt"
     assert git("branch", "--list", "mainspring/*") == ""
+
+
+def test_a_discard_says_what_it_could_not_put_back(world, root, git):
+    world.write_script(shell("echo KEY=1 > .env; echo two >> a.txt"), say("done"))
+    run(world)
+    answer = world.command("land", world.session, "--discard")
+    assert "not put back: .env (files of that name hold secrets)" in answer
+    assert (root / ".env").exists()
+
+
+def test_a_repository_with_long_names_of_objects_works_alike(tmp_path, root, git):
+    git("init", "-q", "-b", "main", "--object-format=sha256")
+    for name in ("a.txt", "old.txt", "run.sh"):
+        (root / name).write_text("one\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    before = picture(root)
+    world = World(tmp_path, shell(WORK), say("done"))
+    assert "committed" in run(world)
+    assert "D\told.txt" in git("diff", "--name-status", "--no-renames", "main", "HEAD")
+    world.command("land", world.session, "--discard")
+    assert picture(root) == before
+    assert git("status", "--porcelain") == ""
 
 
 def test_a_discard_refuses_to_destroy_what_someone_else_changed(world, root, git):

@@ -246,6 +246,30 @@ def test_diff_shows_what_each_step_did(world):
     assert "- b.txt" in second
     assert "+one" not in second
     assert "@@" not in world.command("diff", world.session, "--stat")
+    assert "Step 2 changed no files" in world.command("diff", world.session, "--step", "2")
+    assert "There is no step 9: this session has 4" in world.command(
+        "diff", world.session, "--step", "9", code=2
+    )
+
+
+def test_without_a_name_the_newest_session_of_the_folder_is_meant(world, monkeypatch):
+    world.turn("do one")
+    monkeypatch.chdir(world.root)
+    assert "+one" in world.command("diff")
+    assert "all" in world.command("context")
+    assert "» do one" in world.command("undo")
+    assert not (world.root / "a.txt").exists()
+    monkeypatch.chdir(world.home)
+    assert "No session has worked in this folder" in world.command("undo", code=2)
+
+
+def test_going_back_names_what_it_does_not_cover(tmp_path):
+    world = World(tmp_path, shell("git init -q .; echo one > a.txt"), say("done"))
+    world.turn("go")
+    answer = world.command("undo", world.session)
+    assert "not put back: .git (the version control's own data)" in answer
+    assert not (world.root / "a.txt").exists()
+    assert (world.root / ".git").exists()
 
 
 def test_a_cancelled_call_leaves_what_it_did_on_record(tmp_path):

@@ -117,6 +117,20 @@ def test_heavy_folders_are_named_as_not_covered(watched, root):
     assert sorted(note.split()[0] for note in changed.not_covered) == ["cache", "env", "node_modules"]
 
 
+def test_files_whose_names_are_not_text_are_named_as_not_covered(watched, root, tmp_path):
+    (root / os.fsdecode(b"bad\xff.txt")).write_text("old")
+    command = "printf y >> $(printf 'bad\\377.txt'); mkdir $(printf 'd\\377'); touch $(printf 'd\\377')/x; echo x > seen"
+    changed = watched.call(shell(root, command))
+    assert [change.path for change in changed.changes] == ["seen"]
+    assert changed.not_covered == ("bad\\xff.txt (its name is not text)", "d\\xff (its name is not text)")
+    assert watched.call(shell(root, "touch -d @1 $(printf 'd\\377')/x")) is None
+    gone = watched.call(shell(root, "rm $(printf 'bad\\377.txt')"))
+    assert gone.not_covered == ("bad\\xff.txt (its name is not text)",)
+    again = Watched(root, tmp_path / "cache")
+    assert again.call(lambda: None) is None
+    again.close()
+
+
 def test_secrets_are_not_copied(root, tmp_path):
     watched = Watched(root, tmp_path / "cache", is_secret=lambda name: name.startswith(".env"))
     (root / ".env").write_text("KEY=hunter2")

@@ -15,7 +15,7 @@ from mainspring import app
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.config import load_config
-from mainspring.context.history import read_all
+from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, Event, FilesChanged, SessionStarted, UserSaid
 from mainspring.journal import Reader
@@ -77,13 +77,24 @@ async def commit_branch(session: Session) -> None:
 @click.option("--discard", "how", flag_value="discard", help="Give it up, and put the files back.")
 def land_command(session: str, how: Literal["merge", "squash", "discard"]) -> None:
     """Bring the branch of SESSION into the branch that it began from, or give it up."""
-    moved = asyncio.run(_land(session, how))
-    click.echo(as_text(moved))
+    landed = asyncio.run(_land(session, how))
+    for left in landed.left:
+        click.echo(plain(f"! not put back: {left}"), err=True)
+    click.echo(as_text(landed.moved))
     if how != "merge":
-        click.echo(f"To have the branch back: git branch {moved.branch} <commit>; see git reflog.", err=True)
+        again = f"git branch {landed.moved.branch} {landed.tip[:12]}"
+        click.echo(f"To have the branch back: {again}", err=True)
 
 
-async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> BranchMoved:
+class _Landed(msgspec.Struct, frozen=True):
+    """What became of a branch: `tip` is its last commit, `left` are files that could not be put back."""
+
+    moved: BranchMoved
+    tip: str
+    left: tuple[str, ...] = ()
+
+
+async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> _Landed:
     config = load_config()
     store = Store(config.home)
     journal = await store.open(store.find(session))
@@ -94,17 +105,20 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> Bra
             raise UsageError("This session has no branch that could land.")
         root = Path(started.event.workspace)
         git = Git(root, config.environment)
+        tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
+        left: tuple[str, ...] = ()
         if how == "discard":
             expand = app.vault_of(store, journal.session, config).expand_bytes
             await complete(journal, root, expand=expand)
-            await go_back(journal, root, at.seq, "files", expand=expand)
+            left = (await go_back(journal, root, at.seq, "files", expand=expand)).left
             moved = await asyncio.to_thread(branches.discard, git, at.moved)
         else:
-            moved = await asyncio.to_thread(branches.land, git, at.moved, how, await _message(journal))
+            message = await _whole_message(journal, at.seq)
+            moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
         await journal.append(moved)
     finally:
         await journal.close()
-    return moved
+    return _Landed(moved, tip, left)
 
 
 async def _branch(journal: Reader) -> _At | None:
@@ -126,8 +140,21 @@ async def _branch(journal: Reader) -> _At | None:
 async def _message(journal: Reader) -> str:
     said = await journal.last("UserSaid")
     text = said.event.text if said and isinstance(said.event, UserSaid) else ""
-    title = next((line.strip() for line in text.splitlines() if line.strip()), "Work")
-    return f"{title[:72]}\n\nSession: {journal.session}"
+    return f"{_title(text)}\n\nSession: {journal.session}"
+
+
+async def _whole_message(journal: Reader, after: int) -> str:
+    """A message for all that a branch has: what was said first, and what else was said."""
+    undone = await read_all(journal, kinds=("Undone",))
+    said = live(await read_all(journal, kinds=("UserSaid",), after=after), undone_ranges(undone))
+    titles = [_title(item.event.text) for item in said if isinstance(item.event, UserSaid)]
+    first, *more = titles or [_title("")]
+    listed = "".join(f"- {title}\n" for title in more)
+    return f"{first}\n\n{listed}{chr(10) if listed else ''}Session: {journal.session}"
+
+
+def _title(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "Work")[:72]
 
 
 def _is_secret(name: str) -> bool:

@@ -14,6 +14,7 @@ from mainspring import app
 from mainspring.app import models
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
+from mainspring.cli.run import newest_here
 from mainspring.config import Config, load_config
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
@@ -53,13 +54,14 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 @click.command("context")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print it as JSON.")
 def context_command(session: str, *, is_json: bool) -> None:
-    """Show what fills the window of SESSION: parts, tokens, share, cached share."""
-    filled = asyncio.run(_look(session))
+    """Show what fills the window of SESSION (by default the newest of this folder): parts, tokens, share,
+    cached share."""
+    filled = asyncio.run(_look(session or newest_here()))
     if is_json:
-        click.echo(msgspec.json.encode(filled))
+        click.echo(msgspec.json.encode(filled, enc_hook=str))
         return
     for line in as_lines(filled):
         click.echo(plain(line))

@@ -58,7 +58,8 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--model",
             "models",
             multiple=True,
-            help="Model, as provider@address#name; see the README. Given again: a fallback.",
+            help="Model (anthropic/claude-…, provider@URL#name) or tier (fast). Given again: a fallback."
+            " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
         ),
         click.option("--fallback", multiple=True, help="Model to go on with when the one before it fails."),
         click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
@@ -75,9 +76,13 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How commands are confined.",
         ),
         click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session."),
         click.option(
-            "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
+            "--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session, from now on."
+        ),
+        click.option(
+            "--max-cost-usd",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Money in the whole session, from now on.",
         ),
         click.option(
             "--max-cost-usd-today",
@@ -119,11 +124,12 @@ def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
-    session = session or _newest_here()
+    session = session or newest_here()
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
 
-def _newest_here() -> str:
+def newest_here() -> str:
+    """The newest session that works in this folder."""
     here = str(Path.cwd().resolve())
     for row in Shelf(load_config().home).sessions():
         if row.workspace == here:

@@ -11,6 +11,7 @@ import click
 from mainspring import app
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import change_line
+from mainspring.cli.run import newest_here
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, Recorded, SessionStarted, UserSaid
@@ -29,22 +30,26 @@ _SCOPES = (
 
 
 @click.command("diff")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--step", type=click.IntRange(min=1), help="Only what this step did.")
 @click.option("--stat", "is_short", is_flag=True, help="Only the names of files.")
 def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
-    """Show what each step of SESSION did to files."""
+    """Show what each step of SESSION (by default the newest of this folder) did to files."""
     shelf = Shelf(load_config().home)
-    file = shelf.file(shelf.find(session))
+    file = shelf.file(shelf.find(session or newest_here()))
     try:
         steps: dict[str, int] = {}
+        known = 0
+        is_told = False
         for recorded in _pages(file, ("AssistantSaid", "FilesChanged")):
             match recorded.event:
                 case AssistantSaid() as said:
+                    known = max(known, said.step)
                     steps |= {call.call: said.step for call in said.calls}
                 case FilesChanged() as changed:
                     numbers = {steps.get(call, 0) for call in changed.calls}
                     if step is None or step in numbers:
+                        is_told = True
                         _print_changes(
                             file, recorded.seq, changed, max(numbers, default=0), is_short=is_short
                         )
@@ -52,13 +57,18 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
                     pass
     finally:
         file.close()
+    if step is not None and step > known:
+        raise UsageError(f"There is no step {step}: this session has {known}.")
+    if not is_told:
+        click.echo("No files were changed." if step is None else f"Step {step} changed no files.", err=True)
 
 
 @click.command("undo")
-@click.argument("session")
+@click.argument("session", default="")
 def undo_command(session: str, scope: Extent) -> None:
-    """Take back the last turn of SESSION: what was said, and what it did to files."""
-    asyncio.run(_go_back(session, None, scope))
+    """Take back the last turn of SESSION (by default the newest of this folder): what was said, and what it
+    did to files."""
+    asyncio.run(_go_back(session or newest_here(), None, scope))
 
 
 @click.command("rewind")

@@ -250,13 +250,16 @@ async def live_compaction(
 
 
 async def fresh_start(journal: Reader) -> int:
-    """The first event that counts when nothing is left out: where the newest fresh history begins."""
+    """The first event that counts when nothing is left out: where the newest fresh history begins.
+    `UsageError` when nothing is left out now."""
     dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
-    for recorded in reversed(await read_all(journal, kinds=("Compacted",))):
-        event = recorded.event
-        if isinstance(event, Compacted) and event.reason == FRESH and not is_undone(recorded.seq, dead):
-            return event.keep_from_seq
-    return 1
+    found = live(await read_all(journal, kinds=("Compacted",)), dead)
+    live_ones = [item.event for item in found if isinstance(item.event, Compacted)]
+    start = next((event.keep_from_seq for event in reversed(live_ones) if event.reason == FRESH), 1)
+    last = live_ones[-1] if live_ones else None
+    if last is None or (last.summary, last.stubbed, last.keep_from_seq) == ("", (), start):
+        raise UsageError("The history is whole: there is no compaction to take back.")
+    return start
 
 
 class Projection:

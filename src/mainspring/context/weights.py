@@ -43,9 +43,9 @@ def weigh(prompt: PromptSet, compacted: Compacted | None, events: Iterable[Recor
             case UserSaid():
                 _add(sizes, "user", len(event.text))
             case NoteAdded():
-                _add(sizes, "notes", len(event.text))
+                _add(sizes, "notes", len(event.text), event.source)
             case GuardTripped():
-                _add(sizes, "notes", 0 if event.is_final else len(event.message))
+                _add(sizes, "notes", 0 if event.is_final else len(event.message), "mainspring")
             case AssistantSaid():
                 names |= {call.call: call.name for call in event.calls}
                 _add(sizes, "agent: text", len(event.text))
@@ -57,6 +57,6 @@ def weigh(prompt: PromptSet, compacted: Compacted | None, events: Iterable[Recor
     return [Weight(part, round(size / BYTES_PER_TOKEN), source) for (part, source), size in sizes.items()]
 
 
-def _add(sizes: dict[tuple[str, str], int], part: str, size: int) -> None:
+def _add(sizes: dict[tuple[str, str], int], part: str, size: int, source: str = "") -> None:
     if size > 0:
-        sizes[(part, "")] = sizes.get((part, ""), 0) + size
+        sizes[(part, source)] = sizes.get((part, source), 0) + size

@@ -72,6 +72,8 @@ def repair(policy: Policy, before: Findings, after: Findings, remembered: State)
     for path, inode in sorted(after.protected.items()):
         if inode in old or path.parent in new_repositories or path in remembered:
             continue
+        if path.parent in before.git_dirs and path.name == "hooks" and _is_empty_folder(path):
+            continue  # a confinement makes one where none is, to mount over
         # What stood here was held by the kernel: only somebody outside can have put another in its place,
         # unless a folder above was moved away, with what stood here in it.
         if before.protected.get(path, 0) in now | {0}:
@@ -80,6 +82,12 @@ def repair(policy: Policy, before: Findings, after: Findings, remembered: State)
     for path, files in remembered.items():
         changed += _restore(path, files)
     return tuple(sorted({_shown(path, policy.workspace) for path in changed}))
+
+
+def _is_empty_folder(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    return False
 
 
 def _restore(path: Path, files: dict[Path, Kept | None]) -> list[Path]:

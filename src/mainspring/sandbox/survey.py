@@ -188,8 +188,8 @@ def git_dirs_of(dot_git: Path) -> Iterator[Path]:
         yield real
         for kind in ("modules", "worktrees"):
             for head in sorted((real / kind).glob("**/HEAD")) if (real / kind).is_dir() else ():
-                # A log directory also holds a file of this name.
-                if "logs" not in head.relative_to(real).parts:
+                # Logs and the branches of a remote have files of this name too.
+                if _is_git_dir(head.parent):
                     yield head.parent
         return
     target = pointer(dot_git, b"gitdir:")
@@ -209,6 +209,10 @@ def pointer(path: Path, prefix: bytes) -> Path | None:
     if not text.startswith(prefix):
         return None
     return (path.parent / os.fsdecode(text[len(prefix) :].strip())).resolve()
+
+
+def _is_git_dir(folder: Path) -> bool:
+    return (folder / "objects").is_dir() or (folder / "commondir").is_file()
 
 
 def _protected_parts(git_dir: Path, policy: Policy) -> Iterator[Path]:

@@ -27,7 +27,6 @@ _FALLBACK = {
     "GIT_COMMITTER_NAME": "mainspring",
     "GIT_COMMITTER_EMAIL": "mainspring@localhost",
 }
-_GONE = "0" * 40
 
 
 def start(git: Git, goal: str) -> BranchMoved:
@@ -41,7 +40,7 @@ def start(git: Git, goal: str) -> BranchMoved:
     if not commit:
         raise UsageError(f"The branch {base} has no commit yet.")
     branch = _free_name(git, goal)
-    git.run("update-ref", f"refs/heads/{branch}", commit, _GONE)
+    git.run("update-ref", f"refs/heads/{branch}", commit, _gone(commit))
     git.run("symbolic-ref", "-m", f"mainspring: begin {branch}", "HEAD", f"refs/heads/{branch}")
     return BranchMoved(action="started", branch=branch, base=base, commit=commit)
 
@@ -57,13 +56,13 @@ def commit(
     """Commits what the session changed since its branch began; None when the branch has it all."""
     if _current(git) != at.branch:
         raise UsageError(f"HEAD is no longer on {at.branch}; nothing was committed.")
-    tip = _tip(git, at.branch)
+    tip = tip_of(git, at.branch)
     root = Path(git.text("rev-parse", "--show-toplevel"))
     prefix = git.text("rev-parse", "--show-prefix")
     steps = net(changed)
     left_out = _left_out(git, at.base, steps, is_secret)
     files = [step for step in steps if step.path not in left_out]
-    entries = _entries(git, prefix, files)
+    entries = _entries(git, prefix, files, gone=_gone(tip))
     with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
         apart = {"GIT_INDEX_FILE": os.path.join(folder, "index")}  # noqa: PTH118
         git.run("read-tree", tip, env=apart)
@@ -88,7 +87,7 @@ def commit(
 
 def land(git: Git, at: BranchMoved, how: Literal["merge", "squash"], message: str) -> BranchMoved:
     """Brings the branch into its base, when the base has not moved, and goes back to the base."""
-    tip = _tip(git, at.branch)
+    tip = tip_of(git, at.branch)
     base = _require_landable(git, at)
     made = tip
     if how == "squash":
@@ -104,12 +103,12 @@ def land(git: Git, at: BranchMoved, how: Literal["merge", "squash"], message: st
 
 def discard(git: Git, at: BranchMoved) -> BranchMoved:
     """Gives the branch up. The files must be as they were when it began: the time machine sees to that."""
-    tip = _tip(git, at.branch)
+    tip = tip_of(git, at.branch)
     base = _require_landable(git, at)
     names = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, tip)
     kept = git.run("ls-tree", "-r", "-z", "--full-tree", base)
     before = {line.partition(b"\t")[2]: line for line in kept.split(b"\0") if line}
-    gone = b"0 " + _GONE.encode() + b"\t"
+    gone = f"0 {_gone(tip)}\t".encode()
     entries = b"".join(before.get(name, gone + name) + b"\0" for name in names.split(b"\0") if name)
     top = Git(Path(git.text("rev-parse", "--show-toplevel")), git.environment)
     top.run("update-index", "-z", "--index-info", stdin=entries)
@@ -121,7 +120,7 @@ def _require_landable(git: Git, at: BranchMoved) -> str:
     """The commit of the base; `UsageError` when landing would need more than moving names."""
     if _current(git) != at.branch:
         raise UsageError(f"HEAD is not on {at.branch}.", remedy=f"Run: git switch {at.branch}")
-    base = _tip(git, at.base)
+    base = tip_of(git, at.base)
     if git.text("merge-base", base, at.branch, check=False) != base:
         raise UsageError(
             f"{at.base} has moved on since {at.branch} began.",
@@ -143,7 +142,8 @@ def _current(git: Git) -> str:
     return git.text("symbolic-ref", "--quiet", "HEAD", check=False).removeprefix("refs/heads/")
 
 
-def _tip(git: Git, branch: str) -> str:
+def tip_of(git: Git, branch: str) -> str:
+    """The last commit of a branch."""
     return git.text("rev-parse", "--verify", f"refs/heads/{branch}^{{commit}}")
 
 
@@ -203,7 +203,12 @@ def _why_not(step: Step, root: Path, *, is_tracked: bool, is_secret: Callable[[s
     return ""
 
 
-def _entries(git: Git, prefix: str, steps: Iterable[Step]) -> bytes:
+def _gone(commit: str) -> str:
+    """What git writes for nothing, as long as the names of objects are in this repository."""
+    return "0" * len(commit)
+
+
+def _entries(git: Git, prefix: str, steps: Iterable[Step], *, gone: str) -> bytes:
     """Lines for `update-index`: what each path shall be in the commit."""
     lines: list[bytes] = []
     for step in steps:
@@ -211,7 +216,7 @@ def _entries(git: Git, prefix: str, steps: Iterable[Step]) -> bytes:
         state = step.now
         if state is None or state.kind == "folder":
             if state is None and (step.then is None or step.then.kind != "folder"):
-                lines.append(b"0 " + _GONE.encode() + b"\t" + path)
+                lines.append(f"0 {gone}\t".encode() + path)
             continue
         place = git.folder / step.path
         if state.kind == "link":

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import stat
 import threading
 import time
@@ -25,7 +26,7 @@ from mainspring.workspace import Keep
 from mainspring.workspace.contents import Contents
 from mainspring.workspace.git import Git
 from mainspring.workspace.reading import object_id, read_file, read_link, too_large
-from mainspring.workspace.tree import Difference, Entry, Tree, is_fresh
+from mainspring.workspace.tree import NOT_TEXT, Difference, Entry, Tree, is_fresh, is_text
 
 MAX_FILE_BYTES = 10_000_000
 MAX_CALL_BYTES = 256_000_000
@@ -82,7 +83,7 @@ class Snapshots:
         for call in calls:
             self._running.pop(call, None)
         taken = [item for item in await asyncio.to_thread(self._take) if _is_change(item)]
-        notes = [_note(item) for item in taken if _is_uncovered(item)]
+        notes = sorted(_note(item) for item in taken if _is_uncovered(item))
         changes = sorted((item for item in taken if not _is_uncovered(item)), key=lambda item: item.path)
         if len(changes) > MAX_CHANGES:
             notes.append(f"{len(changes) - MAX_CHANGES} more files, too many for one call")
@@ -172,7 +173,8 @@ class Snapshots:
                     self._later.add(item.path)
                 else:
                     item.new = self._with_content(item, new)
-            if self._contents and (item.new is not item.old or item.new is None):
+            is_other = item.new is not item.old or item.new is None
+            if self._contents and is_other and is_text(item.path):
                 self._contents.see(item.path, item.new)
 
     def _with_content(self, item: Difference, new: Entry) -> Entry:
@@ -188,6 +190,8 @@ class Snapshots:
                 reason = f"it cannot be read: {error.strerror}"
         elif not new.is_file:
             reason = "it is a pipe, socket or device"
+        elif not is_text(item.path):
+            reason = NOT_TEXT
         elif self._is_secret(name):
             reason = _HOLDS_SECRETS
         elif new.size > self._max_file_bytes:
@@ -247,14 +251,15 @@ def _is_change(item: Difference) -> bool:
 
 
 def _is_uncovered(item: Difference) -> bool:
-    """Whether it is a folder that is not looked into."""
+    """Whether it is a folder that is not looked into, or has a name that no event can hold."""
     entry = item.new or item.old
-    return entry is not None and entry.is_folder and bool(entry.reason)
+    return not is_text(item.path) or (entry is not None and entry.is_folder and bool(entry.reason))
 
 
 def _note(item: Difference) -> str:
     entry = item.new or item.old
-    return f"{item.path} ({entry.reason if entry else ''})"
+    shown = os.fsencode(item.path).decode("utf-8", "backslashreplace")
+    return f"{shown} ({(entry.reason if entry else '') or NOT_TEXT})"
 
 
 def _described(item: Difference, blobs: Mapping[str, Blob]) -> FileChange:

@@ -53,6 +53,9 @@ class Entry(msgspec.Struct, gc=False):
         return stat.S_ISLNK(self.mode)
 
 
+NOT_TEXT = "its name is not text"
+
+
 class Difference(msgspec.Struct, gc=False):
     """A path whose status is not what it was; None stands for nothing there."""
 
@@ -179,7 +182,7 @@ class Tree:
             self._remove(above + name, folder, name, found)
         added = names - folder.names.keys()
         for name in added:
-            if above + name in self._left_out or not _is_text(name):
+            if above + name in self._left_out:
                 continue
             try:
                 entry = entry_of(os.stat(name, dir_fd=fd, follow_symlinks=False))
@@ -227,7 +230,9 @@ class Tree:
     def _add(self, path: str, folder: _Folder, name: str, entry: Entry, found: list[Difference]) -> None:
         folder.names[name] = entry
         self.count += 1
-        if entry.is_folder and name in HEAVY_NAMES:
+        if not is_text(name):
+            entry.reason = NOT_TEXT
+        elif entry.is_folder and name in HEAVY_NAMES:
             entry.reason = heavy_reason(name)
         found.append(Difference(path, None, entry))
 
@@ -275,11 +280,12 @@ def heavy_reason(name: str) -> str:
 
 
 def _is_closed(name: str, status: os.stat_result, device: int) -> bool:
-    """Whether a folder is not entered: it is heavy by its name, or another file system."""
-    return name in HEAVY_NAMES or status.st_dev != device
+    """Whether a folder is not entered: it is heavy by its name, or another file system, or has no name that
+    could be written down."""
+    return name in HEAVY_NAMES or status.st_dev != device or not is_text(name)
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     """Whether a name can be written into a journal; a file system takes any bytes."""
     if name.isascii():
         return True

@@ -17,10 +17,12 @@ from mainspring.events import (
     CallEnded,
     Compacted,
     Event,
+    NoteAdded,
     Text,
     Thinking,
     TurnEnded,
     TurnStarted,
+    Undone,
     UserSaid,
 )
 
@@ -50,6 +52,7 @@ class Telling:
         self._events: list[tuple[int, Event]] = []
         self._parts: list[Text | Thinking | CallAsked] = []
         self._calls: dict[str, str] = {}
+        self._said: list[tuple[int, str]] = []
         self._open: list[str] = []
         self._made = self._steps = self._turns = 0
         self._time_us = 0
@@ -62,10 +65,21 @@ class Telling:
         except ValueError:
             return
 
+    @property
+    def next_seq(self) -> int:
+        """The number of what is told next."""
+        return self._first_seq + len(self._events)
+
+    @property
+    def said(self) -> list[str]:
+        """What the user said so far, without what was taken back."""
+        return [text for _, text in self._said]
+
     def user(self, text: str) -> None:
         if not text.strip():
             return
         self._end_turn("done")
+        self._said.append((self.next_seq, text))
         self._add(UserSaid(text=text))
         self._turns += 1
         self._is_turn_open = True
@@ -97,10 +111,26 @@ class Telling:
         self._open.remove(call)
         self._add(CallEnded(call=call, outcome="error" if is_error else "ok", output=output))
 
-    def compacted(self, summary: str) -> None:
-        """From here on the agent knew only this summary."""
+    def note(self, text: str) -> None:
+        """Something that the agent was told, and not by the user."""
+        self.end_reply()
+        self._add(NoteAdded(text=text, source=self.agent))
+
+    def interrupted(self) -> None:
+        self._end_turn("interrupted")
+
+    def compacted(self, summary: str, *, keep_from_seq: int | None = None) -> None:
+        """From here on the agent knew only this summary, and what was told from `keep_from_seq` on."""
         self._end_turn("done")
-        self._add(Compacted(summary=summary, keep_from_seq=self._first_seq + len(self._events) + 1))
+        self._add(Compacted(summary=summary, keep_from_seq=keep_from_seq or self.next_seq + 1))
+
+    def taken_back(self, turns: int) -> None:
+        """The user took back the last things that he said, and all that followed them."""
+        self._end_turn("done")
+        kept = max(len(self._said) - turns, 0)
+        if turns > 0 and self._said:
+            self._add(Undone(to_seq=self._said[kept][0] - 1))
+            del self._said[kept:]
 
     def end_reply(self) -> None:
         """What the agent said so far was one reply."""

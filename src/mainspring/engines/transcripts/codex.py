@@ -1,12 +1,14 @@
 """Session files of Codex (`rollout-*.jsonl`): a line is a time, a type and a payload.
 
 What was sent to and came from the model are the response items; the other lines repeat them or are settings.
-The oldest files have the items without the envelope. Text that Codex put before the user's is left out.
+The oldest files have the items without the envelope. Text that Codex put beside the user's is left out. A
+summary that only the provider can read is no use here: the history before it then stays as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -22,13 +24,18 @@ _ITEMS = {
     "custom_tool_call_output",
     "local_shell_call",
 }
-_NOT_BY_THE_USER = (
+_NOT_SAID = (
     "<environment_context>",
     "<user_instructions>",
     "<permissions instructions>",
+    "<additional_context>",
+    "<skill>",
     "<turn_aborted>",
     "# AGENTS.md instructions",
 )
+_TOLD = ("<user_shell_command>", "<subagent_notification>")
+_EXIT = re.compile(r"(?:^|\n)(?:Exit code:|Process exited with code) (-?\d+)\n")
+_BEGINS = re.compile(r"(?:Exit code: -?\d|Chunk ID: |Wall time: )")
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -65,7 +72,12 @@ def _tell_line(telling: Telling, kind: str, payload: dict[str, Any]) -> None:
         case "response_item":
             _tell(telling, payload)
         case "compacted":
-            telling.compacted(str(payload.get("message", "")))
+            _tell_compaction(telling, payload)
+        case "event_msg" if payload.get("type") == "thread_rolled_back":
+            turns = payload.get("num_turns")
+            telling.taken_back(turns if isinstance(turns, int) else 0)
+        case "event_msg" if payload.get("type") == "turn_aborted":
+            telling.interrupted()
         case _:
             pass
 
@@ -76,13 +88,26 @@ def _tell_settings(telling: Telling, settings: dict[str, Any]) -> None:
     telling.model = str(settings.get("model") or telling.model)
 
 
+def _tell_compaction(telling: Telling, payload: dict[str, Any]) -> None:
+    """What Codex goes on with: the history that it wrote down for that, or what was said and a summary."""
+    summary = str(payload.get("message") or "")
+    history = payload.get("replacement_history")
+    items = msgspec.convert(history, list[dict[str, Any]]) if isinstance(history, list) else []
+    if any("compaction" in str(item.get("type", "")) for item in items) or not (items or summary):
+        telling.left_out += 1
+        return
+    kept = [text for item in items if item.get("type") == "message" for text in _said(item)]
+    kept = kept or telling.said
+    telling.compacted("\n\n".join([*kept, *([summary] if summary and summary not in kept else [])]))
+
+
 def _tell(telling: Telling, item: dict[str, Any]) -> None:
     call = str(item.get("call_id", ""))
     match item.get("type"):
         case "message":
             _tell_message(telling, item)
         case "reasoning":
-            telling.think("\n".join(texts(item.get("summary"))))
+            telling.think("\n".join(texts(item.get("summary"))) or "\n".join(texts(item.get("content"))))
         case "function_call":
             telling.call(str(item.get("name", "")), str(item.get("arguments", "")), call)
         case "custom_tool_call":
@@ -99,25 +124,46 @@ def _tell(telling: Telling, item: dict[str, Any]) -> None:
 
 
 def _tell_message(telling: Telling, item: dict[str, Any]) -> None:
-    text = "\n".join(texts(item.get("content")))
     match item.get("role"):
         case "assistant":
-            telling.say(text)
-        case "user" if not text.lstrip().startswith(_NOT_BY_THE_USER):
-            telling.user(text)
+            telling.say("\n".join(texts(item.get("content"))))
+        case "user":
+            said = list(_said(item))
+            for text in said:
+                if text.lstrip().startswith(_TOLD):
+                    telling.note(text)
+            telling.user("\n".join(text for text in said if not text.lstrip().startswith(_TOLD)))
         case _:
             pass
 
 
+def _said(item: dict[str, Any]) -> Iterator[str]:
+    """The texts of a message but for those that repeat settings and instructions."""
+    return (text for text in texts(item.get("content")) if not text.lstrip().startswith(_NOT_SAID))
+
+
 def _output(output: object) -> tuple[str, bool]:
-    """What a call gave: plain text, or JSON that wraps the text and the exit code."""
-    if not isinstance(output, str):
-        return "\n".join(texts(output)) or msgspec.json.encode(output).decode(), False
-    try:
-        wrapped = _OBJECT.decode(output)
-    except msgspec.MsgspecError:
-        return output, False
-    inner = wrapped.get("output")
+    """What a call gave, and whether it failed: text, perhaps with a head that says the exit code, blocks, or
+    JSON around the text."""
+    if isinstance(output, dict):
+        wrapped = msgspec.convert(output, dict[str, Any])
+    elif isinstance(output, list):
+        return _text_output("\n".join(texts(output)))  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        try:
+            wrapped = _OBJECT.decode(str(output))
+        except msgspec.MsgspecError:
+            return _text_output(str(output))
+    inner = wrapped.get("output", wrapped.get("content"))
     metadata = wrapped.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, dict) else 0  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    return (inner, code not in (0, None)) if isinstance(inner, str) else (output, False)
+    is_error = code not in (0, None) or wrapped.get("success") is False
+    if isinstance(inner, str):
+        return inner, is_error
+    return output if isinstance(output, str) else msgspec.json.encode(output).decode(), is_error
+
+
+def _text_output(text: str) -> tuple[str, bool]:
+    head = text.partition("Output:\n")[0] if _BEGINS.match(text) else ""
+    code = _EXIT.search(head)
+    return text, bool(code and int(code[1]))
