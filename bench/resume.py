@@ -35,7 +35,7 @@ from mainspring.events import (
 )
 from mainspring.journal.store import Store
 from mainspring.models.reply import call_id
-from mainspring.testing.script import Script
+from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
 
 EVENTS = 100_000

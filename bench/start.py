@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from bench.measure import command_s, ms, python, row
-from mainspring.testing.script import Script, ScriptedReply
+from mainspring.models.scripted import Script, ScriptedReply
 from mainspring.testing.server import HostedModelServer
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from bench.measure import python, row
+from mainspring.models.scripted import Script
 from mainspring.sandbox.custody.tree import TICKS_PER_S
-from mainspring.testing.script import Script
 from mainspring.testing.server import HostedModelServer
 
 SETTLE_S = 6.0

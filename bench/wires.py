@@ -22,7 +22,6 @@ from mainspring.models import AssistantMessage, Request, Result, ResultsMessage,
 from mainspring.models.anthropic import AnthropicModel
 from mainspring.models.chat import ChatModel
 from mainspring.models.gemini import GeminiModel
-from mainspring.models.http import LOADED_LATE
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried
 from mainspring.models.wire import Wire
@@ -127,9 +126,6 @@ def first_request() -> None:
     with served({"replies": [{"text": "x"}]}) as server:
         first_s = min(printed_s(code, server.url) for _ in range(5))
         row("first reply after imports", ms(first_s), "", "target 30 ms")
-        loaded = f"import {', '.join(LOADED_LATE)}\n{code}"
-        loaded_s = min(printed_s(loaded, server.url) for _ in range(5))
-        row("the same with the transport loaded, as in a session", ms(loaded_s), "", "target 30 ms")
     loaded_s = command_s(python("-c", "import mainspring.models.connect"), times=5)
     row("import of all wires", ms(loaded_s - command_s(python("-c", "pass"))))
 

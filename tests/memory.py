@@ -46,6 +46,9 @@ class MemoryJournal:
         found = [item for item in self.recorded if not kinds or item.kind in kinds]
         return found[-1] if found else None
 
+    async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        return sum(item.kind == kind for item in self.recorded[max(after, 0) : until])
+
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
         self.blobs[sha256] = data

@@ -183,11 +183,18 @@ async def take(session: Session, text: str = "") -> TurnEnded:
 
 async def wait_for(session: Session, kind: type[E], *, after: int = 0) -> E:
     """The first event of a kind after a number, whenever it comes."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for item in session.subscribe(after):
             if isinstance(item.event, kind):
                 return item.event
     raise AssertionError(f"no {kind.__name__} came")
+
+
+def pass_time(seconds: float) -> None:
+    """Sets the clock of the running loop forward: what is due until then is due now."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds  # type: ignore[method-assign]
 
 
 def results(message: dict[str, Any]) -> list[tuple[str, bool]]:

@@ -1,18 +1,20 @@
 """What is settled before a session begins: whether the model can take the prompt, and what it may spend."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from mainspring.app import DEFAULT_TOOLS
+from mainspring.app import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode
 from mainspring.config import Caps, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
-from mainspring.events import Cap, Limits
+from mainspring.events import Cap, Event, Limits, SessionResumed, SessionStarted, TurnStarted
+from mainspring.journal.store import Store
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.tools.toolbox import Toolbox
 
@@ -62,6 +64,26 @@ def test_settings_cap_every_run_and_what_a_run_is_told_replaces_them() -> None:
     assert with_caps(Limits(), Caps()) == Limits()
     with pytest.raises(UsageError, match="no cap on calls or time"):
         with_caps(Limits(), Caps(day=Cap(calls=1)))
+
+
+def test_what_a_person_told_a_session_to_spend_is_known_when_it_is_opened_again(tmp_path: Path) -> None:
+    resumed = SessionResumed(version="1", host="h", pid=1)
+    raised = msgspec.structs.replace(resumed, limits=Limits(session=Cap(usd=5.0, tokens=7)))
+
+    async def recalled(*events: Event) -> Limits:
+        journal = await Store(tmp_path).create()
+        await journal.append(SessionStarted(session="s", workspace=str(tmp_path), version="1"), *events)
+        try:
+            return (await recall(journal)).limits
+        finally:
+            await journal.close()
+
+    turn = TurnStarted(turn=1, limits=Limits(max_cost_usd=1.0, session=Cap(usd=9.0)))
+    assert asyncio.run(recalled()) == Limits()
+    assert asyncio.run(recalled(turn, resumed)).max_cost_usd == 1.0
+    told = asyncio.run(recalled(turn, raised, resumed))
+    assert (told.max_cost_usd, told.max_tokens) == (5.0, 7)
+    assert asyncio.run(recalled(turn, raised, turn)).max_cost_usd == 1.0
 
 
 @pytest.mark.parametrize("limits", [Limits(goal=Cap(usd=5.0)), Limits(session=Cap(usd=5.0))])

@@ -16,8 +16,10 @@ ROOMS = [
     "__init__",
     "events",
     "errors",
+    "http",
     "journal",
     "models",
+    "caps",
     "ledger",
     "sandbox",
     "processes",
@@ -144,7 +146,7 @@ def test_http_stays_in_models_the_web_and_faces() -> None:
         "aiohttp",
         "requests",
     )
-    only_in({"models", "web"} | FACES, forbidden, "providers belong in models/, pages in web.py")
+    only_in(FACES, forbidden, "what speaks HTTP goes through http.py")
 
 
 def test_processes_are_started_only_by_sandbox_and_workspace() -> None:

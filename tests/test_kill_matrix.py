@@ -56,7 +56,7 @@ def _work(folder: Folder, kill: str = "") -> int:
         [sys.executable, str(script), str(folder.path), *([kill] if kill else [])],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr

@@ -50,6 +50,10 @@ class Journaled:
             TurnStarted(turn=1, limits=limits or Limits()),
         )
 
+    @property
+    def limits(self) -> Limits:
+        return self.state.limits
+
     async def emit(self, *events: Event) -> None:
         await asyncio.sleep(0)
         self._add(*events)

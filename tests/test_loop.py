@@ -1,7 +1,6 @@
 """What the loop promises, one table or one sentence at a time."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -30,7 +29,7 @@ from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
 from mainspring.turns import End, end_turn
 from memory import MemoryJournal
-from stage import PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
+from stage import PausingModel, Stage, call, calls, limits, pass_time, results, says, take, texts, wait_for
 
 MALFORMED = {
     "an array": ("[]", "must be a JSON object, not an array"),
@@ -307,23 +306,20 @@ async def _stubborn_tools(stage: Stage) -> tuple[asyncio.Event, asyncio.Event]:
     return is_running, may_end
 
 
-def test_stopping_closes_every_open_call_within_a_second_even_if_a_tool_ignores_it(tmp_path):
+def test_stopping_closes_every_open_call_even_if_a_tool_ignores_it_for_ever(tmp_path):
     stage = Stage(tmp_path, calls(call("ignore"), call("publish", {"what": "x"})), says("Never."))
 
-    async def stopped() -> float:
+    async def stopped() -> None:
         is_running, may_end = await _stubborn_tools(stage)
         async with stage.opened() as session:
             await session.say("go")
             await is_running.wait()
-            began = time.monotonic()
             await session.stop()
-            took = time.monotonic() - began
             assert not session.is_running
             assert session.state.open_calls == ()
             may_end.set()
-            return took
 
-    assert asyncio.run(stopped()) < 1.0
+    asyncio.run(stopped())
     outcomes = {ended.call[-1]: (ended.outcome, ended.output) for ended in stage.events(CallEnded)}
     assert outcomes["0"] == ("cancelled", "Cancelled while it ran. What it had done by then is not undone.")
     assert outcomes["1"] == ("cancelled", "Not run: the turn was stopped first.")
@@ -408,18 +404,30 @@ def test_wall_time_ends_the_turn_and_closes_its_calls(tmp_path):
         return ""
 
     stage.tools.append(tool(wait, effect="write"))
-    ended = stage.take("go", **limits(timeout_s=0.5))
-    assert (ended.ending, ended.detail) == ("limit", "The time limit of 0.5 s is reached.")
+
+    async def late() -> TurnEnded:
+        async with stage.opened(**limits(timeout_s=60)) as session:
+            await session.say("go")
+            await wait_for(session, CallEnded)
+            pass_time(60)
+            return await wait_for(session, TurnEnded)
+
+    ended = asyncio.run(late())
+    assert (ended.ending, ended.detail) == ("limit", "The time limit of 60 s is reached.")
     assert sorted(ended.outcome for ended in stage.events(CallEnded)) == ["cancelled", "ok"]
-    assert stage.take(**limits(timeout_s=60)).ending == "done"
+    assert stage.take(**limits(timeout_s=120)).ending == "done"
 
 
 def test_wall_time_ends_a_turn_whose_model_is_silent(tmp_path):
     stage = Stage(tmp_path, says("Never finished."))
 
     async def silent() -> TurnEnded:
-        async with stage.opened(model=stage.model(PausingModel), **limits(timeout_s=0.3)) as session:
-            return await take(session, "go")
+        model = stage.model(PausingModel)
+        async with stage.opened(model=model, **limits(timeout_s=60)) as session:
+            await session.say("go")
+            await model.is_streaming.wait()
+            pass_time(60)
+            return await wait_for(session, TurnEnded)
 
     assert asyncio.run(silent()).ending == "limit"
     assert len(stage.events(SpendSettled)) == 1

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mainspring.cli.commands import _COMMANDS
-from mainspring.testing.script import Script, ScriptedReply
+from mainspring.models.scripted import Script, ScriptedReply
 from mainspring.testing.server import HostedModelServer
 
 ROOT = Path(__file__).parent.parent

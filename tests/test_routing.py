@@ -85,6 +85,21 @@ def test_a_task_that_keeps_failing_gets_the_next_tier_until_the_breaker_opens(
     assert escalate(task, TIERS, breaker) == decision
 
 
+@pytest.mark.parametrize(
+    ("tier", "kin", "decision"),
+    [
+        ("", ("fast", "coder"), Routed("coder", "2 turns in a row failed")),
+        ("", (), None),
+        ("coder", ("fast",), Routed("reasoner", "2 turns in a row failed")),
+        ("reasoner", TIERS, None),
+    ],
+)
+def test_a_model_of_no_tier_gets_the_strongest_tier_of_its_kin(
+    tier: str, kin: tuple[str, ...], decision: Routed | None
+) -> None:
+    assert escalate(Task(tier=tier, failures=2), TIERS, Breaker(), kin=kin) == decision
+
+
 def test_escalation_can_be_turned_off() -> None:
     assert escalate(Task(tier="fast", failures=99), TIERS, Breaker(after_failures=0)) is None
 
@@ -117,6 +132,7 @@ MAPPED = {
         ("fast", {}, "", "ollama/tiny"),
         ("fast", {"ANTHROPIC_API_KEY": "k"}, "", "anthropic/claude-small"),
         ("fast", {"ANTHROPIC_API_KEY": "k"}, "openai/gpt-large", "openai/gpt-small"),
+        ("fast", {"OPENAI_API_KEY": "k"}, "claude-large", "anthropic/claude-small"),
         ("anthropic/fast", {}, "", "anthropic/claude-small"),
         ("anthropic/other", {}, "", "anthropic/other"),
         ("gpt-5", {}, "", "gpt-5"),
@@ -153,7 +169,12 @@ class Tiered:
             "tier": tier,
             "tiers": models,
             "chosen_by": "settings",
-            "router": Router({name: name for name in TIERS}, is_on=is_on, breaker=Breaker(**breaker)),
+            "router": Router(
+                {name: name for name in TIERS},
+                is_on=is_on,
+                breaker=Breaker(**breaker),
+                home=lambda name: "here" if name in (*TIERS, "plain") else name,
+            ),
         }
 
     def _model(self, name: str) -> ScriptedModel:
@@ -201,6 +222,42 @@ def test_a_tier_that_fails_twice_is_escalated_and_not_routed_down_until_the_task
     assert [end.ending for end in ended] == ["failed"] * 3
     assert tiered.asked == ["fast", "fast", "coder"]
     assert tiered.stage.events(ModelChosen)[-1].by == "escalation"
+
+
+REFUSING = tuple(says("…", stop="refused") for _ in range(20))
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [("plain", ["plain", "plain", "reasoner"]), ("elsewhere", ["elsewhere"] * 3)],
+)
+def test_a_plain_model_that_fails_twice_is_escalated_to_a_tier_of_its_own_provider_only(
+    tmp_path: Path, model: str, asked: list[str]
+) -> None:
+    tiered = Tiered(tmp_path, is_on=False, after_failures=2)
+    tiered.stage.script = Stage(tmp_path / "cut", *REFUSING).script
+    plain = {"model": tiered._model(model), "tier": "", "chosen_by": "user"}
+    tiered.say("one", "two", "three", **plain, tiers={name: tiered._model(name) for name in TIERS})
+    assert tiered.asked == asked
+
+
+def test_a_person_who_names_a_model_again_is_not_overruled_at_once(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path, is_on=False, after_failures=2)
+    tiered.stage.script = Stage(tmp_path / "cut", *REFUSING).script
+    plain = {"tier": "", "chosen_by": "user"}
+    tiered.say("one", "two", model=tiered._model("plain"), **plain)
+    tiered.say("three", model=tiered._model("other"), **plain)
+    tiered.say("four", model=tiered._model("plain"), **plain)
+    assert tiered.asked == ["plain", "plain", "other", "plain"]
+
+
+def test_a_plain_model_whose_breaker_is_open_stays_and_is_named(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path, is_on=False, after_failures=1, max_attempts=1)
+    tiered.stage.script = Stage(tmp_path / "cut", *REFUSING).script
+    tiered.say("one", "two", model=tiered._model("plain"), tier="", chosen_by="user")
+    assert tiered.asked == ["plain", "plain"]
+    (warned,) = tiered.stage.events(RoutingWarned)
+    assert warned.message.startswith("plain keeps failing")
 
 
 def test_an_outage_is_not_a_failure_of_the_tier(tmp_path: Path) -> None:

@@ -762,7 +762,7 @@ def _run_with_disk(tmp_path: Path, *, is_full: bool, text: str) -> subprocess.Co
         text=text,
     )
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
 
 

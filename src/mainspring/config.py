@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 import platformdirs
 
+from mainspring.caps import filled
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
-from mainspring.ledger import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.turns.routing import Breaker

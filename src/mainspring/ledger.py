@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.caps import OWN_SCOPES, UNCAPPED, cap_of
 from mainspring.events import (
     BudgetWarned,
     CallStarted,
@@ -35,9 +36,6 @@ ENGINE = "engine"
 
 Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | GoalSet | BudgetWarned
 """The events that a ledger takes."""
-
-OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
-"""The scopes that one journal knows all about."""
 
 _LEAST_OUTPUT_TOKENS = 64
 _USUAL_OUTPUT_TOKENS = 8192
@@ -83,7 +81,7 @@ class TimeLeft(msgspec.Struct, frozen=True):
 class Ledger:
     def __init__(self) -> None:
         self.worked_us = 0
-        self._scopes = {scope: _Open() for scope in OWN_SCOPES}
+        self._scopes: dict[CapScope, _Open] = {scope: _Open() for scope in OWN_SCOPES}
         self._open = tuple(self._scopes.values())
         self._held: dict[str, _Held] = {}
         self._warned: set[tuple[CapScope, str, int, float, str]] = set()
@@ -109,13 +107,21 @@ class Ledger:
             time_s=(self.worked_us - opened.began_us) / 1e6,
         )
 
-    def begin(self, scope: CapScope) -> None:
-        """From here on the scope counts anew."""
-        self._scopes[scope] = _Open(self.worked_us)
+    def begin(self, scope: CapScope, seq: int) -> None:
+        """From this event on the scope counts anew."""
+        self._scopes[scope] = _Open(self.worked_us, seq)
         self._open = tuple(self._scopes.values())
         self._warned = {warned for warned in self._warned if warned[0] != scope}
 
-    def apply(self, event: Counted) -> None:
+    def began(self) -> dict[CapScope, int]:
+        """The event with which each scope began."""
+        return {scope: opened.began_seq for scope, opened in self._scopes.items()}
+
+    def count_calls(self, scope: CapScope, count: int) -> None:
+        """Counts calls that were started in a scope, without their events."""
+        self._scopes[scope].calls += count
+
+    def apply(self, event: Counted, seq: int) -> None:
         match event:
             case SpendReserved():
                 self.hold(event)
@@ -125,11 +131,11 @@ class Ledger:
                 for opened in self._open:
                     opened.calls += 1
             case TurnStarted():
-                self.begin("turn")
+                self.begin("turn", seq)
             case GoalSet():
                 if not self._has_goal:
                     self._has_goal = True
-                    self.begin("goal")
+                    self.begin("goal", seq)
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap, event.day))
 
@@ -262,17 +268,18 @@ class Ledger:
     def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[CapScope, Cap, Tally]]:
         for scope in OWN_SCOPES:
             cap = cap_of(limits, scope)
-            if cap != _UNCAPPED:
+            if cap != UNCAPPED:
                 yield scope, cap, self.tally(scope)
         if today is not None:
             yield "day", limits.day, today
 
 
 class _Open:
-    """One scope: what is done in it, and how long the ledger had worked before it began."""
+    """One scope: what is done in it, how long the ledger had worked before it began, and with which event."""
 
-    def __init__(self, began_us: int = 0) -> None:
+    def __init__(self, began_us: int = 0, began_seq: int = 0) -> None:
         self.began_us = began_us
+        self.began_seq = began_seq
         self.usd = 0.0
         self.tokens = 0
         self.steps = 0
@@ -284,60 +291,6 @@ class _Held(msgspec.Struct, frozen=True):
 
     reserved: SpendReserved
     scopes: tuple[_Open, ...]
-
-
-_UNCAPPED = Cap()
-
-
-def cap_of(limits: Limits, scope: CapScope) -> Cap:
-    """The cap of a scope, the plain fields taken in; where both are set the lower one holds."""
-    match scope:
-        case "turn":
-            plain = Cap(steps=limits.max_steps, calls=limits.max_calls, time_s=limits.timeout_s)
-            return _lower(plain, limits.turn)
-        case "session":
-            return _lower(Cap(usd=limits.max_cost_usd, tokens=limits.max_tokens), limits.session)
-        case "goal":
-            return limits.goal
-        case "day":
-            return limits.day
-
-
-def relimited(limits: Limits, told: Limits) -> Limits:
-    """The limits of a turn once a person has told others: what they did not tell stays."""
-    return Limits(
-        turn=filled(cap_of(told, "turn"), cap_of(limits, "turn")),
-        session=filled(cap_of(told, "session"), cap_of(limits, "session")),
-        goal=filled(told.goal, limits.goal),
-        day=filled(told.day, limits.day),
-    )
-
-
-def filled(told: Cap, usual: Cap) -> Cap:
-    """A cap as told, and the usual one where nothing was told."""
-    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
-    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
-
-
-def is_spend_capped(limits: Limits) -> bool:
-    """Whether any scope caps money or tokens."""
-    caps = [cap_of(limits, scope) for scope in (*OWN_SCOPES, "day")]
-    return any(cap.usd is not None or cap.tokens is not None for cap in caps)
-
-
-def is_money_capped(limits: Limits) -> bool:
-    return any(cap_of(limits, scope).usd is not None for scope in (*OWN_SCOPES, "day"))
-
-
-def _lower(first: Cap, second: Cap) -> Cap:
-    if second == _UNCAPPED:
-        return first
-    lowest = {
-        name: min((value for value in values if value is not None), default=None)
-        for name in Cap.__struct_fields__
-        if (values := (getattr(first, name), getattr(second, name)))
-    }
-    return Cap(**lowest)
 
 
 def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_tokens: int) -> int | Refusal:

@@ -15,6 +15,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault
+from mainspring.caps import relimited
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.events import (
     ApprovalAsked,
@@ -34,7 +35,6 @@ from mainspring.events import (
     SessionStarted,
 )
 from mainspring.journal import Journal
-from mainspring.ledger import relimited
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -68,7 +68,7 @@ class Compactor(Protocol):
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is built from. `beginning` is done once, when the session is new, and recorded with its
     start. `told` are those of the limits that a person gave now: they count for an open turn as well.
-    `parent` is the turn whose caps this session shares, for a program that starts it in another's turn."""
+    `parent` is the session whose caps this one shares."""
 
     model: Model
     fallbacks: tuple[Model, ...] = ()
@@ -113,6 +113,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def chosen(self) -> ModelChosen:
         names = tuple(model.name for model in self.fallbacks)
         return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)
+
+    def tier_of(self, name: str, model: str) -> str:
+        """The tier that was named, or that a model belongs to; empty when it belongs to none."""
+        return next((tier for tier, its in self.tiers.items() if name == tier or model == its.name), "")
 
 
 def opening(parts: Parts, state: State, session: str) -> list[Event]:

@@ -34,6 +34,7 @@ from mainspring.events import (
     EffortChosen,
     Event,
     Extent,
+    Limits,
     Media,
     ModelChosen,
     NoteAdded,
@@ -85,8 +86,7 @@ class Session:
         self.compact_at = parts.compact_at
         self.nested = parts.nested
         self.reach = parts.reach
-        self.policy = parts.policy
-        self.files = parts.files
+        self.policy, self.files = parts.policy, parts.files
         others = (*parts.fallbacks, *parts.tiers.values())
         self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
@@ -115,6 +115,10 @@ class Session:
     @property
     def toolbox(self) -> Toolbox:
         return self._parts.toolbox
+
+    @property
+    def limits(self) -> Limits:
+        return self.state.limits if self.state.is_turn_open else self._parts.limits
 
     @property
     def parent(self) -> Turn | None:
@@ -266,7 +270,7 @@ class Session:
         """Goes on with another model, or tier, from the next step on."""
         model = self._lineup.find(name).name
         rest = tuple(other for other in self.state.fallbacks if other != model)
-        tier = name if name in self._parts.tiers else ""
+        tier = self._parts.tier_of(name, model)
         await self.emit(ModelChosen(model=model, reason=reason, fallbacks=rest, tier=tier))
 
     async def set_effort(self, effort: Effort | None) -> None:

@@ -120,7 +120,7 @@ class State:
         self.conversation_usage = Usage()
         self._calls: dict[str, OpenCall] = {}
         self._last_us = 0
-        self._inherited_seq = 0
+        self.inherited_seq = 0
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
@@ -146,7 +146,7 @@ class State:
 
     def _apply_engine(self, recorded: Recorded, event: EngineChosen) -> None:
         # The conversation of an outside agent goes on in the session that it began in, and not in a fork.
-        is_ours = recorded.seq > self._inherited_seq
+        is_ours = recorded.seq > self.inherited_seq
         if event.conversation != self.engine.conversation:
             self.conversation_usage = Usage()
         self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
@@ -166,8 +166,8 @@ class State:
         self.task = self.task.after(event)
 
     def _apply_ledger(self, recorded: Recorded, event: Counted) -> None:
-        if recorded.seq > self._inherited_seq:  # a fork does not pay for its parent
-            self.ledger.apply(event)
+        if recorded.seq > self.inherited_seq:  # a fork does not pay for its parent
+            self.ledger.apply(event, recorded.seq)
 
     def _apply_processes(self, recorded: Recorded, _event: Custodial) -> None:
         self.processes.apply(recorded)
@@ -176,7 +176,7 @@ class State:
         match event:
             case SessionStarted():
                 self.session, self.workspace = event.session, Path(event.workspace)
-                self._inherited_seq = event.parent_seq
+                self.inherited_seq = event.parent_seq
             case PromptSet():
                 self.prompt = event
                 self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
@@ -310,7 +310,7 @@ _CONCERNS = _concerns()
 _LIGHT = tuple(
     kind.__name__
     for kind in _CONCERNS
-    if kind not in (AssistantSaid, CallEnded, ApprovalAsked, ApprovalGiven)
+    if kind not in (AssistantSaid, CallEnded, ApprovalAsked, ApprovalGiven, CallStarted)
 )
 
 
@@ -327,12 +327,19 @@ async def load_state(journal: Reader) -> State:
                     state.pass_time(last.time_us)  # the process before was at work until here
             state.apply(recorded)
         after = page[-1].seq
+    await _count_calls(journal, state, boundary)
     after = boundary
     while page := await journal.read(after=after, limit=5000):
         for recorded in page:
             state.apply(recorded)
         after = page[-1].seq
     return state
+
+
+async def _count_calls(journal: Reader, state: State, until: int) -> None:
+    for scope, began in state.ledger.began().items():
+        after = max(began, state.inherited_seq)
+        state.ledger.count_calls(scope, await journal.count("CallStarted", after=after, until=until))
 
 
 def _left_behind(call: OpenCall) -> OpenCall:

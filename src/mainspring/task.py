@@ -19,9 +19,9 @@ Telling = ModelChosen | TurnStarted | RequestFailed | SpendSettled | TurnEnded
 
 
 class Task(msgspec.Struct, frozen=True):
-    """`failures` are turns in a row that failed, since the last escalation; those in which no model could be
-    reached do not count. `tier_turns` are turns in a row with the same tier. A tier is forced when a person
-    named it, or the model."""
+    """`failures` are turns in a row that failed, since the last escalation or a person's choice of a model;
+    those in which no model could be reached do not count. `tier_turns` are turns in a row with the same tier.
+    A tier is forced when a person named it, or the model."""
 
     tier: str = ""
     is_forced: bool = True
@@ -61,5 +61,5 @@ class Task(msgspec.Struct, frozen=True):
             tier_turns=self.tier_turns if is_same else 0,
             is_forced=chosen.by == "user" or (self.is_forced and chosen.by in ("escalation", "failover")),
             escalations=self.escalations + is_escalation,
-            failures=0 if is_escalation else self.failures,
+            failures=0 if is_escalation or chosen.by == "user" else self.failures,
         )

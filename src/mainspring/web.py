@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
-import httpx2
 import msgspec
 
+from mainspring import http
 from mainspring.errors import MainspringError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_SCHEMES = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_HEADERS = {
-    "user-agent": "mainspring",
-    "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
-    "accept-encoding": "gzip",
-}
+_HEADERS = [
+    ("user-agent", "mainspring"),
+    ("accept", "text/html,text/plain,application/json;q=0.9,*/*;q=0.5"),
+    ("accept-encoding", "gzip"),
+    ("connection", "close"),
+]
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 class FetchFailed(MainspringError):
@@ -94,10 +96,8 @@ class Web:
                     url = page
         except TimeoutError as error:
             raise FetchFailed(f"{url} did not answer within {self._timeout_s:g} s.") from error
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise FetchFailed(
-                f"{url} could not be fetched: {type(error).__name__} {error}".strip()
-            ) from error
+        except (OSError, ValueError) as error:
+            raise FetchFailed(f"{url} could not be fetched: {error or type(error).__name__}.") from error
         raise FetchFailed(f"{url} redirects more than {_MAX_REDIRECTS} times.")
 
     async def _get(self, url: str) -> Page | str:
@@ -105,20 +105,21 @@ class Web:
         host, port = host_of(url)
         address = await self._checked(host, port)
         parts = urlsplit(url)
-        named = f"[{address}]" if ":" in address else address
-        pinned = parts._replace(netloc=f"{named}:{port}", fragment="").geturl()
-        headers = {**_HEADERS, "host": parts.netloc.rpartition("@")[2]}
-        # A proxy from the environment would resolve the name again, out of our sight.
-        async with httpx2.AsyncClient(trust_env=False, timeout=self._timeout_s) as client:
-            request = client.build_request("GET", pinned, headers=headers, extensions={"sni_hostname": host})
-            response = await client.send(request, stream=True)
-            try:
-                target = response.headers.get("location")
-                if response.status_code in _REDIRECTS and target:
-                    return urljoin(url, target)
-                return await self._read(url, response)
-            finally:
-                await response.aclose()
+        asked = http.request("GET", _target(parts), [("host", _named(parts)), *_HEADERS])
+        tls = await asyncio.to_thread(http.certificates) if parts.scheme == "https" else None
+        # Never through a proxy: it would resolve the name again, out of our sight.
+        connection = await http.Connection.opened(
+            address, port, tls=tls, name=host, silence_s=self._timeout_s
+        )
+        try:
+            head = await connection.exchange(asked)
+            target = head.headers.get("location")
+            if head.status in _REDIRECTS and target:
+                return urljoin(url, target)
+            return await self._read(url, head, connection)
+        finally:
+            connection.abort()
+            await connection.gone()
 
     async def _checked(self, host: str, port: int) -> str:
         """An address of the host; none of its addresses may be forbidden."""
@@ -130,19 +131,19 @@ class Web:
             raise FetchFailed(f"The host {host} has no address.")
         return found[0]
 
-    async def _read(self, url: str, response: httpx2.Response) -> Page:
+    async def _read(self, url: str, head: http.Head, connection: http.Connection) -> Page:
         parts: list[bytes] = []
         size = 0
-        async for chunk in response.aiter_bytes(64 * 1024):
+        while size <= self._max_bytes and (chunk := await connection.read()) is not None:
             parts.append(chunk)
             size += len(chunk)
-            if size > self._max_bytes:
-                break
+        kind = head.headers.get("content-type", "")
+        charset = _CHARSET.search(kind)
         return Page(
             url=url,
-            status=response.status_code,
-            media_type=response.headers.get("content-type", "").partition(";")[0].strip().lower(),
-            charset=response.charset_encoding or "",
+            status=head.status,
+            media_type=kind.partition(";")[0].strip().lower(),
+            charset=charset[1] if charset else "",
             data=b"".join(parts)[: self._max_bytes],
             is_cut=size > self._max_bytes,
         )
@@ -152,11 +153,20 @@ def host_of(url: str) -> tuple[str, int]:
     """The host and port that a URL names; raises `FetchFailed` when it is not one to fetch."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        found = http.place(parts)
     except ValueError as error:
-        raise FetchFailed(f"{url[:200]} is not a URL: {error}.") from error
-    if parts.scheme not in _SCHEMES or not host:
-        raise FetchFailed(f"{url[:200]} is not a web address: it must begin with http:// or https://.")
+        raise FetchFailed(
+            f"{url[:200]} is not a web address: it must be http:// or https:// and a host."
+        ) from error
     if parts.username is not None:
         raise FetchFailed("A URL with a user name in it is not fetched.")
-    return host, port or _SCHEMES[parts.scheme]
+    return found
+
+
+def _named(parts: SplitResult) -> str:
+    return http.authority(parts).encode("idna").decode()
+
+
+def _target(parts: SplitResult) -> str:
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
+    return f"{path}?{quote(parts.query, safe='/%:@!$&()*+,;=~?[]')}" if parts.query else path

@@ -53,8 +53,8 @@ def test_ordinary_output_is_not_flagged(text: str) -> None:
 
 
 def test_a_long_output_is_searched_quickly() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     suspicions("ignore all the important ai agents " * 2000)
     suspicions("do not " * 10_000)
     suspicions(" " * 64_000)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

@@ -262,14 +262,18 @@ def run_by_bash(source: str, folder: Path) -> list[list[str]]:
         env={"PATH": "/nonexistent", "LOG": str(folder / "log"), "HOME": str(folder / "w")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=20,
+        timeout=120,
         check=False,
     )
     records = b"".join(log.read_bytes() for log in folder.glob("log.*")).split(b"\2")[:-1]
     return [[os.fsdecode(word) for word in record.split(b"\1")[:-1]] for record in records]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=250,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(SOURCES)
 def test_bash_runs_nothing_that_the_reader_did_not_see(tmp_path: Path, source: str) -> None:
     script = read(source)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.testing.script import Script
+from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
 
 
@@ -49,7 +49,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 

@@ -9,6 +9,9 @@ import time
 
 import pytest
 
+from mainspring.journal.owner import own
+from mainspring.journal.store import Store
+
 from .conftest import Machine, lines, until
 from .terminal import Person
 
@@ -249,9 +252,22 @@ def test_a_session_that_runs_and_asks_nothing_takes_no_answer(machine: Machine) 
     session = until(run, "CallStarted")[0]["body"]["session"]
     refused = machine.run("approve", session)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     assert refused.returncode == 2
     assert "does not wait for an answer" in refused.stderr
+
+
+def test_an_answer_that_a_process_leaves_behind_when_it_ends_is_acted_on_here(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    folder = Store(machine.home).directory(session)
+    ending = own(folder, session)
+    approve = machine.start("approve", session)
+    while not list(folder.glob("answers/*.json")):
+        assert approve.poll() is None
+    ending.release()
+    _, said = approve.communicate(timeout=60)
+    assert approve.returncode == 0, said
+    assert (machine.workspace / "made").exists()
 
 
 def test_a_new_message_abandons_what_was_asked_and_a_late_answer_is_refused(machine: Machine) -> None:

@@ -103,7 +103,7 @@ def test_a_limit_longer_than_our_patience_ends_as_waiting_with_its_time_and_the_
     (ended,) = bodies(lines(ran.stdout), "TurnEnded")
     assert ended["ending"] == "waiting"
     assert 3600e6 <= ended["resume_at_us"] - before_us <= 3700e6
-    at = time.strftime("%Y-%m-%dT%H:", time.gmtime(ended["resume_at_us"] / 1e6))
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(-(-ended["resume_at_us"] // 1_000_000)))
     assert at in ended["remedy"]
     assert machine.only_session()["state"] == "waiting"
     resumed = machine.run("resume", machine.only_session()["id"], "now, please")
@@ -169,6 +169,34 @@ def test_the_router_picks_a_tier_by_what_was_said(machine: Machine) -> None:
     ran = machine.run("run", "think hard")
     assert ran.stdout == "Thought.\n"
     assert "it was said: think hard" in ran.stderr
+
+
+def test_a_plain_model_that_keeps_failing_is_followed_by_a_tier_of_the_same_server(machine: Machine) -> None:
+    refusing = [{"text": "I will not.", "stop": "refused"}] * 4
+    plain = serve(machine, *refusing)
+    strong = plain.replace("#test", "#strong")
+    elsewhere = '{ anthropic = "anthropic/claude-x" }'
+    (machine.home / "config.toml").write_text(f'[tiers]\ncoder = {elsewhere}\nreasoner = "{strong}"\n')
+    ran = machine.run("run", "--model", plain, *FREE, "go")
+    assert ran.returncode == 1, ran.stderr
+    session = machine.only_session()["id"]
+    assert "strong" not in machine.run("resume", session, "again", *FREE).stderr
+    third = machine.run("resume", session, "and again", *FREE)
+    assert f"model reasoner: {strong} (2 turns in a row failed)" in third.stderr
+    assert [seen.json()["model"] for seen in machine.seen] == ["test-1", "test-1", "strong-1"]
+    assert "strong" not in machine.run("resume", session, "no", "--model", plain, *FREE).stderr
+
+
+def test_a_model_that_a_tier_stands_for_is_on_that_tier(machine: Machine) -> None:
+    fast = serve(machine, *[{"text": "I will not.", "stop": "refused"}] * 4)
+    coder = fast.replace("#test", "#coder")
+    config = f'[tiers]\nfast = "{fast}"\ncoder = "{coder}"\nreasoner = "openai/gpt-x"\n'
+    (machine.home / "config.toml").write_text(config)
+    ran = machine.run("run", "--model", fast, *FREE, "go")
+    assert f"model fast: {fast}" in ran.stderr
+    session = machine.only_session()["id"]
+    machine.run("resume", session, "again", *FREE)
+    assert f"model coder: {coder}" in machine.run("resume", session, "and again", *FREE).stderr
 
 
 def test_what_a_model_was_found_not_to_take_is_not_sent_again_by_a_resumed_or_new_session(

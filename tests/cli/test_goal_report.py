@@ -157,7 +157,7 @@ def test_a_killed_goal_has_a_report_so_far_and_tells_of_the_kill_later(machine: 
     (machine.workspace / "agent.py").write_text(blocked)
     engine = f"exec:{_python()} agent.py"
     process = machine.start("exploop", "Make it fast", "--engine", engine, "--wait-seconds", "0", "--json")
-    until(process, "EngineChosen")
+    until(process, "TurnStarted")
     running = facts(machine)
     assert (running["standing"], running["is_running"]) == ("so far", True)
     assert running["next_commands"][0][0].startswith("mainspring tail ")

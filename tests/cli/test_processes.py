@@ -34,7 +34,7 @@ def killed_beside(machine: Machine, *calls: dict[str, Any], then: tuple[dict[str
     seen = until(run, "CallEnded")
     seen += until(run, "CallStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     return seen[0]["body"]["session"]
 
 
@@ -44,7 +44,7 @@ def of_kind(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def test_a_process_survives_kill_9_and_is_adopted_again_with_output_and_exit_code(machine: Machine) -> None:
     script = "echo before; read line; echo after $line; exit 6"
-    then = ({"calls": [process("send", text="adoption\n")]}, {"calls": [process("output", wait_s=20)]})
+    then = ({"calls": [process("send", text="adoption\n")]}, {"calls": [process("output", wait_s=60)]})
     session = killed_beside(machine, background(script), then=then)
     (row,) = lines(machine.run("ps", "--json").stdout)
     assert (row["handle"], row["session"], row["state"]) == ("p1", session, "running")
@@ -89,7 +89,7 @@ def test_stop_ends_a_child_that_left_its_session_while_the_session_runs(machine:
     assert machine.run("stop", seen[0]["body"]["session"], "p1").returncode == 0
     assert not is_alive(child)
     run.terminate()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
 
 
 def test_nothing_is_left_after_a_normal_end_but_what_is_to_stay(machine: Machine) -> None:

@@ -88,7 +88,40 @@ def test_a_budget_that_is_spent_ends_with_4_and_goes_on_with_a_higher_one(machin
     ran = machine.run("run", "--model", model, "--mode", "yolo", "--max-cost-usd", "5", "go")
     assert ran.returncode == 4, ran.stderr
     assert len(machine.seen) == 1
-    assert machine.run("resume", "--mode", "yolo", "--max-cost-usd", "50").returncode == 0
+    again = machine.run("resume")
+    assert again.returncode == 4, "what a session may spend holds until somebody says otherwise"
+    assert "higher --max-cost-usd" in again.stderr
+    assert len(machine.seen) == 1
+    assert machine.run("resume", "--max-cost-usd", "50").returncode == 0
+
+
+def test_a_limit_that_was_raised_holds_for_the_next_turns(machine: Machine) -> None:
+    model = machine.serve(*[{"text": "done", "usage": {"input_tokens": 3000, "output_tokens": 0}}] * 9)
+    ran = machine.run("run", "--model", model, "--max-tokens", "100", "go")
+    assert ran.returncode == 4, ran.stderr
+    session = machine.only_session()["id"]
+    assert machine.run("resume", session, "--max-tokens", "8000").returncode == 0
+    assert machine.run("resume", session, "more").returncode == 0
+    refused = machine.run("resume", session, "and more")
+    assert refused.returncode == 4
+    assert "of 8,000 tokens" in refused.stderr
+
+
+def test_a_session_that_may_work_without_a_price_may_do_so_when_it_is_resumed(machine: Machine) -> None:
+    model = machine.serve({"text": "one"}, {"text": "two"})
+    assert machine.run("run", "--model", model, *FREE, "go").returncode == 0
+    session = machine.only_session()["id"]
+    assert machine.run("resume", session, "more").returncode == 0
+    refused = machine.run("resume", session, "more", "--max-cost-usd", "2")
+    assert refused.returncode == 2, "a new limit needs a price, or a new permission"
+
+
+def test_a_misspelt_price_is_refused_and_not_taken_for_none(machine: Machine) -> None:
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text('[prices."openai/x"]\ninput = 1.0\ncached_input = 0.1\n')
+    ran = machine.run("run", "--model", "openai/x", "go")
+    assert ran.returncode == 2
+    assert "cached_input" in ran.stderr
 
 
 def test_an_unknown_price_under_a_cost_limit_is_refused_before_anything_is_spent(machine: Machine) -> None:
@@ -140,7 +173,7 @@ def test_one_signal_stops_the_turn_closes_its_calls_and_ends_with_130(
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "CallStarted")
     run.send_signal(number)
-    out, _ = run.communicate(timeout=20)
+    out, _ = run.communicate(timeout=60)
     assert run.returncode == 130
     ended = {event["kind"]: event["body"] for event in lines(out)}
     assert ended["CallEnded"]["outcome"] == "cancelled"
@@ -152,9 +185,11 @@ def test_two_signals_quit_at_once_and_the_session_resumes(machine: Machine) -> N
     model = machine.serve(slow)
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "SpendReserved")
+    run.send_signal(signal.SIGSTOP)  # so that both are there at once
     run.send_signal(signal.SIGINT)
     run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=20)
+    run.send_signal(signal.SIGCONT)
+    run.communicate(timeout=60)
     assert run.returncode == 130
     model = machine.serve({"text": "done"})
     assert machine.run("resume", "--model", model, *FREE).returncode == 0
@@ -170,7 +205,7 @@ def test_a_second_process_is_told_who_runs_the_session(machine: Machine) -> None
     assert str(run.pid) in second.stderr
     assert machine.only_session()["state"] == "running"
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
 
 
 def test_a_killed_run_shows_as_crashed_and_completes_when_it_is_resumed(machine: Machine) -> None:
@@ -179,7 +214,7 @@ def test_a_killed_run_shows_as_crashed_and_completes_when_it_is_resumed(machine:
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "CallStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     assert machine.only_session()["state"] == "crashed"
     resumed = machine.run("resume", *FREE)
     assert resumed.returncode == 0, resumed.stderr
@@ -252,3 +287,25 @@ def test_what_cannot_be_shown_is_said_before_anything_begins(
     assert ran.returncode == 2
     assert problem in ran.stderr
     assert machine.run("sessions", "--json").stdout == ""
+
+
+def test_a_server_of_ones_own_is_asked_how_much_its_model_takes(machine: Machine) -> None:
+    model = machine.serve({"text": "done"}, models=["test"], context_tokens=2048)
+    small = model.replace("openai-compatible@", "vllm@")
+    refused = machine.run("run", "--model", small, "go")
+    assert refused.returncode == 2
+    assert "takes 2,048 tokens" in refused.stderr
+    assert machine.seen == []
+    other = machine.serve({"text": "done"}, models=["test:latest"], context_tokens=2048)
+    assert machine.run("run", "--model", other.replace("openai-compatible@", "ollama@"), "go").returncode == 2
+    silent = machine.serve({"text": "done"}, models=["test"])
+    assert machine.run("run", "--model", silent.replace("openai-compatible@", "vllm@"), "go").returncode == 0
+
+
+def test_the_window_that_a_server_tells_is_kept_to(machine: Machine) -> None:
+    (machine.workspace / "big.txt").write_text("many words in a line\n" * 700)
+    read = {"calls": [{"name": "read", "arguments": {"path": "big.txt"}}]}
+    model = machine.serve(read, read, {"text": "done"}, models=["test"], context_tokens=10_000)
+    ran = machine.run("run", "--model", model.replace("openai-compatible@", "vllm@"), "read it")
+    assert ran.returncode == 0, ran.stderr
+    assert "history compacted (window)" in ran.stderr

@@ -32,9 +32,9 @@ def test_tail_follows_a_running_session_from_another_process_to_its_end(machine:
     tail = machine.start("tail", "--json", session)
     followed = until(tail, "CallStarted")
     (machine.workspace / "go").touch()
-    rest, _ = tail.communicate(timeout=20)
+    rest, _ = tail.communicate(timeout=60)
     followed += lines(rest)
-    out, _ = run.communicate(timeout=20)
+    out, _ = run.communicate(timeout=60)
     assert followed == seen + lines(out)
     assert tail.returncode == 0
 

@@ -43,7 +43,7 @@ def test_a_wait_is_killed_and_goes_on_with_what_happened_meanwhile(
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     seen = until(run, "WaitStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     (machine.workspace / "made").touch()
     session = seen[0]["body"]["session"]
     resumed = machine.run("resume", session, *FREE)
@@ -68,7 +68,7 @@ def test_a_background_process_that_ended_meanwhile_is_told_late(machine: Machine
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     seen = until(run, "WaitStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     session = seen[0]["body"]["session"]
     (machine.workspace / "go").touch()
     folder = Path(bodies(seen, "ProcessStarted")[0]["folder"])
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_a_wait_at_once(machine: Machine) -> None:
     run = machine.start("run", "--json", "--model", model, *FREE, "go")
     until(run, "WaitStarted")
     run.send_signal(signal.SIGINT)
-    events = lines(run.communicate(timeout=20)[0])
+    events = lines(run.communicate(timeout=60)[0])
     assert run.returncode == 130
     assert [body["cause"] for body in bodies(events, "WaitEnded")] == ["cancelled"]
     assert [body["ending"] for body in bodies(events, "TurnEnded")] == ["interrupted"]
@@ -112,7 +112,7 @@ def test_a_limit_that_is_waited_for_survives_kill_9_without_a_request(machine: M
     run = machine.start("run", "--json", "--model", model, "go")
     seen = until(run, "WaitStarted")
     run.kill()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     session = seen[0]["body"]["session"]
     resumed = machine.run("resume", session)
     assert (resumed.returncode, resumed.stdout) == (0, "Here I am again.\n"), resumed.stderr
@@ -127,7 +127,7 @@ def test_ctrl_c_ends_the_wait_for_a_provider(machine: Machine) -> None:
     run = machine.start("run", "--json", "--model", model, "go")
     until(run, "WaitStarted")
     run.send_signal(signal.SIGINT)
-    events = lines(run.communicate(timeout=20)[0])
+    events = lines(run.communicate(timeout=60)[0])
     assert run.returncode == 130
     assert [body["cause"] for body in bodies(events, "WaitEnded")] == ["cancelled"]
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from mainspring.context.compaction import (
+    INSTRUCTIONS,
     Outline,
     compose,
     cut,
@@ -22,7 +23,15 @@ from mainspring.context.compaction import (
 from mainspring.context.facts import FRESH, Facts
 from mainspring.context.history import History
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
-from mainspring.errors import ContextOverflow, JournalDamaged, Overloaded, UsageError
+from mainspring.errors import (
+    AuthFailed,
+    ContextOverflow,
+    JournalDamaged,
+    ModelUnknown,
+    NetworkFailed,
+    Overloaded,
+    UsageError,
+)
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -30,6 +39,7 @@ from mainspring.events import (
     CallEnded,
     Compacted,
     Limits,
+    ModelChosen,
     NoteAdded,
     OnProcess,
     OnQuota,
@@ -305,19 +315,51 @@ def test_a_bad_summary_is_asked_for_once_more_with_what_is_missing(tmp_path):
     assert stage.events(Compacted)[0].model == "writer"
 
 
-@pytest.mark.parametrize(
-    ("writer", "asked"),
-    [(Writer("Nothing much."), 2), (Writer("", error=Overloaded("no")), 1)],
-    ids=["bad twice", "failing"],
-)
-def test_without_a_good_summary_the_oldest_outputs_are_left_out(tmp_path, writer, asked):
-    stage = staged(tmp_path)
+def test_without_a_good_summary_the_oldest_outputs_are_left_out(tmp_path):
+    stage, writer = staged(tmp_path), Writer("Nothing much.")
     stage.take(GOAL, compactor=Compactor(writer), limits=Limits(max_steps=7))
-    assert len(writer.asked) == asked
+    assert len(writer.asked) == 2
     compacted = stage.events(Compacted)[0]
     assert compacted.model == ""
     assert compacted.stubbed
     assert GOAL in str(stage.requests[-1].messages)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Overloaded("no"), AuthFailed("no"), ModelUnknown("no"), NetworkFailed("no"), ContextOverflow("no")],
+)
+def test_a_failing_model_for_summaries_is_replaced_by_the_sessions_own(tmp_path, error):
+    stage, writer = staged(tmp_path), Writer("", error=error)
+    own, steps = Writer(GOOD), stage.model()
+
+    class Own(ScriptedModel):
+        async def stream(self, request: Request) -> Any:
+            model = own if request.system == INSTRUCTIONS else steps
+            async for item in model.stream(request):
+                yield item
+
+    model = Own(stage.script, name="own")
+    stage.take(GOAL, compactor=Compactor(writer), model=model, limits=Limits(max_steps=7))
+    assert (len(writer.asked), len(own.asked)) == (1, 1)
+    compacted = stage.events(Compacted)[0]
+    assert compacted.model == "own"
+    assert GOOD in compacted.summary
+    (failed,) = stage.events(RequestFailed)
+    assert (failed.error, failed.model, failed.step) == (type(error).__name__, "writer", 0)
+    spends = [spend for spend in stage.events(SpendReserved) if spend.source == "compaction"]
+    assert [spend.model for spend in spends] == ["writer", "own"]
+    assert len(stage.events(SpendSettled)) == len(stage.events(SpendReserved))
+    assert [chosen.model for chosen in stage.events(ModelChosen)] == ["own"]
+
+
+def test_a_model_for_summaries_that_does_not_fit_the_budget_is_replaced_by_the_sessions_own(tmp_path):
+    stage, writer = staged(tmp_path), Writer(GOOD)
+    writer.price = Price(input=1000.0, output=1000.0)
+    stage.take(GOAL, compactor=Compactor(writer), limits=Limits(max_steps=7, max_cost_usd=1))
+    assert writer.asked == []
+    sources = {spend.model for spend in stage.events(SpendReserved) if spend.source == "compaction"}
+    assert sources == {"scripted"}
 
 
 def test_an_overflow_compacts_once_and_the_run_goes_on(tmp_path):

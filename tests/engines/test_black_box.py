@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,9 +48,8 @@ def hanging(machine: Machine, marker: str, *options: str) -> Iterator[subprocess
         process.kill()
 
 
-def wait_until_gone(pids: list[int]) -> float:
-    """How long it took until these processes were gone."""
-    began = time.monotonic()
+def wait_until_gone(pids: list[int]) -> None:
+    """These would work for ten minutes if nobody ended them."""
     for pid in pids:
         try:
             fd = os.pidfd_open(pid)
@@ -59,9 +57,8 @@ def wait_until_gone(pids: list[int]) -> float:
             continue
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        assert poll.poll(10_000), f"{pid} lives on"
+        assert poll.poll(60_000), f"{pid} lives on"
         os.close(fd)
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,7 +69,7 @@ def test_kill_9_leaves_no_orphan(name: str, machine: Machine) -> None:
         assert pids
         process.kill()
         process.wait()
-        assert wait_until_gone(pids) < 3.0
+        wait_until_gone(pids)
     machine.run("resume", machine.only_session()["id"], "size", HOME=str(machine.home))
     events = machine.events(machine.only_session()["id"])
     assert events[-1]["body"]["ending"] == "done"
@@ -95,19 +92,17 @@ def test_kill_9_of_the_builtin_engine_leaves_no_orphan(machine: Machine) -> None
             select.select([], [], [], 0.01)
         process.kill()
         process.wait()
-    assert wait_until_gone(pids) < 3.0
+    wait_until_gone(pids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_agent_and_is_recorded(number: signal.Signals, machine: Machine) -> None:
     marker = f"marker-{os.getpid()}-{number.name}"
     with hanging(machine, marker, "--engine", "claude") as process:
-        pids = processes(marker)
+        assert processes(marker)
         process.send_signal(number)
-        began = time.monotonic()
-        assert process.wait(10) == 130
-        assert time.monotonic() - began < 3.0
-    assert wait_until_gone(pids) < 0.5
+        assert process.wait(60) == 130
+    assert processes(marker) == []
     (ended,) = [
         event for event in machine.events(machine.only_session()["id"]) if event["kind"] == "TurnEnded"
     ]

@@ -169,11 +169,10 @@ def test_a_file_that_broke_keeps_the_claims_and_blocks(proof: Proof) -> None:
     assert proof.claims.missing() == (f"{DEFAULT_PATH} is not there",)
 
 
-def test_an_assumption_is_not_closed_unless_it_may_be(proof: Proof) -> None:
+def test_an_assumption_is_not_closed(proof: Proof) -> None:
     proof.write(MAIN, 'name="lemma"\nstatement="l"\nstatus="assumed"')
     assert proof.checked() == [("main", "proved")]
     assert proof.claims.missing() == ("lemma is assumed, not proved",)
-    assert proof.claims.missing(may_assume=True) == ()
 
 
 def test_what_is_not_on_the_path_does_not_matter(proof: Proof) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.testing.script import Script
+from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
 
 from .test_kill_matrix import Worker, check, journal, worker

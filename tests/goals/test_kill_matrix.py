@@ -256,7 +256,7 @@ async def _check_history_and_money(folder: Path, recorded: list[Recorded], least
 def _check_nothing_is_left(folder: Path) -> None:
     with workspace_held(folder / "home", folder / "workspace"):
         pass
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 60
     while left := at_work_in(folder / "workspace"):
         assert time.monotonic() < ends, f"still running: {left}"
 

@@ -100,7 +100,7 @@ def check_the_report(report: dict[str, Any]) -> None:
     assert (refused["exit_code"], refused["iteration"]) == (3, 2)
     assert "summary.md is missing" in refused["output"]
     experiment, outage = report["waits"]
-    assert experiment["duration_s"] >= EXPERIMENT_S - 5
+    assert experiment["duration_s"] >= EXPERIMENT_S / 2
     assert experiment["cause"] == outage["cause"] == "met"
     assert [item["error"] for item in report["outages"]] == ["Overloaded"]
     assert {item["path"] for item in report["artifacts"]} >= {"result.csv", "summary.md"}

@@ -15,8 +15,8 @@ from mainspring.models.chat import ChatModel
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.reply import Reply
 from mainspring.models.responses import ResponsesModel
+from mainspring.models.scripted import Script
 from mainspring.models.wire import Wire
-from mainspring.testing.script import Script
 from mainspring.testing.server import ModelServer, Seen
 
 NAMES = {

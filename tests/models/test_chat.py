@@ -19,7 +19,7 @@ from mainspring.models import (
 from mainspring.models.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.models.failures import Endpoint
 from mainspring.models.reply import Reply
-from mainspring.testing.script import Script, ScriptedCall, ScriptedReply
+from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
 from mainspring.testing.server import ModelServer
 
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object", "properties": {"path": {}}})

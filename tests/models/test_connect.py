@@ -8,7 +8,7 @@ from mainspring.models import Finished, Price, Request, Retrying, UserMessage
 from mainspring.models.connect import connect, resolve
 from mainspring.models.prices import FREE, PriceBook
 from mainspring.models.retry import RetryPolicy
-from mainspring.testing.script import Fault, Script, ScriptedReply
+from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
 
 KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GOOGLE_API_KEY": "g", "MISTRAL_API_KEY": "m"}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mainspring import errors
-from mainspring.models.failures import Endpoint, refused
+from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.testing.refusals import overflows
 
 ENDPOINT = Endpoint("OpenAI", "https://api.example/v1", "gpt-x", "OPENAI_API_KEY")
@@ -122,3 +122,19 @@ def test_a_moment_to_wait_for_becomes_seconds(form: str) -> None:
     wait = error(429, None, {"retry-after": text}).retry_after_s
     assert wait is not None
     assert 95 < wait < 101
+
+
+@pytest.mark.parametrize("provider", ["OpenAI", "The server"])
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"no.", b'{"error":{"message":"No."}}'])
+@pytest.mark.parametrize("status", [0, 307, 400, 401, 402, 404, 408, 413, 429, 500])
+def test_every_refusal_is_told_in_one_sentence(provider: str, body: bytes, status: int) -> None:
+    told = refused(Endpoint(provider, "https://api.example/v1", "gpt-x", "KEY"), status, body).message
+    assert told.endswith(".")
+    assert not told.endswith("..")
+    assert ": )" not in told
+    assert "The server" not in told[1:]
+
+
+def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
+    told = not_the_protocol(ENDPOINT, "<html>\n hello").message
+    assert told == "OpenAI sent something that is not a reply (<html> hello)."

@@ -13,7 +13,7 @@ from mainspring.events import Text, Thinking, ToolSpec
 from mainspring.models import AssistantMessage, Finished, Request, UserMessage
 from mainspring.models.healed import Healed
 from mainspring.models.retry import Retried
-from mainspring.testing.script import Fault, Script, ScriptedReply
+from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
 
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object"})

@@ -8,8 +8,8 @@ from mainspring import errors
 from mainspring.events import TextDelta
 from mainspring.models import Finished, Request, StreamItem
 from mainspring.models.chat import ChatModel
-from mainspring.models.http import Bounds
-from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.transport import Bounds
 from mainspring.testing.server import ModelServer, Seen
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
@@ -79,7 +79,7 @@ def test_the_time_to_wait_is_kept() -> None:
 
 
 def test_a_silent_server_times_out() -> None:
-    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.05))
+    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.5))
     assert type(error) is errors.ModelTimeout
 
 

@@ -10,9 +10,8 @@ from every_wire import WIRES, build
 
 from mainspring.models import Model, scripted
 from mainspring.models.retry import Retried
-from mainspring.models.scripted import ScriptedModel
+from mainspring.models.scripted import Fault, Script, ScriptedModel, ScriptedReply
 from mainspring.testing.models import CHECKS, Stage
-from mainspring.testing.script import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
 
 

@@ -19,10 +19,10 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
-from mainspring.models.http import Bounds
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
-from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.transport import Bounds
 from mainspring.testing.server import ModelServer, Seen
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
@@ -180,7 +180,7 @@ def test_a_kept_connection_that_was_reset_is_replaced() -> None:
 
 
 def test_a_slow_first_byte_is_a_timeout_and_an_endless_stream_is_bounded() -> None:
-    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=Bounds(silence_s=0.05))
+    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=Bounds(silence_s=0.5))
     assert (len(told.seen), type(told.error)) == (4, errors.ModelTimeout)
     told = tell(Fault(kind="endless", times=9), bounds=Bounds(max_bytes=50_000))
     assert (len(told.seen), type(told.error)) == (4, errors.NetworkFailed)

@@ -8,8 +8,9 @@ from every_wire import build
 
 from mainspring.events import Part, Stop, Usage
 from mainspring.models import Finished, StreamItem
-from mainspring.models.http import Bounds, _Intake
+from mainspring.models.http import _Intake
 from mainspring.models.reply import Reply
+from mainspring.models.transport import Bounds
 
 STREAMS = sorted((Path(__file__).parent.parent / "streams").glob("*.sse"))
 

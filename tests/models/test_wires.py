@@ -17,7 +17,7 @@ from mainspring.models import (
     ResultsMessage,
     UserMessage,
 )
-from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
 
 TOOL = ToolSpec(
     name="read",

@@ -65,7 +65,7 @@ def is_alive(pid: int) -> bool:
 def test_output_and_exit_code_are_kept_on_every_rung(tmp_path: Path) -> None:
     async def story(sandbox: Sandbox, work: Path) -> None:
         background = await sandbox.start(command("echo one; echo two >&2; exit 3", work), work / "state")
-        status = await background.wait(20)
+        status = await background.wait(60)
         assert (status.state, status.exit_code) == ("exited", 3), sandbox.name
         assert background.output().data == b"one\ntwo\n"
         assert background.output(since=4).data == b"two\n"
@@ -92,7 +92,7 @@ def test_what_it_did_to_protected_paths_is_set_aside_at_its_end_on_every_rung(tm
         )
         state = tmp_path / f"state-{sandbox.name}"
         background = await sandbox.start(command(script, work), state)
-        await background.wait(20)
+        await background.wait(60)
         if sandbox.is_containing:
             assert release(state) == (".vscode", "sub/.git/hooks/pre-commit"), sandbox.name
             assert not (work / ".vscode").exists()
@@ -138,7 +138,7 @@ def test_a_terminal_is_there_when_asked_for(tmp_path: Path) -> None:
         script = "test -t 0 && read -p 'name? ' name </dev/tty; echo hello $name"
         background = await sandbox.start(command(script, work), work / "state", is_terminal=True)
         background.send(b"world\n")
-        await background.wait(20)
+        await background.wait(60)
         assert b"hello world" in background.output().data, sandbox.name
 
     with_each_rung(tmp_path, story)
@@ -149,7 +149,7 @@ def test_input_goes_down_a_pipe_and_can_be_ended(tmp_path: Path) -> None:
         background = await sandbox.start(command("exec cat", work), work / "state")
         background.send(b"x" * 5000)
         background.close_input()
-        await background.wait(20)
+        await background.wait(60)
         assert background.output().data == b"x" * 5000
         with pytest.raises(SandboxError):
             background.send(b"late")
@@ -165,7 +165,7 @@ def test_a_command_survives_our_death_and_is_adopted_again(tmp_path: Path) -> No
         background = Background(tmp_path / "state")
         assert background.status().state == "running"
         background.send(b"adoption\n")
-        status = await background.wait(20)
+        status = await background.wait(60)
         assert (status.state, status.exit_code) == ("exited", 6)
         assert background.output().data == b"before\nafter adoption\n"
 
@@ -191,7 +191,7 @@ def test_long_output_is_bounded_on_disk_and_says_what_is_gone(tmp_path: Path) ->
 def test_a_time_limit_ends_it_without_us(tmp_path: Path) -> None:
     async def story(sandbox: Sandbox, work: Path) -> None:
         background = await sandbox.start(command("sleep 300", work, timeout_s=0.3), work / "state")
-        assert (await background.wait(20)).stopped == "timed out after 0.3 s"
+        assert (await background.wait(60)).stopped == "timed out after 0.3 s"
 
     with_each_rung(tmp_path, story)
 

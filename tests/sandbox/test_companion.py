@@ -16,14 +16,14 @@ HOST = """
 import asyncio
 from mainspring.sandbox.companion import start_companion
 async def main():
-    companion = await start_companion("code", b"print(1)", environment={}, timeout_s=20)
+    companion = await start_companion("code", b"print(1)", environment={}, timeout_s=60)
     print(companion.pid, flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
 """
 
 
-async def start(line: bytes, timeout_s: float = 20) -> Companion:
+async def start(line: bytes, timeout_s: float = 60) -> Companion:
     return await start_companion("code", line, environment={}, timeout_s=timeout_s)
 
 
@@ -64,7 +64,7 @@ def test_it_is_gone_when_we_are_killed() -> None:
     assert not is_gone(pid)
     host.send_signal(signal.SIGKILL)
     host.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not is_gone(pid):
         assert time.monotonic() < deadline
         os.sched_yield()

@@ -15,7 +15,7 @@ from mainspring.sandbox.policy import Network, policy
 SERVE = "echo hello > index.html; exec python3 -m http.server 8123 --bind 127.0.0.1"
 ASK = """
 import time, urllib.request
-for _ in range(200):
+for _ in range(1000):
     try:
         print(urllib.request.urlopen("http://127.0.0.1:8123/index.html", timeout=5).read().decode())
         break
@@ -24,7 +24,7 @@ for _ in range(200):
 else:
     raise SystemExit("nobody answers")
 """
-HURRIED = ASK.replace("range(200)", "range(3)")
+HURRIED = ASK.replace("range(1000)", "range(3)")
 
 
 @pytest.fixture

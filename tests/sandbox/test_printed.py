@@ -31,4 +31,4 @@ async def said(data: bytes) -> list[bytes]:
     ],
 )
 def test_the_lines_end_with_what_was_written_although_somebody_holds_the_pipe(data, lines):
-    assert asyncio.run(asyncio.wait_for(said(data), 10)) == lines
+    assert asyncio.run(asyncio.wait_for(said(data), 60)) == lines

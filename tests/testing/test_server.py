@@ -1,15 +1,28 @@
+import asyncio
 import json
 import subprocess
 import sys
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import msgspec
 import pytest
 
-from mainspring.testing.script import Fault, Script, ScriptedCall, ScriptedReply, parse_script
-from mainspring.testing.server import HostedModelServer
+from mainspring.errors import ConfigError
+from mainspring.events import TextDelta
+from mainspring.models import Request, UserMessage
+from mainspring.models.connect import connect
+from mainspring.models.scripted import (
+    Case,
+    Fault,
+    Script,
+    ScriptedCall,
+    ScriptedModel,
+    ScriptedReply,
+    load_script,
+)
+from mainspring.testing.server import HostedModelServer, ModelServer
 
 USER = {"role": "user", "content": "hi"}
 SAID = {"role": "assistant", "content": "yes"}
@@ -86,9 +99,41 @@ def test_what_is_not_a_request_is_refused() -> None:
     assert answer.status_code == 400
 
 
-def test_a_misspelt_script_is_refused() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        parse_script('{"replies": [{"txet": "x"}]}')
+def test_a_misspelt_script_is_refused_and_the_command_says_where(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"replies": [{"txet": "x"}]}')
+    with pytest.raises(ConfigError, match="txet"):
+        load_script(script)
+    command = [sys.executable, "-m", "mainspring.testing.server", str(script)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert refused.returncode == 2
+    assert "txet" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_server_and_a_model_without_one_play_the_same_script() -> None:
+    replies = (ScriptedReply(text="usually"),)
+    script = Script(replies=replies, cases=(Case("iteration 2", (ScriptedReply(text="the second time"),)),))
+
+    async def played(model: Any, text: str) -> str:
+        request = Request(system="", tools=(), messages=[model.encode(UserMessage(text=text))])
+        async with aclosing(model.stream(request)) as items:
+            return "".join([item.text async for item in items if isinstance(item, TextDelta)])
+
+    async def scene() -> None:
+        async with ModelServer(script) as server:
+            for model in (ScriptedModel(script), connect(f"openai-compatible@{server.url}#x", {})):
+                assert await played(model, "begin") == "usually"
+                assert await played(model, "this is iteration 2") == "the second time"
+                await model.close()
+
+    asyncio.run(scene())
+
+
+def test_faults_need_a_server_and_a_model_without_one_says_so() -> None:
+    with pytest.raises(ConfigError, match="faults") as raised:
+        ScriptedModel(Script(replies=(ScriptedReply(fault=Fault(kind="drop")),)))
+    assert "mainspring.testing.server" in raised.value.remedy
 
 
 def test_it_runs_from_the_command_line_and_says_its_address_first(tmp_path: Path) -> None:

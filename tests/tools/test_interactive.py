@@ -25,7 +25,7 @@ TRACES = {
 
 @pytest.mark.parametrize(("command", "trace"), TRACES.values(), ids=TRACES)
 def test_a_command_that_wants_somebody_is_named_as_such(tmp_path, command, trace):
-    text = Workshop(tmp_path, SHELL).call("shell", command=command, timeout_s=20).text
+    text = Workshop(tmp_path, SHELL).call("shell", command=command, timeout_s=60).text
     assert trace in text
     assert "background=true and terminal=true" in text
 

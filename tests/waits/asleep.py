@@ -73,7 +73,7 @@ class Asleep(Stage):
         started = wanted(*conditions, **fields)
 
         async def held() -> WaitEnded:
-            async with asyncio.timeout(30), self.awake() as session, asyncio.TaskGroup() as group:
+            async with asyncio.timeout(60), self.awake() as session, asyncio.TaskGroup() as group:
                 holding = group.create_task(hold(session, started))
                 if meanwhile is not None:
                     await until_open(session, started.wait)
@@ -87,7 +87,7 @@ class Asleep(Stage):
 
         async def told() -> list[str]:
             lines: list[str] = []
-            async with asyncio.timeout(30), self.awake() as session, asyncio.TaskGroup() as group:
+            async with asyncio.timeout(60), self.awake() as session, asyncio.TaskGroup() as group:
                 holding = group.create_task(hold(session, wanted(*conditions, **fields)))
                 async for item in session.subscribe(deltas=True):
                     lines += [item.event.text] if isinstance(item.event, StatusDelta) else []

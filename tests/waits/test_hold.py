@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -101,7 +104,7 @@ def test_a_clock_that_jumps_is_seen_in_the_next_slice(tmp_path: Path) -> None:
             "f has the line: short",
         ),
         ("mkfifo p", OnFile(path="p"), "true", "p is there"),
-        ("mkdir d", OnFile(path="d", until="changed"), "touch d/x", "d has changed"),
+        ("mkdir d; touch -d @1 d", OnFile(path="d", until="changed"), "touch d/x", "d has changed"),
     ],
 )
 def test_files(tmp_path: Path, before: str, on: OnFile, change: str, told: str) -> None:
@@ -154,8 +157,18 @@ def test_a_command_is_run_until_it_succeeds(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_is_told_with_its_output(tmp_path: Path) -> None:
-    asleep = Asleep(tmp_path)
-    ended = asleep.wait(OnCommand(command="touch ran; echo not yet; exit 3"), deadline_us=now_us() + S)
+    jump_us = 0
+    asleep = Asleep(tmp_path, clock=lambda: now_us() + jump_us)
+
+    async def runs_again(_: Session) -> None:
+        nonlocal jump_us
+        while not (asleep.work / "again").exists():
+            await asyncio.sleep(0.01)
+        jump_us = 3600 * S
+
+    command = "test -e ran && touch again; touch ran; echo not yet; exit 3"
+    on = OnCommand(command=command, every_s=0)
+    ended = asleep.wait(on, meanwhile=runs_again, deadline_us=now_us() + 3600 * S)
     assert ended.cause == "deadline"
     assert "exit code 3" in ended.summary
     assert "not yet" in ended.summary
@@ -292,42 +305,43 @@ def test_a_long_body_is_cut_and_a_silent_caller_holds_nobody_up(tmp_path: Path) 
 
 def test_a_callback_has_the_same_address_after_a_resume(tmp_path: Path) -> None:
     asleep = Asleep(tmp_path)
-    on = OnCallback(token="abc", url=f"http://127.0.0.1:{free_port()}/abc")
-    seed(asleep, wanted(on))
 
     async def calls(_: Session) -> None:
         assert await called(on.url) == "HTTP/1.1 200 OK"
 
-    assert asleep.wait(OnCallback(token="abc"), meanwhile=calls).cause == "met"
+    with reserved_port() as port:
+        on = OnCallback(token="abc", url=f"http://127.0.0.1:{port}/abc")
+        seed(asleep, wanted(on))
+        assert asleep.wait(OnCallback(token="abc"), meanwhile=calls).cause == "met"
     assert len(asleep.events(WaitStarted)) == 1
 
 
 def test_a_callback_whose_port_was_taken_has_a_new_address_on_record(tmp_path: Path) -> None:
     asleep = Asleep(tmp_path)
-    on = OnCallback(token="abc", url=f"http://127.0.0.1:{free_port()}/abc")
-    seed(asleep, wanted(on))
 
-    async def taken() -> WaitEnded:
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", urlsplit(on.url).port)
-        async with server, asleep.awake() as session, asyncio.TaskGroup() as group:
+    async def taken(on: OnCallback) -> WaitEnded:
+        async with asleep.awake() as session, asyncio.TaskGroup() as group:
             holding = group.create_task(hold(session, wanted(on)))
             while callback_of(session).url == on.url:
                 await asyncio.wait({session.state.waits.stirring()})
             assert await called(callback_of(session).url) == "HTTP/1.1 200 OK"
             return await holding
 
-    assert asyncio.run(taken()).cause == "met"
+    with reserved_port() as port, socket.create_server(("127.0.0.1", port)):
+        on = OnCallback(token="abc", url=f"http://127.0.0.1:{port}/abc")
+        seed(asleep, wanted(on))
+        assert asyncio.run(taken(on)).cause == "met"
     assert len(asleep.events(WaitStarted)) == 2
     assert len(asleep.events(WaitEnded)) == 1
 
 
-def free_port() -> int:
-    async def found() -> int:
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-        async with server:
-            return server.sockets[0].getsockname()[1]
-
-    return asyncio.run(found())
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that nobody is given by chance, and that one server can still listen on by its number."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 def seed(asleep: Asleep, *events: Event) -> None:

@@ -16,7 +16,7 @@ from mainspring.models.scripted import Script
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.waits.reach import Patience
-from stage import call, calls, says, take, wait_for
+from stage import call, calls, pass_time, says, take, wait_for
 
 from .asleep import QUICK, Asleep
 from .test_hold import called
@@ -32,7 +32,7 @@ class Agent(Asleep):
 
     def go(self, **limits: Any) -> TurnEnded:
         async def went() -> TurnEnded:
-            async with asyncio.timeout(30), self.awake(**limits) as session:
+            async with asyncio.timeout(60), self.awake(**limits) as session:
                 return await take(session, "go")
 
         return asyncio.run(went())
@@ -46,9 +46,19 @@ def waits(**arguments: Any) -> Any:
 
 
 def test_a_background_process_is_waited_for_and_told_once(tmp_path: Path) -> None:
-    start = calls(call("shell", {"command": "echo working; sleep 0.4; exit 3", "background": True}))
-    agent = Agent(tmp_path, start, waits(processes=["p1"]))
-    assert agent.go().ending == "done"
+    patient = "echo working; until [ -e go ]; do sleep 0.02; done; exit 3"
+    agent = Agent(
+        tmp_path, calls(call("shell", {"command": patient, "background": True})), waits(processes=["p1"])
+    )
+
+    async def went() -> TurnEnded:
+        async with asyncio.timeout(60), agent.awake() as session:
+            await session.say("go")
+            await wait_for(session, WaitStarted)
+            (agent.work / "go").touch()
+            return await wait_for(session, TurnEnded)
+
+    assert asyncio.run(went()).ending == "done"
     outcome, output = agent.told()[1]
     assert outcome == "ok"
     assert output.startswith("Woken. p1 ended")
@@ -88,13 +98,18 @@ def test_what_makes_no_sense_is_an_error_and_nothing_is_recorded(
 
 
 def test_the_maximum_is_the_settings_unless_a_call_says_less_or_names_a_later_time(tmp_path: Path) -> None:
-    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 7200))
+    now_s = int(time.time())
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s + 7200))
     each = [{"file": "a"}, {"file": "a", "max_seconds": 60}, {"file": "a", "until": later}]
-    agent = Agent(tmp_path, *(waits(**arguments) for arguments in each), patience=Patience(default_s=600))
+    agent = Agent(
+        tmp_path,
+        *(waits(**arguments) for arguments in each),
+        patience=Patience(default_s=600),
+        clock=lambda: now_s * 1_000_000,
+    )
     (agent.work / "a").touch()
-    before_us = time.time_ns() // 1000
     agent.go()
-    lefts = [(started.deadline_us - before_us) // 1_000_000 for started in agent.events(WaitStarted)]
+    lefts = [started.deadline_us / 1e6 - now_s for started in agent.events(WaitStarted)]
     assert [round(left, -1) for left in lefts] == [600, 60, 7200]
 
 
@@ -110,7 +125,7 @@ def test_what_the_user_says_meanwhile_ends_the_wait_and_is_heard_in_the_next_ste
     agent = Agent(tmp_path, waits(file="never"))
 
     async def went() -> TurnEnded:
-        async with asyncio.timeout(30), agent.awake() as session:
+        async with asyncio.timeout(60), agent.awake() as session:
             await session.say("go")
             await wait_for(session, WaitStarted)
             await session.say("forget it")
@@ -126,7 +141,7 @@ def test_stopping_the_turn_ends_the_wait_at_once(tmp_path: Path) -> None:
     agent = Agent(tmp_path, waits(file="never", command="sleep 60"))
 
     async def went() -> None:
-        async with asyncio.timeout(30), agent.awake() as session:
+        async with asyncio.timeout(60), agent.awake() as session:
             await session.say("go")
             await wait_for(session, WaitStarted)
             await session.stop()
@@ -139,7 +154,15 @@ def test_stopping_the_turn_ends_the_wait_at_once(tmp_path: Path) -> None:
 
 def test_the_time_limit_of_the_turn_counts_while_it_waits(tmp_path: Path) -> None:
     agent = Agent(tmp_path, waits(file="never"))
-    ended = agent.go(limits=Limits(timeout_s=0.2))
+
+    async def went() -> TurnEnded:
+        async with agent.awake(limits=Limits(timeout_s=60)) as session:
+            await session.say("go")
+            await wait_for(session, WaitStarted)
+            pass_time(60)
+            return await wait_for(session, TurnEnded)
+
+    ended = asyncio.run(went())
     assert (ended.ending, [item.cause for item in agent.events(WaitEnded)]) == ("limit", ["cancelled"])
 
 
@@ -160,7 +183,7 @@ def test_a_call_that_was_interrupted_goes_on_with_its_wait_on_record(tmp_path: P
     (killed.work / "made").touch()
 
     async def resumed() -> TurnEnded:
-        async with asyncio.timeout(30), killed.awake() as session:
+        async with asyncio.timeout(60), killed.awake() as session:
             return await take(session)
 
     assert asyncio.run(resumed()).ending == "done"
@@ -192,7 +215,7 @@ def test_the_address_of_a_callback_is_in_the_file_and_whoever_calls_it_wakes_the
     agent = Agent(tmp_path, waits(callback_file="url.txt"))
 
     async def went() -> TurnEnded:
-        async with asyncio.timeout(30), self_calling(agent) as session:
+        async with asyncio.timeout(60), self_calling(agent) as session:
             return await take(session, "go")
 
     @asynccontextmanager

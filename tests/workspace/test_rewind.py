@@ -194,7 +194,7 @@ def test_going_back_that_was_killed_before_any_of_its_changes_is_completed(world
             [sys.executable, DYING, world.root, str(number), "undo", world.session],
             env={**world.config.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         if ran.returncode == 0:

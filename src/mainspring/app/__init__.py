@@ -24,7 +24,8 @@ from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
-from mainspring.choice import Choice, Connect, choose
+from mainspring.caps import is_money_capped, lasting
+from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
@@ -39,7 +40,10 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     PromptPart,
+    SessionResumed,
     SessionStarted,
+    SpendReserved,
+    TurnStarted,
 )
 from mainspring.journal import Reader
 from mainspring.journal.day import Today
@@ -69,7 +73,7 @@ from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
-from mainspring.turns import Engine
+from mainspring.turns import Engine, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import Memory
@@ -96,27 +100,28 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     sandbox: Sandbox | str = "",
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
-    `exec:COMMAND`, ...) the model is named as that engine does.
+    `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
+    caps of that one as well.
 
     What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
     store = Store(config.home)
-    told = limits or Limits()
-    limits = with_caps(told, config.settings.caps)
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
         known = await recall(journal) if journal else Known(place=workspace_at(Path(workspace)))
-        connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-        named = (engine, model, fallback)
-        models, takes, name = _choose(*named, known, config, limits, connected, allow_unpriced)
-        chosen = models["model"] = await ready(models["model"])
+        limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
+        capping, named = _capping(limits, parent), (engine, model, fallback)
+        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
+        models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
+        chosen = models["model"] = await ready(models["model"], config.environment)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)
         compactor = build_compactor(config)
@@ -127,10 +132,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         confinement = confinement_of(known.place, chosen_mode, config)
         parts = Parts(
             **models,
-            ready=ready_later,
+            ready=partial(ready_later, environment=config.environment),
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
-            policy=build_policy(build_mode(chosen_mode, level, limits), known.place, config),
+            policy=build_policy(build_mode(chosen_mode, level, capping), known.place, config),
             sandbox=partial(confine, sandbox, confinement, config),
             files=Files(confinement),
             engine=takes,
@@ -146,6 +151,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             told=told,
             beginning=beginning,
             approver=approver,
+            parent=parent,
             compactor=compactor,
             compact_at=config.settings.compact_at,
             idle_steps=config.settings.idle_steps,
@@ -155,13 +161,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         journal = journal or await store.create()
         parts = _with_folder(parts, store, journal.session, config)
     except BaseException:
-        if chosen is not None:
-            await chosen.close()
-        if journal:
-            await journal.close()
+        for each in filter(None, (chosen, journal)):
+            await each.close()
         raise
     async with aclosing(compactor), Session(journal, parts) as running:
         yield running
+
+
+def _capping(limits: Limits, parent: Session | None) -> Limits:
+    """The limits of a session, or of one above it, that cap money; its own when none does."""
+    above = (each.limits for each in lineage(parent)) if parent else ()
+    return next(filter(is_money_capped, (limits, *above)), limits)
 
 
 def _choose(
@@ -171,7 +181,6 @@ def _choose(
     known: Known,
     config: Config,
     limits: Limits,
-    connected: Connect,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
 ) -> tuple[Choice, Engine, str]:
     """The models of a session, and who takes its turns, with their name."""
@@ -183,6 +192,7 @@ def _choose(
         return outside_choice(outside), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
+    connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
     models = choose(model, fallback, known=before, config=config, connect=connected)
     return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
@@ -268,9 +278,12 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a session is known to work with before anybody chooses."""
+    """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
+    its whole life; `is_unpriced` says that a person let it work under them without a price."""
 
     place: Path
+    limits: Limits = Limits()
+    is_unpriced: bool = False
     model: ModelChosen | None = None
     mode: str = ""
     engine: EngineChosen | None = None
@@ -280,10 +293,14 @@ async def recall(journal: Reader) -> Known:
     """What a session works with, as its journal says."""
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
-    engine = await journal.last("EngineChosen")
+    engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
+    limits = await _told_before(journal)
+    is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return Known(
+        limits=limits,
+        is_unpriced=is_unpriced and is_money_capped(limits),
         place=workspace_at(
             Path(started.event.workspace),
             remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
@@ -292,6 +309,19 @@ async def recall(journal: Reader) -> Known:
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
         engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
     )
+
+
+async def _told_before(journal: Reader) -> Limits:
+    """What a person told a session to spend at most: with its last turn, or when that was resumed."""
+    turn = await journal.last("TurnStarted")
+    if turn is None or not isinstance(turn.event, TurnStarted):
+        return Limits()
+    told = turn.event.limits
+    for resumed in await journal.read(after=turn.seq, kinds=("SessionResumed",)):
+        if isinstance(resumed.event, SessionResumed) and resumed.event.limits:
+            session = resumed.event.limits.session
+            told = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
+    return told
 
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
+from mainspring.caps import is_money_capped
 from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
-from mainspring.errors import MainspringError, UsageError
+from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import (
     Limits,
     ToolSpec,
 )
-from mainspring.ledger import is_money_capped
 from mainspring.models import Model
-from mainspring.models.connect import connect
+from mainspring.models.around import Sized
+from mainspring.models.connect import connect, resolve
 from mainspring.models.healed import Healed
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
 from mainspring.models.prices import PriceBook
+from mainspring.models.probe import probe_server
+from mainspring.models.providers import find_key, find_provider, provider_of
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
@@ -30,6 +33,7 @@ from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.turns.compactor import Compactor
 
 _LOADED_WITHIN_S = 600.0
+_TOLD_WITHIN_S = 2.0
 _LEAST_ROOM_TOKENS = 1024
 
 
@@ -63,20 +67,35 @@ def price_book(config: Config) -> PriceBook:
     return PriceBook(settings.prices, windows=settings.context_tokens, kept=config.home / "prices.json")
 
 
-async def ready(model: Model) -> Model:
-    """A model of which it is known what it takes: one on this machine is loaded for that."""
-    if not isinstance(model, LocalModel):
-        return model
-    await model.start()
-    return Retried(model)
+async def ready(model: Model, environment: Mapping[str, str]) -> Model:
+    """A model of which it is known what it takes: one on this machine is loaded for that, and a server of
+    one's own is asked."""
+    if isinstance(model, LocalModel):
+        await model.start()
+        return Retried(model)
+    window = None if model.context_tokens else await _served_window(model.name, environment)
+    return Sized(model, window) if window else model
 
 
-async def ready_later(model: Model) -> Model:
+async def ready_later(model: Model, environment: Mapping[str, str]) -> Model:
     """The same in the middle of a session: what is wrong with a model is said by its first request."""
     try:
-        return await ready(model)
+        return await ready(model, environment)
     except MainspringError:
         return Retried(model)
+
+
+async def _served_window(name: str, environment: Mapping[str, str]) -> int | None:
+    """What a server such as Ollama gives a model; None when it does not say, or is no such server."""
+    if not (known := find_provider(provider_of(name))) or not known.is_local:
+        return None
+    spec = resolve(name, environment)
+    try:
+        served = await probe_server(spec.base_url, find_key(known, environment), timeout_s=_TOLD_WITHIN_S)
+    except ModelError:
+        return None  # its first request says so
+    names = (spec.model, f"{spec.model}:latest")
+    return next((model.context_tokens for model in served if model.id in names), None)
 
 
 def build_local(spec: str, config: Config) -> LocalModel:

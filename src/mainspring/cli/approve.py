@@ -64,20 +64,25 @@ async def _approve(session: str, call: str, answer: dict[str, Any], options: dic
             remedy=f"`mainspring show {session}` tells what happened.",
         )
     answers = [_given(question, requests, **answer) for question in asked]
-    owner = owner_of(store.directory(session))
-    if owner is not None and owner.is_alive:
-        for given in answers:
-            await _leave(given, Inbox(store.directory(session)), f"process {owner.pid} on {owner.host}")
-        return 0
-    return await take_turn("", session, Path(), answers=answers, **options)
+    folder = store.directory(session)
+    ours = [given for given in answers if not await _is_taken(given, folder)]
+    return await take_turn("", session, Path(), answers=ours, **options) if ours else 0
 
 
-async def _leave(given: ApprovalGiven, inbox: Inbox, owner: str) -> None:
-    """Gives an answer to the process that waits for it, and returns when it is on record there."""
-    path = inbox.leave(given)
+async def _is_taken(given: ApprovalGiven, folder: Path) -> bool:
+    """Gives an answer to the process that runs the session; False when there is none, or it ends without
+    having taken it."""
+    running = owner_of(folder)
+    if running is None or not running.is_alive:
+        return False
+    owner = f"process {running.pid} on {running.host}"
+    path = Inbox(folder).leave(given)
     deadline = time.monotonic() + _TAKEN_WITHIN_S
     while is_pending(path):
         await asyncio.sleep(_LOOK_S)
+        running = owner_of(folder)
+        if (running is None or not running.is_alive) and withdraw(path):
+            return False
         if time.monotonic() > deadline + _TAKEN_WITHIN_S:
             raise JournalOwned(
                 f"The answer was taken by {owner}, but it is not on record yet.",
@@ -91,6 +96,7 @@ async def _leave(given: ApprovalGiven, inbox: Inbox, owner: str) -> None:
     if why := refusal_of(path):
         raise UsageError(f"The call {given.call} cannot be answered so: {why}.")
     click.echo(f"{given.call}: {_SAID.get(given.decision, given.decision)}; {owner} goes on.", err=True)
+    return True
 
 
 async def _requests(store: Store, session: str) -> Requests:

@@ -50,6 +50,7 @@ def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--frozen", multiple=True, help="File of a check or evaluation that must not change."),
         click.option("--minimize", default="", help="Metric that should become lower."),
         click.option("--maximize", default="", help="Metric that should become higher."),
+        click.option("--memory", default="", help="File of its memory, usually projects/memory.md."),
         click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
         click.option("--max-iterations", type=click.IntRange(min=1), help="Iterations of the goal."),
     ]
@@ -111,6 +112,7 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         effort=given["effort"],
         mode=given["mode"] or "",
         sandbox=given["sandbox"] or "",
+        memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
     )
 

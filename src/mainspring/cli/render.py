@@ -127,8 +127,9 @@ def _text(event: Event, *, whole: bool) -> str:
 def _about_session(event: Event) -> str:
     match event:
         case RequestFailed():
-            again = "" if event.retry_in_s is None else f" (trying again in {event.retry_in_s:.0f} s)"
-            return f"! {event.error}: {event.message}{again}"
+            again = "" if event.retry_in_s is None else f" (trying again{_in_time(event.retry_in_s)})"
+            whose = "" if event.step or not event.model else f" of {event.model}"
+            return f"! {event.error}{whose}: {event.message}{again}"
         case GuardTripped():
             return f"! {event.guard}: {event.message}"
         case Crashed():
@@ -220,6 +221,10 @@ def _speed(event: SpendSettled) -> str:
     usage, speed = event.usage, event.speed
     read = f"{usage.input_tokens:,} tokens read at {speed.input_per_s:.0f}/s"
     return f"  ({read}, {usage.output_tokens:,} written at {speed.output_per_s:.0f}/s)"
+
+
+def _in_time(wait_s: float) -> str:
+    return f" in {wait_s:.0f} s" if wait_s >= 1 else " at once"
 
 
 def _warned(event: BudgetWarned) -> str:

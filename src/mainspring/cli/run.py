@@ -58,7 +58,8 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--model",
             "models",
             multiple=True,
-            help="Model, as provider@address#name; see the README. Given again: a fallback.",
+            help="Model (anthropic/claude-…, provider@URL#name) or tier (fast). Given again: a fallback."
+            " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
         ),
         click.option("--fallback", multiple=True, help="Model to go on with when the one before it fails."),
         click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
@@ -75,9 +76,13 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How commands are confined.",
         ),
         click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session."),
         click.option(
-            "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="Money in the whole session."
+            "--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session, from now on."
+        ),
+        click.option(
+            "--max-cost-usd",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Money in the whole session, from now on.",
         ),
         click.option(
             "--max-cost-usd-today",

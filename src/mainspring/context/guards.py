@@ -38,7 +38,8 @@ PLAN_NUDGES = 2
 IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
-_LOOKED_BACK = 10_000
+_LOOKED_BACK = 2000
+_LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
 _WAITING = frozenset({"wait"})
 _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
@@ -242,7 +243,8 @@ async def load_guards(journal: Reader, idle_steps: int = IDLE_STEPS) -> Guards:
     started = await journal.last("TurnStarted")
     began = started.seq if started else 0
     # Rules look at recent steps and at what was said to the model before: a long turn is not read whole.
-    after = max(began, await journal.last_seq() - _LOOKED_BACK)
+    looked_back = _LOOKED_BACK + idle_steps * _LOOKED_BACK_PER_IDLE_STEP
+    after = max(began, await journal.last_seq() - looked_back)
     for tripped in await journal.read(after=began, until=after, kinds=("GuardTripped",)):
         guards.apply(tripped)
     while page := await journal.read(after=after, kinds=_KINDS, limit=5000):

@@ -30,7 +30,7 @@ from mainspring.sandbox.policy import Network
 from mainspring.turns import End, Turn, closed
 from mainspring.turns.spending import left_usd
 
-_VERSION_WITHIN_S = 5.0
+_VERSION_WITHIN_S = 30.0
 _PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these
 _INTERRUPTED = (
     "You were interrupted while you worked on what follows. Look at what is done already, then go on.\n\n"

@@ -307,7 +307,7 @@ STORED: tuple[type[Event], ...] = (
     GoalEnded,
 )
 
-_DECODERS = {kind.__name__: msgspec.json.Decoder(kind) for kind in STORED}
+_DECODE = {kind.__name__: msgspec.json.Decoder(kind).decode for kind in STORED}
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -332,7 +332,5 @@ def encode(event: Event) -> tuple[str, bytes]:
 
 def decode(kind: str, body: bytes) -> Event:
     """The event of a stored kind and body; raises `msgspec.MsgspecError` when the body does not fit."""
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        return Unknown(kind=kind, body=msgspec.Raw(body))
-    return decoder.decode(body)
+    known = _DECODE.get(kind)
+    return known(body) if known else Unknown(kind=kind, body=msgspec.Raw(body))

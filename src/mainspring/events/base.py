@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A recorded fact."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A recorded fact. Facts never refer to each other in circles, so the collector does not look at them."""
 
 
 class Unknown(Event, frozen=True):

@@ -177,7 +177,7 @@ class AssistantSaid(Event, frozen=True):
 
     @property
     def calls(self) -> tuple[CallAsked, ...]:
-        return tuple(part for part in self.parts if isinstance(part, CallAsked))
+        return tuple([part for part in self.parts if isinstance(part, CallAsked)])
 
 
 class ApprovalAsked(Event, frozen=True):

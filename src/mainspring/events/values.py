@@ -42,7 +42,7 @@ ChosenBy = Literal["user", "settings", "failover", "router", "escalation"]
 """Why a model was chosen: somebody named it, the one before it failed, or a turn needed another tier."""
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A part of an event."""
 
 

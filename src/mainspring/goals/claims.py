@@ -96,14 +96,14 @@ class Claims:
         names = in_order(self._claims, [name])
         return next((below for below in names if below != name and self._is_refuted(below)), "")
 
-    def missing(self, *, may_assume: bool = False) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """What on the path to the goal is not closed by a check that ran; nothing when the goal is proved."""
         if not self.is_read:
             return ("the claims were not read yet",)
         if not any(claim.is_goal for claim in self._claims.values()):
             return (*self.problems, "no claim is marked `goal = true`")
         path = self.path()
-        lines = [self._missing(name, may_assume=may_assume) for name in path]
+        lines = [self._missing(name) for name in path]
         circles = [
             f"{' → '.join(circle)} is a circle, which proves nothing"
             for circle in cycles(self._claims)
@@ -123,7 +123,7 @@ class Claims:
         checked = self.checked(name)
         return claim.status == "refuted" or (checked is not None and checked.status == "refuted")
 
-    def _missing(self, name: str, *, may_assume: bool) -> str:
+    def _missing(self, name: str) -> str:
         claim = self._claims.get(name)
         if claim is None:
             return f"{name} is not there, and a claim stands on it"
@@ -132,8 +132,6 @@ class Claims:
         status = self.status(name)
         match status:
             case "proved":
-                return ""
-            case "assumed" if may_assume:
                 return ""
             case "assumed":
                 return f"{name} is assumed, not proved"

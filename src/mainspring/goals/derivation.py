@@ -59,12 +59,12 @@ class Derivation:
         """Whether anybody has written down a claim."""
         return bool((await self._known()).all)
 
-    async def proof(self, iteration: int, *, may_assume: bool = False) -> CheckEnded:
+    async def proof(self, iteration: int) -> CheckEnded:
         """Whether the goal is proved, with every check run again: what a check reads is not all known."""
         claims = await self._known()
         await self._read(claims, iteration)
         trouble = await self._check(claims, iteration, is_everything=True)
-        missing = (*trouble, *claims.missing(may_assume=may_assume))
+        missing = (*trouble, *claims.missing())
         detail = f"{len(claims.path())} claims on the path to the goal are proved"
         if missing:
             more = f"; and {len(missing) - _MAX_LINES} more" if len(missing) > _MAX_LINES else ""
@@ -73,7 +73,7 @@ class Derivation:
             iteration=iteration, check=self._path, kind="claims", passed=not missing, detail=detail
         )
 
-    async def lines(self, *, may_assume: bool = False) -> tuple[str, ...]:
+    async def lines(self) -> tuple[str, ...]:
         """What the next iteration should know."""
         claims = await self._known()
         if not self._path:
@@ -83,7 +83,7 @@ class Derivation:
             return (shown, *(f"In {self._path}: {item}." for item in claims.problems))
         counts = Counter(claims.status(name) for name in claims.all)
         told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
-        missing = claims.missing(may_assume=may_assume)
+        missing = claims.missing()
         lines = [f"Claims: {told}.", *(f"Missing: {line}." for line in missing[:_MAX_LINES])]
         if len(missing) > _MAX_LINES:
             lines.append(f"Missing: {len(missing) - _MAX_LINES} more.")

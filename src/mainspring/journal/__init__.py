@@ -45,6 +45,10 @@ class Reader(Protocol):
         """The newest event of these kinds."""
         ...
 
+    async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        """How many events of a kind there are with `after < seq <= until`, without reading them."""
+        ...
+
     async def get(self, blob: Blob) -> bytes:
         """The blob's bytes; `JournalDamaged` when they are missing or do not match their hash."""
         ...

@@ -66,6 +66,10 @@ class JournalFile:
     def last(self, *kinds: str) -> Recorded | None:
         return self._read(lambda connection: self._newest(connection, kinds))
 
+    def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        bindings = (kind, after, _END if until is None else until)
+        return self._read(lambda connection: self._counted(connection, bindings))
+
     def get(self, blob: Blob) -> bytes:
         return self._read(lambda connection: self._bytes_of(connection, blob))
 
@@ -148,6 +152,13 @@ class JournalFile:
         except apsw.CorruptError as error:
             raise damaged(self.session, check(connection)) from error
         return indexed if found < _RARE else f" AND +kind IN {kinds}"
+
+    def _counted(self, connection: apsw.Connection, bindings: tuple[str, int, int]) -> int:
+        sql = "SELECT count(*) FROM events WHERE kind = ? AND seq > ? AND seq <= ?"
+        try:
+            return connection.execute(sql, bindings).get
+        except apsw.CorruptError as error:
+            raise damaged(self.session, check(connection)) from error
 
     def _newest(self, connection: apsw.Connection, kinds: tuple[str, ...]) -> Recorded | None:
         # One descent of the index per kind; `kind IN (…) ORDER BY seq` would sort every event of these kinds.

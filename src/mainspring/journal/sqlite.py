@@ -49,6 +49,9 @@ class SqliteReader:
     async def last(self, *kinds: str) -> Recorded | None:
         return await asyncio.to_thread(self._file.last, *kinds)
 
+    async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        return await asyncio.to_thread(self._file.count, kind, after=after, until=until)
+
     async def get(self, blob: Blob) -> bytes:
         return await asyncio.to_thread(self._file.get, blob)
 

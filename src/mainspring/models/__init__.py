@@ -25,7 +25,7 @@ from mainspring.events import (
 )
 
 
-class Attachment(msgspec.Struct, frozen=True):
+class Attachment(msgspec.Struct, frozen=True, gc=False):
     """An image or a document, with its bytes at hand."""
 
     media_type: str
@@ -33,16 +33,16 @@ class Attachment(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class UserMessage(msgspec.Struct, frozen=True):
+class UserMessage(msgspec.Struct, frozen=True, gc=False):
     text: str
     attachments: tuple[Attachment, ...] = ()
 
 
-class AssistantMessage(msgspec.Struct, frozen=True):
+class AssistantMessage(msgspec.Struct, frozen=True, gc=False):
     parts: tuple[Part, ...]
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, gc=False):
     """What one call gave, in the words the model is told."""
 
     call: str
@@ -52,7 +52,7 @@ class Result(msgspec.Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class ResultsMessage(msgspec.Struct, frozen=True):
+class ResultsMessage(msgspec.Struct, frozen=True, gc=False):
     """The results of all calls of the assistant message before it, in the order asked."""
 
     results: tuple[Result, ...]
@@ -61,14 +61,14 @@ class ResultsMessage(msgspec.Struct, frozen=True):
 Message = UserMessage | AssistantMessage | ResultsMessage
 
 
-class LongPrice(msgspec.Struct, frozen=True):
+class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all tokens of a request cost when its input is larger than `above_tokens`."""
 
     above_tokens: int
     price: Price
 
 
-class Price(msgspec.Struct, frozen=True):
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
     input: float = 0.0

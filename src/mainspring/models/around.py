@@ -1,8 +1,10 @@
-"""A model around another: the same in everything but how it streams."""
+"""A model around another: the same in everything but how it streams, or what it takes."""
 
 from __future__ import annotations
 
-from mainspring.models import Message, Model, Price
+from collections.abc import AsyncGenerator
+
+from mainspring.models import Message, Model, Price, Request, StreamItem
 
 
 class Around:
@@ -26,3 +28,18 @@ class Around:
 
     async def close(self) -> None:
         await self._model.close()
+
+
+class Sized(Around):
+    """A model of which somebody has said how many tokens it takes."""
+
+    def __init__(self, model: Model, context_tokens: int) -> None:
+        super().__init__(model)
+        self._context_tokens = context_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        return self._model.stream(request)

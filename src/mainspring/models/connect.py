@@ -11,8 +11,7 @@ from mainspring.models.anthropic import AnthropicModel
 from mainspring.models.chat import ChatModel
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.healed import Healed
-from mainspring.models.http import Bounds, is_loopback
-from mainspring.models.prices import Known, PriceBook
+from mainspring.models.prices import PriceBook
 from mainspring.models.providers import (
     COMPATIBLE,
     ModelSpec,
@@ -21,9 +20,11 @@ from mainspring.models.providers import (
     find_provider,
     parse_model,
 )
+from mainspring.models.proxies import is_loopback, proxy_for
 from mainspring.models.rescue import Rescuing
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy
+from mainspring.models.transport import Bounds
 from mainspring.models.wire import Options, Wire
 
 
@@ -39,10 +40,20 @@ def connect(
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
     spec = resolve(name, environment)
     known = (prices or PriceBook()).find(spec, name)
-    wire = _wire(name, spec, key(spec, environment), known, bounds, healed)
+    is_local = spec.provider.is_local or is_here(spec.base_url)
+    options = Options(
+        provider=spec.provider.title,
+        key_variable=spec.provider.key_variable,
+        is_local=is_local,
+        context_tokens=known.context_tokens,
+        price=known.price,
+        bounds=bounds,
+        proxy=proxy_for(spec.base_url, environment),
+        healed=healed,
+    )
+    wire = _wire(name, spec, key(spec, environment), options)
     retried = Retried(wire, heal=wire.heal, keep=wire.keep, policy=policy)
     # Small models write calls as text, and their servers let them.
-    is_local = spec.provider.is_local or is_here(spec.base_url)
     return Rescuing(retried) if is_local else retried
 
 
@@ -78,19 +89,8 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
     )
 
 
-def _wire(
-    name: str, spec: ModelSpec, api_key: str, known: Known, bounds: Bounds | None, healed: Healed | None
-) -> Wire:
+def _wire(name: str, spec: ModelSpec, api_key: str, options: Options) -> Wire:
     provider = spec.provider
-    options = Options(
-        provider=provider.title,
-        key_variable=provider.key_variable,
-        is_local=provider.is_local or is_here(spec.base_url),
-        context_tokens=known.context_tokens,
-        price=known.price,
-        bounds=bounds,
-        healed=healed,
-    )
     match provider.wire:
         case "chat":
             return ChatModel(name, spec.base_url, api_key, spec.model, quirks=provider.quirks, **options)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from datetime import datetime
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -31,6 +30,7 @@ from mainspring.errors import (
 )
 
 _SAID_CHARACTERS = 400
+_HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -135,14 +135,14 @@ _RULES = (
     ),
     _Rule(
         ContextOverflow,
-        "The request is larger than {provider} takes from this account.",
+        "{provider} takes no request as large as this one from this account.",
         "Compact the session, raise the limit there, or choose another model.",
         wording=_NEVER_FITS,
         wording_statuses=frozenset({429}),
     ),
     _Rule(
         NoCredit,
-        "The account at {provider} has no credit left.",
+        "{provider} says that there is no credit left.",
         "Add credit there, or choose another model.",
         codes=frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
         | frozenset({"billing_error", "insufficient_balance", "insufficient_credits"}),
@@ -223,7 +223,7 @@ def refused(
 
 def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
     return NetworkFailed(
-        f"{endpoint.provider} sent something that is not a reply: {_one_line(what)}",
+        f"{endpoint.provider} sent something that is not a reply ({_one_line(what)}).",
         remedy=f"Check that {endpoint.base_url} is the base URL of a model server.",
     )
 
@@ -243,7 +243,7 @@ def _error(endpoint: Endpoint, refusal: Refusal, rule: _Rule) -> ModelError:
         "set_key": f"Set {key} to a valid key." if key else "Give the key that this server wants.",
     }
     happened = rule.happened.format_map(words)
-    reason = f"{refusal.status}: {refusal.said}" if refusal.status else refusal.said
+    reason = ": ".join(filter(None, (str(refusal.status or ""), refusal.said)))
     if reason:
         happened = f"{happened[:-1]} ({reason})."
     remedy = rule.remedy.format_map(words)
@@ -377,7 +377,10 @@ def _number(text: str) -> float | None:
 
 def _until(text: str) -> float | None:
     try:
-        moment = datetime.fromisoformat(text) if text[:4].isdigit() else parsedate_to_datetime(text)
+        if text[:4].isdigit():
+            moment = datetime.fromisoformat(text)
+        else:
+            moment = datetime.strptime(text.strip(), _HTTP_DATE).replace(tzinfo=UTC)
     except ValueError:
         return None
     return max(moment.timestamp() - time.time(), 0.0)

@@ -1,45 +1,31 @@
-"""One HTTP conversation with a model server, for every wire: bytes go out, stream items come in.
+"""One conversation with a model server, for every wire: bytes go out, stream items come in.
 
-The client is made at the first request and kept, so that connections are reused. Silence, total time and size
-of a reply are bounded. Nothing here retries, and nothing foreign escapes: what goes wrong is a `ModelError`.
+Total time and size of a reply are bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
+is a `ModelError`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 import re
-import ssl
-import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
-from functools import cache, lru_cache
-from importlib import import_module
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
-from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
-from mainspring.errors import AuthFailed, BadRequest, ModelError, ModelTimeout, NetworkFailed
+import mainspring
+from mainspring.errors import ModelTimeout
 from mainspring.models import StreamItem
-from mainspring.models.failures import Endpoint, dropped, not_the_protocol, refused
+from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
+from mainspring.models.transport import Answer, Bounds, Transport
 
-_DRAIN_S = 0.5
-_KEPT_ALIVE_S = 240.0
-LOADED_LATE = ("httpcore2", "anyio._backends._asyncio")
-"""What carries requests, which httpx2 loads at the first one."""
-
-
-class Bounds(msgspec.Struct, frozen=True):
-    """`silence_s` is the longest wait for the next byte, also for the first; `total_s` for a whole reply."""
-
-    connect_s: float = 15.0
-    silence_s: float = 300.0
-    total_s: float = 3600.0
-    max_bytes: int = 256 * 1024 * 1024
+_HEADERS = {
+    "accept": "*/*",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": f"mainspring/{mainspring.__version__}",
+}
 
 
 class Reader(Protocol):
@@ -60,103 +46,53 @@ class Reader(Protocol):
 
 
 class Channel:
-    def __init__(self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds | None = None, proxy: str = ""
+    ) -> None:
         self._endpoint = endpoint
-        self._headers = {"accept-encoding": "identity", "content-type": "application/json", **headers}
         self._bounds = bounds or Bounds()
-        self._client: httpx2.AsyncClient | None = None
-        _load_ahead()
+        self._transport = Transport(endpoint, {**_HEADERS, **headers}, self._bounds, proxy)
 
     async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
+        answer = await self._ask("POST", path, body)
         try:
-            response = await self._ask("POST", path, body)
-            try:
-                kind = response.headers.get("content-type", "")
-                intake = _Intake(reader, self._endpoint, self._bounds, kind)
-                async with aclosing(_chunks(response)) as chunks:
-                    async for chunk in chunks:
-                        for item in intake.take(chunk):
-                            yield item
-                        if reader.is_done:
-                            await _drain(chunks)
-                            break
-            finally:
-                await response.aclose()
-            for item in intake.end():
-                yield item
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._mapped(error) from error
+            intake = _Intake(reader, self._endpoint, self._bounds, answer.headers.get("content-type", ""))
+            while (chunk := await answer.read()) is not None:
+                for item in intake.take(chunk):
+                    yield item
+                if reader.is_done:
+                    await answer.drain()
+                    break
+        finally:
+            answer.release()
+        for item in intake.end():
+            yield item
 
     async def get(self, path: str) -> bytes:
         """The whole answer to a plain question."""
-        try:
-            response = await self._ask("GET", path, b"")
-            return await self._whole(response)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._mapped(error) from error
+        answer = await self._ask("GET", path, b"")
+        return await self._whole(answer)
 
     async def close(self) -> None:
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.aclose()
+        await self._transport.close()
 
-    async def _ask(self, method: str, path: str, body: bytes) -> httpx2.Response:
-        if self._client is None:
-            try:
-                self._client = self._open()
-            except UnicodeEncodeError as error:
-                raise AuthFailed(
-                    f"The key for {self._endpoint.provider} has characters that no key has.",
-                    remedy=f"Set {self._endpoint.key_variable or 'it'} again.",
-                ) from error
-        url = _url(f"{self._endpoint.base_url}{path}")
-        request = self._client.build_request(method, url, content=body)
-        response = await self._client.send(request, stream=True)
-        if response.status_code == 200:
-            return response
-        said = await self._whole(response)
-        raise refused(self._endpoint, response.status_code, said, response.headers)
+    async def _ask(self, method: str, path: str, body: bytes) -> Answer:
+        answer = await self._transport.ask(method, path, body)
+        if answer.status == 200:
+            return answer
+        raise refused(self._endpoint, answer.status, await self._whole(answer), answer.headers)
 
-    async def _whole(self, response: httpx2.Response) -> bytes:
+    async def _whole(self, answer: Answer) -> bytes:
         bounded = _Bounded(self._endpoint, self._bounds)
         received: list[bytes] = []
-        async with aclosing(_chunks(response)) as chunks:
-            async for chunk in chunks:
+        try:
+            while (chunk := await answer.read()) is not None:
                 bounded.count(chunk)
                 received.append(chunk)
+        finally:
+            answer.release()
         return b"".join(received)
-
-    def _open(self) -> httpx2.AsyncClient:
-        # A server on this machine is never behind a proxy, and plain HTTP needs no certificates.
-        parts = urlsplit(self._endpoint.base_url)
-        is_here = is_loopback(parts.hostname or "")
-        bounds = self._bounds
-        return httpx2.AsyncClient(
-            headers=self._headers,
-            timeout=httpx2.Timeout(bounds.silence_s, connect=bounds.connect_s, pool=bounds.connect_s),
-            limits=httpx2.Limits(keepalive_expiry=_KEPT_ALIVE_S),
-            trust_env=not is_here,
-            verify=False if is_here and parts.scheme == "http" else _certificates(),
-        )
-
-    def _mapped(self, error: httpx2.HTTPError | httpx2.InvalidURL) -> ModelError:
-        provider, url = self._endpoint.provider, self._endpoint.base_url
-        match error:
-            case httpx2.ConnectTimeout() | httpx2.ConnectError() | httpx2.ProxyError():
-                remedy = "Start the server there." if self._endpoint.is_local else "Check the network."
-                return NetworkFailed(f"{provider} cannot be reached at {url}.", remedy=remedy)
-            case httpx2.TimeoutException():
-                return ModelTimeout(
-                    f"{provider} was silent for {self._bounds.silence_s:g} s.",
-                    remedy="Try again later, or choose another model.",
-                )
-            case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
-                return BadRequest(f"{url} cannot be asked.", remedy="Check the base URL and the key.")
-            case httpx2.DecodingError():
-                return not_the_protocol(self._endpoint, "bytes that cannot be unpacked")
-            case _:
-                return dropped(self._endpoint)
 
 
 class _Bounded:
@@ -239,43 +175,3 @@ _HALF = re.compile(
 def _mended(data: bytes) -> bytes:
     """An event with whole characters only: small servers cut tokens inside them."""
     return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())
-
-
-@cache
-def _load_ahead() -> None:
-    # The first request would load these, for 30 ms: meanwhile others wait for the disk.
-    threading.Thread(target=lambda: [import_module(name) for name in LOADED_LATE]).start()
-
-
-@lru_cache(maxsize=64)
-def _url(text: str) -> httpx2.URL:
-    return httpx2.URL(text)
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    # Loading them takes 30 ms: once for all models.
-    return httpx2.create_ssl_context()
-
-
-def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    # A connection can be used again only when its reply was read to the end, which mostly is here already.
-    try:
-        async with asyncio.timeout(_DRAIN_S):
-            async for _ in chunks:
-                pass
-    except (TimeoutError, httpx2.HTTPError):
-        return
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

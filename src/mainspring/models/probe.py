@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import httpx2
 import msgspec
 
-from mainspring.errors import NetworkFailed
+from mainspring.errors import ModelError, NetworkFailed
+from mainspring.models.failures import Endpoint
+from mainspring.models.http import Channel
+from mainspring.models.transport import Bounds
 
 _T = TypeVar("_T")
 TIMEOUT_S = 5.0
@@ -77,15 +79,19 @@ async def probe_server(
     """The models at a server, by its base URL, with `/v1` or without."""
     root = url.rstrip("/").removesuffix("/v1")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout_s, trust_env=False) as client:
-        listed = await _get(client, f"{root}/v1/models", _Models)
+    bounds = Bounds(connect_s=timeout_s, silence_s=timeout_s, total_s=timeout_s)
+    channel = Channel(Endpoint(provider=url, base_url=root, model=""), headers, bounds)
+    try:
+        listed = await _get(channel, "/v1/models", _Models)
         if listed is None:
             raise NetworkFailed(
                 f"{url} does not list its models.", remedy="Start the server there, or check the URL."
             )
-        props = await _get(client, f"{root}/props", _Props)
-        studio = None if props else await _get(client, f"{root}/api/v0/models", _Models)
-        ollama = None if props or studio else await _get(client, f"{root}/api/ps", _Processes)
+        props = await _get(channel, "/props", _Props)
+        studio = None if props else await _get(channel, "/api/v0/models", _Models)
+        ollama = None if props or studio else await _get(channel, "/api/ps", _Processes)
+    finally:
+        await channel.close()
     sizes = {model.id: model.loaded_context_length for model in (studio or _Models()).data}
     sizes |= {model.name: model.context_length for model in (ollama or _Processes()).models}
     return tuple(_served(model, props or _Props(), sizes) for model in listed.data)
@@ -102,10 +108,9 @@ def _served(model: _Listed, props: _Props, sizes: dict[str, int | None]) -> Serv
     )
 
 
-async def _get(client: httpx2.AsyncClient, url: str, kind: type[_T]) -> _T | None:
-    """What stands at the URL, None when it is not there or not of this kind."""
+async def _get(channel: Channel, path: str, kind: type[_T]) -> _T | None:
+    """What stands there, None when there is nothing, or nothing of this kind."""
     try:
-        response = await client.get(url)
-        return msgspec.json.decode(response.content, type=kind) if response.status_code == 200 else None
-    except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.MsgspecError):
+        return msgspec.json.decode(await channel.get(path), type=kind)
+    except (ModelError, msgspec.MsgspecError):
         return None

@@ -213,6 +213,14 @@ def parse_model(spec: str) -> ModelSpec:
     )
 
 
+def provider_of(name: str) -> str:
+    """The id of a model's provider, however the model is named; empty when nobody is known to offer it."""
+    try:
+        return parse_model(name).provider.id
+    except UsageError:
+        return ""
+
+
 def _at_address(spec: str) -> ModelSpec:
     name, _, address = spec.partition("@")
     base_url, _, model = address.partition("#")

@@ -1,14 +1,15 @@
-"""A model that plays a script: real streaming, no network, no cost, the same every time.
+"""A script, and a model that plays it: real streaming, no network, no cost, the same every time.
 
-Which reply it gives depends only on the request (how many replies stand in it already), so a run that was
-killed and resumed gets the reply that it would have got. Past its end it says that the script is over.
+Which reply is given depends only on the request (how many replies stand in it already), so a run that was
+killed and resumed gets the reply that it would have got. A script is plain JSON; unknown fields are refused,
+so a misspelt fault never passes as a good reply. Faults need a server that plays the script over HTTP.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -35,19 +36,108 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: dict[str, Any] | str = {}
     id: str = ""
 
+    @property
+    def argument_text(self) -> str:
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return _ENCODER.encode(self.arguments).decode()
+
+
+FaultKind = Literal[
+    "status",
+    "overflow",
+    "drop",
+    "reset",
+    "garbage",
+    "malformed",
+    "slow",
+    "endless",
+    "gzip",
+    "whole",
+    "error_in_stream",
+]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that goes wrong `times` times before the real reply is given.
+
+    `status` answers with that status and the wire's usual error body (or `body` as it stands); `overflow` is
+    the refusal of a request that is too large, in the words of `provider`; `drop` closes the connection `at`
+    a point of the reply; `reset` breaks it without an answer; `slow` gives the real reply after `seconds`;
+    `gzip` gives it compressed, `whole` as one JSON document although a stream was wanted.
+    """
+
+    kind: FaultKind
+    times: int = 1
+    status: int = 500
+    body: dict[str, Any] | str | None = None
+    headers: dict[str, str] = {}
+    retry_after: str | int | float | None = None
+    provider: str = ""
+    at: Literal["start", "text", "call"] = "start"
+    seconds: float = 0.0
+
 
 class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reply. For a server: `chunk_size` is characters per delta, `slice_bytes` cuts it anywhere, also
+    inside a character, `delay_s` is waited before each slice."""
+
     text: str = ""
     thinking: str = ""
     calls: tuple[ScriptedCall, ...] = ()
     stop: Stop | None = None
     usage: Usage | None = None
+    fault: Fault | None = None
+    faults: tuple[Fault, ...] = ()
+    chunk_size: int = 32
+    slice_bytes: int = 0
+    delay_s: float = 0.0
+
+    @property
+    def stop_reason(self) -> Stop:
+        return self.stop or ("calls" if self.calls else "end")
+
+    @property
+    def length(self) -> int:
+        """Its characters."""
+        calls = sum(len(call.name) + len(call.argument_text) for call in self.calls)
+        return len(self.text) + len(self.thinking) + calls
+
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        return (self.fault, *self.faults) if self.fault else self.faults
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said to requests with this text in them, such as one iteration of a goal."""
+
+    contains: str
+    replies: tuple[ScriptedReply, ...]
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    replies: tuple[ScriptedReply, ...]
+    """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
+    first of the `cases` that fits a request takes the place of `replies`. `models` is what a server lists,
+    with `context_tokens`."""
+
+    replies: tuple[ScriptedReply, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    closing: ScriptedReply = ScriptedReply(text="The script is over.")
+    models: tuple[str, ...] = ("scripted",)
+    cases: tuple[Case, ...] = ()
     context_tokens: int | None = None
     price: Price = Price()
+
+    @property
+    def has_faults(self) -> bool:
+        replies = (*self.replies, *(reply for case in self.cases for reply in case.replies), self.closing)
+        return bool(self.faults or any(reply.all_faults for reply in replies))
+
+    def reply(self, index: int, asked: Sequence[bytes]) -> ScriptedReply:
+        """The reply to a request with these bytes in it, in which `index` replies stand already."""
+        fitting = (case for case in self.cases if any(case.contains.encode() in part for part in asked))
+        replies = next((case.replies for case in fitting), self.replies)
+        return replies[index] if index < len(replies) else self.closing
 
 
 def load_script(path: Path) -> Script:
@@ -68,6 +158,11 @@ class ScriptedModel:
         on_request: Callable[[Request], ModelError | None] | None = None,
     ) -> None:
         """`on_request` sees each request first, and may give the error that it should end with."""
+        if script.has_faults:
+            raise ConfigError(
+                "This script has faults, which only a server can play.",
+                remedy="Serve it: python -m mainspring.testing.server SCRIPT.json.",
+            )
         self._script = script
         self._on_request = on_request
         self.name = name
@@ -93,19 +188,14 @@ class ScriptedModel:
         if error is not None:
             raise error
         said = sum(message.startswith(b'{"parts":') for message in request.messages)
-        over = ScriptedReply(text="The script is over.")
-        reply = self._script.replies[said] if said < len(self._script.replies) else over
+        reply = self._script.reply(said, request.messages)
         if reply.thinking:
             yield ThinkingDelta(text=reply.thinking)
         if reply.text:
             yield TextDelta(text=reply.text)
         for index, call in enumerate(reply.calls):
-            text = call.arguments
-            if not isinstance(text, str):
-                text = _ENCODER.encode(text).decode()
-            yield CallDelta(index=index, name=call.name, arguments=text, provider_id=call.id)
-        stop = reply.stop or ("calls" if reply.calls else "end")
-        yield Finished(stop=stop, usage=reply.usage or _usage(request, reply))
+            yield CallDelta(index=index, name=call.name, arguments=call.argument_text, provider_id=call.id)
+        yield Finished(stop=reply.stop_reason, usage=reply.usage or _usage(request, reply))
 
     async def close(self) -> None:
         return
@@ -113,4 +203,4 @@ class ScriptedModel:
 
 def _usage(request: Request, reply: ScriptedReply) -> Usage:
     sent = len(request.system) + sum(len(message) for message in request.messages)
-    return Usage(input_tokens=sent // 4, output_tokens=len(_ENCODER.encode(reply)) // 4)
+    return Usage(input_tokens=sent // 4, output_tokens=reply.length // 4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mainspring.errors import ConfigError, UsageError
-from mainspring.models.providers import find_key, find_provider
+from mainspring.models.providers import find_key, find_provider, provider_of
 
 USUAL = ("fast", "coder", "reasoner")
 TierMap = Mapping[str, str | dict[str, str]]
@@ -44,7 +44,7 @@ def model_of(name: str, tiers: TierMap, environment: Mapping[str, str], *, usual
         )
     if isinstance(models, str):
         return models
-    for provider in (name.partition("/")[0], usual.partition("/")[0]):
+    for provider in (name.partition("/")[0], provider_of(usual)):
         if provider in models:
             return models[provider]
     for provider, model in models.items():

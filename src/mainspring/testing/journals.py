@@ -94,6 +94,9 @@ async def reading_is_by_number_kind_and_page(place: Place) -> None:
     assert await _number_of(journal.last("UserSaid")) == 29
     assert await _number_of(journal.last("UserSaid", "NoteAdded", "Nothing")) == 30
     assert await journal.last("Nothing") is None
+    assert await journal.count("NoteAdded") == 10
+    assert await journal.count("NoteAdded", after=6, until=12) == 2
+    assert await journal.count("Nothing") == 0
     await journal.close()
 
 

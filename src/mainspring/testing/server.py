@@ -22,7 +22,9 @@ from typing import Any, Self
 
 import msgspec
 
+from mainspring.errors import ConfigError
 from mainspring.events import Usage
+from mainspring.models.scripted import Fault, Script, ScriptedReply, load_script
 from mainspring.testing.dialects import Asked, Dialect, Frame
 from mainspring.testing.dialects.anthropic import Anthropic
 from mainspring.testing.dialects.chat import Chat
@@ -30,7 +32,6 @@ from mainspring.testing.dialects.gemini import Gemini
 from mainspring.testing.dialects.responses import Responses
 from mainspring.testing.http11 import Answer, Connection, Incoming, chunked, whole
 from mainspring.testing.refusals import overflows
-from mainspring.testing.script import Fault, Script, ScriptedReply, argument_text, parse_script
 
 _GIVES_REPLY = frozenset({"slow", "gzip", "whole"})
 
@@ -83,7 +84,7 @@ class Scripted:
             answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
         else:
             reply_index = asked.replies
-            reply = self.script.reply(reply_index, incoming.body)
+            reply = self.script.reply(reply_index, (incoming.body,))
             fault = self._next_fault(reply)
             answer = self._reply(dialect, asked, reply, fault, len(incoming.body))
         self._record(incoming, arrived_ns, reply_index, fault)
@@ -121,7 +122,7 @@ class Scripted:
     def _reply(
         self, dialect: Dialect, asked: Asked, reply: ScriptedReply, fault: Fault | None, size: int
     ) -> Answer:
-        usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=_length(reply) // 4)
+        usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=reply.length // 4)
         if fault is not None and fault.kind not in _GIVES_REPLY:
             return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))
         if not asked.is_stream or (fault is not None and fault.kind == "whole"):
@@ -143,7 +144,8 @@ class Scripted:
             case "/requests":
                 return whole(200, msgspec.json.encode([_as_json(seen) for seen in self.seen]))
             case "/v1/models":
-                models = [{"id": model, "object": "model"} for model in self.script.models]
+                sizes = {"max_model_len": size} if (size := self.script.context_tokens) else {}
+                models = [{"id": model, "object": "model", **sizes} for model in self.script.models]
                 return whole(200, msgspec.json.encode({"object": "list", "data": models}))
             case _:
                 return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')
@@ -297,11 +299,6 @@ def _cut(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def _length(reply: ScriptedReply) -> int:
-    calls = sum(len(call.name) + len(argument_text(call)) for call in reply.calls)
-    return len(reply.text) + len(reply.thinking) + calls
-
-
 def _as_json(seen: Seen) -> dict[str, Any]:
     known = msgspec.structs.asdict(seen)
     return {**known, "body": seen.body.decode("utf-8", "replace"), "idle_ns": seen.idle_ns}
@@ -325,7 +322,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--no-bodies", action="store_true", help="record requests without what they said")
     options = parser.parse_args()
-    script = parse_script(options.script.read_bytes())
+    try:
+        script = load_script(options.script)
+    except ConfigError as error:
+        parser.error(str(error))
     asyncio.run(_serve(script, options.port, keep_bodies=not options.no_bodies))
 
 

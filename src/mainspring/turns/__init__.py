@@ -6,7 +6,7 @@ The other files here are the parts of a turn; `loop.py` puts them together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -29,10 +29,11 @@ from mainspring.events import (
     Delta,
     Ending,
     Event,
+    Limits,
     TurnEnded,
 )
 from mainspring.journal.fold import Spent
-from mainspring.ledger import Refusal
+from mainspring.ledger import Refusal, TimeLeft
 from mainspring.models import Model
 from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
@@ -93,6 +94,11 @@ class Turn(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def limits(self) -> Limits:
+        """The caps that hold: of the open turn, else of the next one."""
+        ...
 
     @property
     def parent(self) -> Turn | None:
@@ -175,10 +181,24 @@ class End(msgspec.Struct, frozen=True):
     scope: CapScope | None = None
 
 
+def lineage(turn: Turn) -> Iterator[Turn]:
+    """The turn and those above it, whose caps it shares."""
+    at: Turn | None = turn
+    while at is not None:
+        yield at
+        at = at.parent
+
+
+def time_left(turn: Turn) -> TimeLeft | None:
+    """The shortest time that any cap leaves, here or above; None when none is limited."""
+    lefts = [left for each in lineage(turn) if (left := each.state.ledger.time_left(each.limits))]
+    return min(lefts, key=lambda left: left.time_s, default=None)
+
+
 async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
     """Does the work of a turn within its time, and records its end whatever happens, unless the journal
     itself fails."""
-    left = turn.state.ledger.time_left(turn.state.limits)
+    left = time_left(turn)
     allowed = asyncio.timeout(left.time_s if left else None)
     try:
         async with allowed:

@@ -59,6 +59,7 @@ async def _receive(
                         attempt=item.attempt,
                         error=item.error,
                         message=item.message,
+                        model=model.name,
                         retry_in_s=item.retry_in_s,
                     )
                     await turn.emit(failed)

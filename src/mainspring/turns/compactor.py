@@ -1,8 +1,8 @@
 """Makes a long history short: reads the journal, asks a model what was decided, and gives one `Compacted`.
 
-What must not be forgotten comes from the journal, word for word. When the model fails, is too dear, or twice
-leaves out what it must not, nobody is asked any more: the oldest outputs go, then the oldest steps. When the
-session's own model is down, the turn goes on with its next one first, as in any step.
+What must not be forgotten comes from the journal, word for word. A model for summaries that fails or is too
+dear is replaced by the session's own; when that is down, the turn goes on with its next one first, as in any
+step. One that twice leaves out what it must not is not asked again: then the oldest outputs go, and steps.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Compactor:
         per_token = turn.history.bytes_per_token
         room = max(window - turn.state.prompt_size / per_token, _LEAST_WINDOW)
         keep, target = int(room * _KEPT * per_token), int(room * _TARGET * per_token)
-        chosen, narrative = stub_huge(found.outline, target=target, keep=keep), ""
+        chosen, narrative, writer = stub_huge(found.outline, target=target, keep=keep), "", ""
         if chosen is None:
             chosen = cut(found.outline, keep=keep)
             if chosen.keep_from_seq > found.outline.start:
-                narrative = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
+                narrative, writer = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
             if not narrative:
                 chosen = thin_out(found.outline, target=target, keep=keep)
         if chosen.keep_from_seq > found.outline.start:
@@ -92,7 +92,7 @@ class Compactor:
         return Compacted(
             summary=summary,
             keep_from_seq=chosen.keep_from_seq,
-            model=(self._model or turn.model).name if narrative else "",
+            model=writer,
             stubbed=chosen.stubbed,
             reason=reason,
             tokens_before=before,
@@ -103,25 +103,38 @@ class Compactor:
         if self._model is not None:
             await self._model.close()
 
-    async def _narrate(self, turn: Turn, found: _Found, chosen: Cut, *, spend: str) -> str:
-        """What a model tells of the part that is left out; empty when it does not tell it well."""
-        model = self._model or turn.model
+    async def _narrate(self, turn: Turn, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
+        """What a model tells of the part that is left out, and its name; empty when none tells it well."""
+        is_other = self._model is not None and self._model.name != turn.model.name
+        writers = (self._model, turn.model) if self._model and is_other else (turn.model,)
         old = [item for item in found.events if item.seq < chosen.keep_from_seq]
-        tokens = int(model.context_tokens * _MATERIAL) if model.context_tokens else _DEFAULT_MATERIAL_TOKENS
-        limit = int(tokens * turn.history.bytes_per_token)
-        material = transcript(old, found.earlier.summary, limit=limit)
-        still_open = "".join(f"\nStill open: {name}: {what}" for name, what in found.facts.open.items())
-        text = f"{material}{still_open}\n\n[end of the session; now write the summary]"
-        complaint = ""
-        for number in range(1, _TRIES + 1):
-            told = await _ask(turn, model, text + complaint, spend=f"{spend}:{number}")
-            if told is None:
-                return ""
-            lacking = flaws(told, found.facts)
-            if not lacking:
-                return told
-            complaint = _AGAIN.format(flaws="; ".join(lacking))
-        return ""
+        for place, model in enumerate(writers):
+            told = await _told_by(turn, model, found, old, spend=spend, first=place * _TRIES + 1)
+            if told is not None:
+                return told, model.name if told else ""
+        return "", ""
+
+
+async def _told_by(
+    turn: Turn, model: Model, found: _Found, old: list[Recorded], *, spend: str, first: int
+) -> str | None:
+    """What one model tells, empty when it does not tell it well; None when it cannot be had or paid. `first`
+    numbers its requests."""
+    tokens = int(model.context_tokens * _MATERIAL) if model.context_tokens else _DEFAULT_MATERIAL_TOKENS
+    limit = int(tokens * turn.history.bytes_per_token)
+    material = transcript(old, found.earlier.summary, limit=limit)
+    still_open = "".join(f"\nStill open: {name}: {what}" for name, what in found.facts.open.items())
+    text = f"{material}{still_open}\n\n[end of the session; now write the summary]"
+    complaint = ""
+    for number in range(first, first + _TRIES):
+        told = await _ask(turn, model, text + complaint, spend=f"{spend}:{number}")
+        if told is None:
+            return None
+        lacking = flaws(told, found.facts)
+        if not lacking:
+            return told
+        complaint = _AGAIN.format(flaws="; ".join(lacking))
+    return ""
 
 
 async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None:
@@ -142,7 +155,7 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     except ModelError as error:
         if isinstance(error, ELSEWHERE) and model is turn.model and turn.state.is_turn_open:
             raise  # another model goes on with the turn, and makes the history short
-        return None  # on record, and history can be made short without a model
+        return None  # on record, and history can be made short by another model, or without one
     await settle(turn, reservation, finished.usage)
     told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))
     return told if finished.stop == "end" else ""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
-from mainspring.turns import End, Turn
+from mainspring.turns import End, Turn, time_left
 from mainspring.waits.hold import hold
 
 
@@ -89,7 +89,7 @@ def _end(turn: Turn, remedy: str) -> End | None:
     """How a turn ends whose models have all failed; None when one of them can be waited for."""
     failed = turn.state.failed_models
     if len(failed) > 1:
-        each = "; ".join(f"{name}: {failure.message}" for name, failure in failed.items())
+        each = " ".join(f"{name}: {failure.message}" for name, failure in failed.items())
         detail, remedy = f"All {len(failed)} models failed. {each}", "Resume later, or with another --model."
     else:
         detail = next(iter(failed.values())).message
@@ -106,6 +106,6 @@ def _end(turn: Turn, remedy: str) -> End | None:
 
 def _patience_s(turn: Turn) -> float:
     """How long is waited for a provider: not longer than the turn may still take."""
-    left = turn.state.ledger.time_left(turn.state.limits)
+    left = time_left(turn)
     patience_s = turn.reach.patience.max_quota_wait_s
     return min(patience_s, left.time_s) if left else patience_s

@@ -1,13 +1,14 @@
 """Which tier a turn gets: by declared rules, or one more after repeated failure. The decisions are pure.
 
 The router is off unless the settings turn it on, and never overrules a person who named a model or a tier.
-Escalation works for sessions that are on a tier, until its circuit breaker opens.
+Escalation goes up the tiers until its circuit breaker opens. A model that is no tier's goes to the strongest
+tier of its own provider, never to another provider.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -82,9 +83,13 @@ def route(facts: Facts, tiers: Sequence[str]) -> Routed:
     return Routed(usual, "nothing speaks for another tier")
 
 
-def escalate(task: Task, tiers: Sequence[str], breaker: Breaker) -> Routed | Held | None:
-    """The next tier once a task has failed often enough, unless the breaker is open."""
-    if not breaker.after_failures or task.failures < breaker.after_failures or task.tier not in tiers[:-1]:
+def escalate(
+    task: Task, tiers: Sequence[str], breaker: Breaker, *, kin: Sequence[str] = ()
+) -> Routed | Held | None:
+    """The next tier once a task has failed often enough, unless the breaker is open. `kin` are the tiers that
+    a model of no tier can go to."""
+    above = tiers[tiers.index(task.tier) + 1 :] if task.tier in tiers else kin[-1:]
+    if not breaker.after_failures or task.failures < breaker.after_failures or not above:
         return None
     if task.attempts >= breaker.max_attempts:
         return Held(f"this task had {task.attempts} attempts")
@@ -92,8 +97,7 @@ def escalate(task: Task, tiers: Sequence[str], breaker: Breaker) -> Routed | Hel
         return Held(f"this task was escalated {task.escalations} times")
     if breaker.max_usd is not None and task.usd >= breaker.max_usd:
         return Held(f"this task has cost {task.usd:.2f} USD")
-    following = tiers[tiers.index(task.tier) + 1]
-    return Routed(following, f"{task.failures} turns in a row failed")
+    return Routed(above[0], f"{task.failures} turns in a row failed")
 
 
 def are_tests_failing(recent: Sequence[Recorded]) -> bool:
@@ -110,11 +114,15 @@ def are_tests_failing(recent: Sequence[Recorded]) -> bool:
 
 
 class Router:
-    """Decides before each turn. `models` are the names of the tiers' models, the weakest tier first."""
+    """Decides before each turn. `models` are the names of the tiers' models, the weakest tier first; `home`
+    says where a model is asked, by its name."""
 
-    def __init__(self, models: Mapping[str, str], *, is_on: bool, breaker: Breaker) -> None:
+    def __init__(
+        self, models: Mapping[str, str], *, is_on: bool, breaker: Breaker, home: Callable[[str], str]
+    ) -> None:
         self._models = models
         self._tiers = tuple(models)
+        self._home = home
         self._is_on = is_on
         self._breaker = breaker
 
@@ -122,9 +130,10 @@ class Router:
         """What to record before a turn begins."""
         task, events = state.task, list[Event]()
         by: ChosenBy = "escalation"
-        chosen = escalate(task, self._tiers, self._breaker)
+        chosen = escalate(task, self._tiers, self._breaker, kin=self._kin(state.model))
         if isinstance(chosen, Held):
-            message = f"The tier {task.tier} keeps failing and there is no escalation: {chosen.reason}."
+            failing = f"The tier {task.tier}" if task.tier else state.model
+            message = f"{failing} keeps failing and there is no escalation: {chosen.reason}."
             events.append(RoutingWarned(message=message))
         elif chosen is None and self._is_on and not task.is_forced and not task.escalations:
             chosen, by = route(await gather(journal, context_tokens), self._tiers), "router"
@@ -138,6 +147,13 @@ class Router:
             message = f"This is turn {turns} in a row with {tier}, the strongest tier; it is dear and slow."
             events.append(RoutingWarned(message=message))
         return events
+
+    def _kin(self, model: str) -> tuple[str, ...]:
+        """The tiers of the provider that a model is asked for from; none when the model is one of theirs."""
+        if model in self._models.values():
+            return ()
+        home = self._home(model)
+        return tuple(tier for tier, name in self._models.items() if self._home(name) == home)
 
 
 async def gather(journal: Reader, context_tokens: int) -> Facts:

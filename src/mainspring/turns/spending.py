@@ -7,17 +7,18 @@ above it, whose caps hold as well. Under a cap for the day it is made while no o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import msgspec
 
 from mainspring.approvals import Allowance
+from mainspring.caps import is_spend_capped
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
-from mainspring.ledger import STEP, Refusal, Tally, is_spend_capped, most_usd
+from mainspring.ledger import STEP, Refusal, Tally, most_usd
 from mainspring.models import Model, Price
-from mainspring.turns import Turn
+from mainspring.turns import Turn, lineage
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -43,11 +44,11 @@ async def reserve(
     """Sets aside what one request of a model (else the turn's) may cost at most (without a price,
     `unpriced_usd`), or says why it may not be made."""
     model = model or turn.model
-    line, price = tuple(_line(turn)), model.price
+    line, price = tuple(lineage(turn)), model.price
     async with _today(line) as today:
         outputs: list[int] = []
         for each in line:
-            limits = each.state.limits
+            limits = each.limits
             fitting = each.state.ledger.affordable_output(
                 price,
                 input_tokens,
@@ -70,7 +71,7 @@ async def reserve(
         )
         for each in line:
             each.state.ledger.hold(_seen_by(each, turn, reserved))
-        is_capped = any(is_spend_capped(each.state.limits) for each in line)
+        is_capped = any(is_spend_capped(each.limits) for each in line)
         reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
         try:
             for each in reversed(line):
@@ -94,13 +95,11 @@ def spend_of(call: str) -> str:
 async def allowed(turn: Turn, call: str) -> AsyncGenerator[Allowance | None]:
     """What every cap above a call leaves for it; until this ends nobody else can take it. None when money is
     not capped. What the call itself has reserved already, before a crash, is still its own."""
-    line = tuple(_line(turn))
+    line = tuple(lineage(turn))
     own = turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
     async with _today(line) as today:
         lefts = [
-            left
-            for each in line
-            if (left := each.state.ledger.least_left(each.state.limits, _day_of(each, today)))
+            left for each in line if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
         ]
         cap_usd, left_usd = min(lefts, key=lambda left: left[1], default=(0.0, 0.0))
         yield Allowance(cap_usd, left_usd + own) if lefts else None
@@ -117,7 +116,7 @@ async def reserve_call(turn: Turn, call: str, tool: str, usd: float | None) -> N
         usd=max(usd or 0.0, 0.0),
         priced=usd is not None,
     )
-    line = tuple(_line(turn))
+    line = tuple(lineage(turn))
     for each in line:
         each.state.ledger.hold(_seen_by(each, turn, reserved))
     for each in reversed(line):
@@ -151,7 +150,7 @@ async def settle(
 ) -> None:
     """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
     usd = cost_usd(reservation, usage) if usd is None else usd
-    for each in _line(turn):
+    for each in lineage(turn):
         reserved = _seen_by(each, turn, reservation.reserved)
         ledger = each.state.ledger
         settled = SpendSettled(
@@ -162,13 +161,13 @@ async def settle(
             speed=speed,
             is_failed=is_failed,
         )
-        limits, today = each.state.limits, _day_of(each, reservation.today)
+        limits, today = each.limits, _day_of(each, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
         await each.emit(settled, *warnings, *(events if each is turn else ()))
 
 
 def _day_of(turn: Turn, today: Tally | None) -> Tally | None:
-    return today if turn.state.limits.day != Cap() else None
+    return today if turn.limits.day != Cap() else None
 
 
 def cost_usd(reservation: Reservation, usage: Usage) -> float:
@@ -177,25 +176,17 @@ def cost_usd(reservation: Reservation, usage: Usage) -> float:
 
 def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
     """Why what a reservation has cost so far is too much, here or above."""
-    for each in _line(turn):
+    for each in lineage(turn):
         reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
-        if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.state.limits):
+        if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.limits):
             return refusal
     return None
 
 
 def left_usd(turn: Turn) -> float | None:
     """The least money that any cap leaves, here or above; None when none is capped."""
-    lefts = [left for each in _line(turn) if (left := each.state.ledger.least_left(each.state.limits, None))]
+    lefts = [left for each in lineage(turn) if (left := each.state.ledger.least_left(each.limits, None))]
     return min((left[1] for left in lefts), default=None)
-
-
-def _line(turn: Turn) -> Iterator[Turn]:
-    """The turn and those above it, whose caps it shares."""
-    at: Turn | None = turn
-    while at is not None:
-        yield at
-        at = at.parent
 
 
 def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendReserved:
@@ -209,7 +200,7 @@ def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendRes
 async def _today(line: tuple[Turn, ...]) -> AsyncGenerator[Tally | None]:
     """What all sessions spent today, which stays so until this ends; None when no day is capped."""
     day = line[0].day
-    if day is None or all(each.state.limits.day == Cap() for each in line):
+    if day is None or all(each.limits.day == Cap() for each in line):
         yield None
         return
     async with day.held() as spent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ from mainspring.models.local import Answer, Settings
 from mainspring.models.local.model import LocalModel, threads
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.retry import Retried
-from mainspring.models.scripted import Script as ScriptedReplies
-from mainspring.models.scripted import ScriptedModel
-from mainspring.testing.script import Script
+from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.testing.server import ModelServer
 
 STREAMS = Path(__file__).parent.parent.parent / "streams"
@@ -231,7 +230,7 @@ def test_a_local_model_that_is_taken_later_is_loaded_before_anything_is_said_in_
 
     async def take(model: LocalModel, *_: Any) -> bytes:
         fresh = LocalModel("local", Path("m.gguf"), model._start_server, context_tokens=4096)
-        lineup = Lineup(ScriptedModel(ScriptedReplies(replies=())), (fresh,), ready=ready_later)
+        lineup = Lineup(ScriptedModel(Script()), (fresh,), ready=partial(ready_later, environment={}))
         taken = await lineup.take("local")
         assert isinstance(taken, Retried)
         assert lineup.find("local") is taken
@@ -249,9 +248,9 @@ def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request(
 
     async def ask() -> None:
         lineup = Lineup(
-            ScriptedModel(ScriptedReplies(replies=())),
+            ScriptedModel(Script()),
             (LocalModel("local", Path("m.gguf"), start, context_tokens=4096),),
-            ready=ready_later,
+            ready=partial(ready_later, environment={}),
         )
         model = await lineup.take("local")
         async for _ in model.stream(Request("s", (), [])):

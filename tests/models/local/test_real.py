@@ -97,7 +97,7 @@ def test_a_kill_leaves_no_server_behind(home: Path) -> None:
     (server,) = children(run.pid)
     run.send_signal(signal.SIGKILL)
     run.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{server}").exists():
         assert time.monotonic() < deadline
         os.sched_yield()

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from mainspring.events import Usage
-from mainspring.testing.script import ScriptedReply
+from mainspring.models.scripted import ScriptedReply
 
 Place = Literal["open", "thinking", "text", "call", "close"]
 
@@ -45,3 +45,9 @@ class Dialect(Protocol):
     def error_frame(self) -> bytes:
         """A failure that is told inside a stream."""
         ...
+
+
+def pieces(text: str, size: int) -> list[str]:
+    if size <= 0:
+        return [text] if text else []
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from mainspring.events import Stop, Usage
-from mainspring.testing.dialects import Asked, Frame, Place
-from mainspring.testing.script import ScriptedReply, argument_text, pieces
+from mainspring.models.scripted import ScriptedReply
+from mainspring.testing.dialects import Asked, Frame, Place, pieces
 
 _STOPS: dict[Stop, str] = {
     "end": "end_turn",
@@ -92,7 +92,7 @@ def _blocks(reply: ScriptedReply) -> list[tuple[dict[str, Any], str]]:
     for index, call in enumerate(reply.calls):
         called = {"type": "tool_use", "id": call.id or f"toolu_{index}", "name": call.name}
         given = call.arguments if isinstance(call.arguments, dict) else {}
-        blocks.append(({**called, "input": given}, argument_text(call)))
+        blocks.append(({**called, "input": given}, call.argument_text))
     return blocks
 
 

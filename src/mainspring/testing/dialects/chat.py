@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from mainspring.events import Stop, Usage
-from mainspring.testing.dialects import Asked, Frame, Place
-from mainspring.testing.script import ScriptedCall, ScriptedReply, argument_text, pieces
+from mainspring.models.scripted import ScriptedCall, ScriptedReply
+from mainspring.testing.dialects import Asked, Frame, Place, pieces
 
 _FINISH: dict[Stop, str] = {
     "end": "stop",
@@ -56,7 +56,7 @@ class Chat:
             opening = {"index": index, "id": _id(call, index), "type": "function"}
             function = {"name": call.name, "arguments": ""}
             frames.append(_delta("call", model, {"tool_calls": [{**opening, "function": function}]}))
-            for piece in pieces(argument_text(call), reply.chunk_size):
+            for piece in pieces(call.argument_text, reply.chunk_size):
                 fragment = {"index": index, "function": {"arguments": piece}}
                 frames.append(_delta("call", model, {"tool_calls": [fragment]}))
         finish = _FINISH[reply.stop_reason]
@@ -74,7 +74,7 @@ class Chat:
                 {
                     "id": _id(call, index),
                     "type": "function",
-                    "function": {"name": call.name, "arguments": argument_text(call)},
+                    "function": {"name": call.name, "arguments": call.argument_text},
                 }
                 for index, call in enumerate(reply.calls)
             ]

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from mainspring.events import Stop, Usage
-from mainspring.testing.dialects import Asked, Frame, Place
-from mainspring.testing.script import ScriptedReply, pieces
+from mainspring.models.scripted import ScriptedReply
+from mainspring.testing.dialects import Asked, Frame, Place, pieces
 
 _FINISH: dict[Stop, str] = {"end": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}
 _ERRORS: dict[int, str] = {

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from mainspring.events import Usage
-from mainspring.testing.dialects import Asked, Frame, Place
+from mainspring.models.scripted import ScriptedReply
+from mainspring.testing.dialects import Asked, Frame, Place, pieces
 from mainspring.testing.dialects.chat import openai_error
-from mainspring.testing.script import ScriptedReply, argument_text, pieces
 
 
 class _Item(msgspec.Struct):
@@ -74,7 +74,7 @@ def _items(reply: ScriptedReply) -> list[dict[str, Any]]:
             part = {"type": "refusal", "refusal": reply.text}
         items.append({"type": "message", "role": "assistant", "id": "msg_1", "content": [part]})
     for index, call in enumerate(reply.calls):
-        called = {"call_id": call.id or f"call_{index}", "name": call.name, "arguments": argument_text(call)}
+        called = {"call_id": call.id or f"call_{index}", "name": call.name, "arguments": call.argument_text}
         items.append({"type": "function_call", "id": f"fc_{index}", **called})
     return items
 

@@ -1,0 +1,74 @@
+"""What limits mean for each scope: the plain fields and the caps of a scope are one cap. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.events import Cap, CapScope, Limits
+
+OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
+"""The scopes that one journal knows all about."""
+
+UNCAPPED = Cap()
+
+
+def cap_of(limits: Limits, scope: CapScope) -> Cap:
+    """The cap of a scope, the plain fields taken in; where both are set the lower one holds."""
+    match scope:
+        case "turn":
+            plain = Cap(steps=limits.max_steps, calls=limits.max_calls, time_s=limits.timeout_s)
+            return _lower(plain, limits.turn)
+        case "session":
+            return _lower(Cap(usd=limits.max_cost_usd, tokens=limits.max_tokens), limits.session)
+        case "goal":
+            return limits.goal
+        case "day":
+            return limits.day
+
+
+def relimited(limits: Limits, told: Limits) -> Limits:
+    """The limits of a turn once a person has told others: what they did not tell stays."""
+    return Limits(
+        turn=filled(cap_of(told, "turn"), cap_of(limits, "turn")),
+        session=filled(cap_of(told, "session"), cap_of(limits, "session")),
+        goal=filled(told.goal, limits.goal),
+        day=filled(told.day, limits.day),
+    )
+
+
+def lasting(told: Limits, before: Limits) -> Limits:
+    """What is told now, and what was told before for the whole session where nothing is told now."""
+    is_usd_told = told.max_cost_usd is not None or told.session.usd is not None
+    is_tokens_told = told.max_tokens is not None or told.session.tokens is not None
+    return msgspec.structs.replace(
+        told,
+        max_cost_usd=told.max_cost_usd if is_usd_told else before.max_cost_usd,
+        max_tokens=told.max_tokens if is_tokens_told else before.max_tokens,
+    )
+
+
+def filled(told: Cap, usual: Cap) -> Cap:
+    """A cap as told, and the usual one where nothing was told."""
+    chosen = ((name, getattr(told, name)) for name in Cap.__struct_fields__)
+    return Cap(**{name: getattr(usual, name) if value is None else value for name, value in chosen})
+
+
+def is_spend_capped(limits: Limits) -> bool:
+    """Whether any scope caps money or tokens."""
+    caps = [cap_of(limits, scope) for scope in (*OWN_SCOPES, "day")]
+    return any(cap.usd is not None or cap.tokens is not None for cap in caps)
+
+
+def is_money_capped(limits: Limits) -> bool:
+    return any(cap_of(limits, scope).usd is not None for scope in (*OWN_SCOPES, "day"))
+
+
+def _lower(first: Cap, second: Cap) -> Cap:
+    if second == UNCAPPED:
+        return first
+    lowest = {
+        name: min((value for value in values if value is not None), default=None)
+        for name in Cap.__struct_fields__
+        if (values := (getattr(first, name), getattr(second, name)))
+    }
+    return Cap(**lowest)
