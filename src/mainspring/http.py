@@ -188,7 +188,9 @@ def place(url: SplitResult) -> tuple[str, int]:
 
 
 def authority(url: SplitResult) -> str:
-    return url.netloc.rpartition("@")[2]
+    """Host and port as they are sent; raises `ValueError` for a name that no host can have."""
+    name = url.netloc.rpartition("@")[2]
+    return name if name.isascii() else name.encode("idna").decode()
 
 
 def credentials(url: SplitResult, header: str) -> Headers:

@@ -105,7 +105,7 @@ class Web:
         host, port = host_of(url)
         address = await self._checked(host, port)
         parts = urlsplit(url)
-        asked = http.request("GET", _target(parts), [("host", _named(parts)), *_HEADERS])
+        asked = http.request("GET", _target(parts), [("host", http.authority(parts)), *_HEADERS])
         tls = await asyncio.to_thread(http.certificates) if parts.scheme == "https" else None
         # Never through a proxy: it would resolve the name again, out of our sight.
         connection = await http.Connection.opened(
@@ -161,10 +161,6 @@ def host_of(url: str) -> tuple[str, int]:
     if parts.username is not None:
         raise FetchFailed("A URL with a user name in it is not fetched.")
     return found
-
-
-def _named(parts: SplitResult) -> str:
-    return http.authority(parts).encode("idna").decode()
 
 
 def _target(parts: SplitResult) -> str:

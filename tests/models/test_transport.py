@@ -226,6 +226,21 @@ def test_a_plain_proxy_gets_the_whole_address_and_its_password() -> None:
     assert b"proxy-authorization: Basic bWU6cyB0\r\n" in answers.heads[0]
 
 
+def test_a_host_may_have_a_name_in_any_script() -> None:
+    async def run() -> bytes:
+        async with serving(answers) as port:
+            asked = Transport(
+                Endpoint("Test", "http://bücher.test/v1", "m"), {}, Bounds(), f"http://127.0.0.1:{port}"
+            )
+            gave = await body(asked)
+            await asked.close()
+            return gave
+
+    answers = Answers(OK)
+    assert asyncio.run(run()) == b"hello"
+    assert b"\r\nhost: xn--bcher-kva.test\r\n" in answers.heads[0]
+
+
 @pytest.mark.parametrize("refusal", [b"HTTP/1.1 407 Who are you\r\ncontent-length: 0\r\n\r\n", b""])
 def test_a_proxy_that_refuses_is_named(refusal: bytes) -> None:
     async def run() -> None:

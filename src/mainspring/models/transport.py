@@ -87,12 +87,13 @@ class Transport:
     def _request(self, method: str, path: str, body: bytes) -> h11.Request:
         url, proxy = self._url, self._proxy
         target = f"{url.path}{path}"
-        headers = [("host", http.authority(url)), *self._headers, ("content-length", str(len(body)))]
-        headers += http.credentials(url, "authorization")
-        if proxy is not None and url.scheme == "http":
-            target = f"http://{http.authority(url)}{target}"
-            headers += http.credentials(proxy, "proxy-authorization")
         try:
+            host = http.authority(url)
+            headers = [("host", host), *self._headers, ("content-length", str(len(body)))]
+            headers += http.credentials(url, "authorization")
+            if proxy is not None and url.scheme == "http":
+                target = f"http://{host}{target}"
+                headers += http.credentials(proxy, "proxy-authorization")
             return http.request(method, target, headers)
         except UnicodeEncodeError as error:
             variable = self._endpoint.key_variable or "it"
