@@ -154,6 +154,16 @@ def test_a_discard_puts_everything_back(world, root, git):
     assert git("branch", "--list", "mainspring/*") == ""
 
 
+def test_what_was_undone_does_not_land(world, root, git):
+    run(world)
+    world.write_script(say("x"), say("x"), shell("echo three >> a.txt"), say("done"))
+    world.command("resume", world.session, "more", "--max-cost-usd", "1")
+    world.command("undo", world.session)
+    world.command("land", world.session)
+    assert git("show", "main:a.txt") == "one\ntwo"
+    assert git("status", "--porcelain") == ""
+
+
 def test_a_discard_says_what_it_could_not_put_back(world, root, git):
     world.write_script(shell("echo KEY=1 > .env; echo two >> a.txt"), say("done"))
     run(world)

@@ -280,6 +280,8 @@ def test_a_file_that_is_no_session_is_refused(world, tmp_path):
     assert "not an exported session" in world.command("import", str(path), code=1)
     path.write_text('{"type": "summary", "summary": "x", "leafUuid": "y"}\n')
     assert "Nothing was said" in world.command("import", str(path), code=1)
+    missing = world.command("import", str(write(path, CLAUDE)), "-C", str(tmp_path / "nowhere"), code=2)
+    assert "is not a folder" in missing
 
 
 def test_undone_is_shown_in_a_document():

@@ -91,6 +91,20 @@ def test_a_fork_can_have_another_model(world, tmp_path):
     assert "by another" in world.command("resume", made, "go on", "--max-cost-usd", "1")
 
 
+def test_a_session_whose_folder_is_gone_goes_on_in_another(world, tmp_path):
+    moved = tmp_path / "moved"
+    world.root.rename(moved)
+    refused = world.command("resume", world.session, "go on", "--max-cost-usd", "1", code=2)
+    assert f"mainspring fork {world.session} -C FOLDER" in refused
+    assert "is not a folder" in world.command("fork", world.session, "-C", str(tmp_path / "nowhere"), code=2)
+    made = world.command("fork", world.session, "-C", str(moved)).split()[0]
+    assert contents(world, made)[0].event.workspace == str(moved)
+    world.command("resume", made, "go on", "--max-cost-usd", "1", "--mode", "yolo", "--sandbox", "none")
+    assert (moved / "a.txt").read_text() == "one\ntwo\n"
+    world.session = made
+    assert f"From here on the workspace is {moved}." in str(world.sent())
+
+
 def test_a_fork_in_the_middle_of_a_step_closes_what_had_started_as_unknown(world):
     at = world.seq_of(CallStarted)
     made = world.command("fork", world.session, "--at", str(at)).split()[0]

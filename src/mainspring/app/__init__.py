@@ -116,7 +116,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
-        known = await recall(journal) if journal else Known(place=_folder(Path(workspace)))
+        known = await recall(journal) if journal else Known(place=workspace_at(Path(workspace)))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -213,7 +213,7 @@ async def run_step(
 ) -> str:
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
     config = config or load_config()
-    place = _folder(Path(folder))
+    place = workspace_at(Path(folder))
     chosen = _template(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(
@@ -301,7 +301,10 @@ async def recall(journal: Reader) -> Known:
     return Known(
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
-        place=_folder(Path(started.event.workspace)),
+        place=workspace_at(
+            Path(started.event.workspace),
+            remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
+        ),
         model=model.event if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
         engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
@@ -346,8 +349,9 @@ def memory_of(workspace: Path, config: Config) -> Memory:
     return Memory(config.home, repository_root(workspace))
 
 
-def _folder(path: Path) -> Path:
+def workspace_at(path: Path, *, remedy: str = "Choose one with -C.") -> Path:
+    """A folder to work in; `UsageError` when it is not there."""
     place = path.expanduser().resolve()
     if not place.is_dir():
-        raise UsageError(f"The workspace {place} is not a folder.", remedy="Choose one with -C.")
+        raise UsageError(f"The workspace {place} is not a folder.", remedy=remedy)
     return place

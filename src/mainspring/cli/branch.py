@@ -47,27 +47,29 @@ async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
 async def commit_branch(session: Session) -> None:
     """Commits what the session did, when it has a branch; a refusal is said and loses nothing."""
     config = load_config()
+    git = Git(session.state.workspace, config.environment)
     journal = await Store(config.home).read(session.id)
     try:
         at = await _branch(journal)
-        if at is None:
-            return
-        recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
-        message = await _message(journal)
-    finally:
-        await journal.close()
-    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
-    git = Git(session.state.workspace, config.environment)
-    try:
-        made = await asyncio.to_thread(
-            partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
-        )
+        made = await _commit(journal, git, at) if at else None
     except UsageError as error:
         click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
         return
+    finally:
+        await journal.close()
     if made is not None:
         await session.emit(made)
         click.echo(as_text(made), err=True)
+
+
+async def _commit(journal: Reader, git: Git, at: _At) -> BranchMoved | None:
+    """Commits what the branch has not yet of what the session did since it began."""
+    recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
+    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    message = await _message(journal)
+    return await asyncio.to_thread(
+        partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
+    )
 
 
 @click.command("land")
@@ -105,6 +107,8 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> _La
             raise UsageError("This session has no branch that could land.")
         root = Path(started.event.workspace)
         git = Git(root, config.environment)
+        if how != "discard" and (made := await _commit(journal, git, at)):
+            await journal.append(made)  # an undo since the last turn
         tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
         left: tuple[str, ...] = ()
         if how == "discard":

@@ -6,12 +6,14 @@ import asyncio
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from mainspring.app import SECRETS_FILE
+from mainspring import app
 from mainspring.app import models as built
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money
@@ -21,8 +23,10 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
     CallEnded,
+    Event,
     FilesChanged,
     ModelChosen,
+    NoteAdded,
     Recorded,
     SpendSettled,
     TurnEnded,
@@ -40,16 +44,24 @@ _SHOWN = 400
 @click.argument("session")
 @click.option("--at", type=click.IntRange(min=1), help="Number of the last event to share; all if none.")
 @click.option("--model", default="", help="Model to go on with.")
-def fork_command(session: str, at: int | None, model: str) -> None:
+@click.option(
+    "-C", "folder", type=click.Path(path_type=Path), help="Workspace, when it is to be another one."
+)
+def fork_command(session: str, at: int | None, model: str, folder: Path | None) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both
-    work in the same folder, and a git branch stays with the session that began it."""
+    work in the same folder, unless -C names one, and a git branch stays with the session that began it."""
     config = load_config()
+    opening: list[Event] = []
     if model:
         built.build_model(model, config)
+        opening.append(ModelChosen(model=model, reason="fork"))
+    if folder:
+        folder = app.workspace_at(folder)
+        opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
     shelf = Shelf(config.home)
-    made, shared = _fork(shelf, session, at)
-    if model:
-        asyncio.run(_choose(config.home, made, model))
+    made, shared = _fork(shelf, session, at, workspace=str(folder or ""))
+    if opening:
+        asyncio.run(_append(config.home, made, opening))
     click.echo(made)
     click.echo(f'It shares {shared} events. Go on: mainspring resume {made} "…"', err=True)
 
@@ -88,20 +100,20 @@ def compare_command(one: str, other: str) -> None:
             click.echo(plain(f"{label:<9} {value}"))
 
 
-def _fork(shelf: Shelf, session: str, at: int | None) -> tuple[str, int]:
+def _fork(shelf: Shelf, session: str, at: int | None, *, workspace: str = "") -> tuple[str, int]:
     """A fork knows the secrets that its history speaks of."""
     parent = shelf.find(session)
-    made, shared = fork(shelf, parent, at=at)
-    secrets = shelf.directory(parent) / SECRETS_FILE
+    made, shared = fork(shelf, parent, at=at, workspace=workspace)
+    secrets = shelf.directory(parent) / app.SECRETS_FILE
     if secrets.exists():
-        shutil.copy2(secrets, shelf.directory(made) / SECRETS_FILE)
+        shutil.copy2(secrets, shelf.directory(made) / app.SECRETS_FILE)
     return made, shared
 
 
-async def _choose(home: Any, session: str, model: str) -> None:
+async def _append(home: Path, session: str, events: Sequence[Event]) -> None:
     journal = await Store(home).open(session)
     try:
-        await journal.append(ModelChosen(model=model, reason="fork"))
+        await journal.append(*events)
     finally:
         await journal.close()
 

@@ -66,7 +66,7 @@ def _told(
 ) -> Iterator[tuple[int, Event]]:
     """The events of a session that goes on from a transcript, without the secrets in it."""
     vault = open_vault(place / app.SECRETS_FILE, config.environment)
-    workspace = folder.resolve() if folder else Path(transcript.workspace or Path.cwd())
+    workspace = app.workspace_at(folder) if folder else Path(transcript.workspace or Path.cwd())
     began_us = transcript.events[0][0] or time.time_ns() // 1000
     origin = f"{transcript.agent}:{transcript.session}"
     note = f"What follows was imported from {transcript.agent} (model {transcript.model or 'unknown'})."

@@ -1,7 +1,8 @@
 """A new session that begins as a copy of another, up to an event.
 
 Numbers, times and bodies are the same, so that whatever refers to an event still does; only the first event
-differs: it has the new id and names the parent. What the parent spent is the parent's.
+differs: it has the new id, names the parent, and perhaps another workspace. What the parent spent is the
+parent's.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -22,8 +23,9 @@ from mainspring.journal.checking import blobs_in, damaged, survey
 from mainspring.journal.shelf import Shelf
 
 
-def fork(shelf: Shelf, session: str, *, at: int | None = None) -> tuple[str, int]:
-    """Makes the copy, up to event `at` or whole; gives its id and how many events it shares."""
+def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+    """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
+    events it shares."""
     file = shelf.file(session)
     try:
         verdict = file.verify()
@@ -35,7 +37,9 @@ def fork(shelf: Shelf, session: str, *, at: int | None = None) -> tuple[str, int
         with shelf.new() as (name, directory), tables.explained(name):
             connection = tables.create(directory / tables.FILE_NAME)
             try:
-                file.scan(lambda source: _copy(source, connection, session, name, until))
+                changes = {"session": name, "parent": session, "parent_seq": until}
+                changes |= {"workspace": workspace} if workspace else {}
+                file.scan(lambda source: _copy(source, connection, changes, until))
                 copied = survey(connection)[0]
                 if copied.problem:
                     raise damaged(name, copied)
@@ -46,25 +50,26 @@ def fork(shelf: Shelf, session: str, *, at: int | None = None) -> tuple[str, int
     return name, until
 
 
-def _copy(source: apsw.Connection, to: apsw.Connection, parent: str, name: str, until: int) -> None:
+def _copy(source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int) -> None:
     rows: Iterator[Any] = source.execute(
         "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
     )
     head = tables.GENESIS
     with to:
         for seq, time_us, kind, stored in rows:
-            stored = _first(stored, kind, parent, name, until) if seq == 1 else stored
+            stored = _first(stored, kind, changes) if seq == 1 else stored
             for sha256 in _needed(source, kind, stored):
                 _copy_blob(source, to, bytes.fromhex(sha256))
             head = tables.chain(head, seq, time_us, kind, stored)
             to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
 
 
-def _first(stored: bytes, kind: str, parent: str, name: str, until: int) -> bytes:
+def _first(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     event = None if tables.referenced(stored) else decode(kind, stored)
     if not isinstance(event, SessionStarted):
+        parent = changes["parent"]
         raise UsageError(f"Session {parent} does not begin with its own start, so it cannot be forked.")
-    return encode(msgspec.structs.replace(event, session=name, parent=parent, parent_seq=until))[1]
+    return encode(msgspec.structs.replace(event, **changes))[1]
 
 
 def _needed(source: apsw.Connection, kind: str, stored: bytes) -> Iterator[str]:

@@ -55,7 +55,9 @@ def commit(
 ) -> BranchMoved | None:
     """Commits what the session changed since its branch began; None when the branch has it all."""
     if _current(git) != at.branch:
-        raise UsageError(f"HEAD is no longer on {at.branch}; nothing was committed.")
+        raise UsageError(
+            f"HEAD is no longer on {at.branch}; nothing was committed.", remedy=f"Run: git switch {at.branch}"
+        )
     tip = tip_of(git, at.branch)
     root = Path(git.text("rev-parse", "--show-toplevel"))
     prefix = git.text("rev-parse", "--show-prefix")
