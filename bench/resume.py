@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from bench.measure import ms, python, row
+from bench.measure import median, ms, python, row
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
@@ -39,6 +40,7 @@ from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
 
 EVENTS = 100_000
+RUNS = 5
 SESSION = "long"
 
 
@@ -49,16 +51,25 @@ def main() -> None:
         asyncio.run(write(home, folder, f"openai-compatible@{server.url}#m"))
         floor = min(bare(home) for _ in range(3))
         row("bare read, decode and join", ms(floor))
-        start = time.monotonic_ns()
-        environment = {**os.environ, "MAINSPRING_HOME": str(home)}
-        command = python("-m", "mainspring", "resume", "--json", SESSION)
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-        _, run.returncode, usage = os.wait4(run.pid, 0)
-        taken = (server.seen[0].arrived_ns - start) / 1e9
+        runs = [resumed(home, Path(folder) / str(number), server) for number in range(RUNS)]
+        taken, most_kb = median([taken for taken, _ in runs]), max(kb for _, kb in runs)
         against = f"{taken / floor:.2f} x bare"
         row(f"resume of {EVENTS:,} events to the first request", ms(taken), against, "target 500 ms")
         size = f"body {server.seen[0].size / 1e6:.1f} MB"
-        row("its memory", f"{usage.ru_maxrss * 1024 / 1e6:.0f} MB", size, "target 120 MB")
+        row("its memory", f"{most_kb * 1024 / 1e6:.0f} MB", size, "target 120 MB")
+
+
+def resumed(home: Path, copy: Path, server: HostedModelServer) -> tuple[float, int]:
+    """Seconds to the first request of a process that resumes a copy of the session, and its kilobytes."""
+    shutil.copytree(home, copy)
+    before = len(server.seen)
+    command = python("-m", "mainspring", "resume", "--json", SESSION)
+    start = time.monotonic_ns()
+    run = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "MAINSPRING_HOME": str(copy)}
+    )
+    _, run.returncode, usage = os.wait4(run.pid, 0)
+    return (server.seen[before].arrived_ns - start) / 1e9, usage.ru_maxrss
 
 
 async def write(home: Path, workspace: str, model: str) -> None:

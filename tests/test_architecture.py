@@ -65,6 +65,7 @@ TASKS_OUTSIDE_GROUPS = {"tools/toolbox.py": "a tool that ignores its cancellatio
 IMPORTS_IN_FUNCTIONS = {
     "cli/__init__.py": "--version must not wait for the other commands",
     "__init__.py": "importing the package costs nothing",
+    "app/engines.py": "outside agents are not loaded for a session that takes its own turns",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 LOOP_LINES = 250

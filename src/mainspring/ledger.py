@@ -34,8 +34,8 @@ STEP = "step"
 ENGINE = "engine"
 """The source of a spend that is a whole turn of an outside agent."""
 
-Counted = SpendReserved | SpendSettled | CallStarted | TurnStarted | GoalSet | BudgetWarned
-"""The events that a ledger takes."""
+Counted = CallStarted | TurnStarted | GoalSet | BudgetWarned
+"""The events that a ledger takes, beside spends."""
 
 _LEAST_OUTPUT_TOKENS = 64
 _USUAL_OUTPUT_TOKENS = 8192
@@ -123,10 +123,6 @@ class Ledger:
 
     def apply(self, event: Counted, seq: int) -> None:
         match event:
-            case SpendReserved():
-                self.hold(event)
-            case SpendSettled():
-                self._settle(event)
             case CallStarted():
                 for opened in self._open:
                     opened.calls += 1
@@ -148,7 +144,7 @@ class Ledger:
             for opened in self._open:
                 opened.steps += known is None or opened not in known.scopes
 
-    def _settle(self, settled: SpendSettled) -> None:
+    def settle(self, settled: SpendSettled) -> None:
         held = self._held.pop(settled.spend, None)
         if held is None:
             return

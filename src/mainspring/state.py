@@ -61,7 +61,6 @@ _ENGINE_SPEND = f"{ENGINE}:"
 _STEP_SPEND = f"{STEP}:"
 _ELSEWHERE = frozenset(kind.__name__ for kind in ELSEWHERE)
 
-_Spend = SpendReserved | SpendSettled
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
 _Turn = UserSaid | TurnStarted | TurnEnded | Undone
 _Room = RequestFailed | Compacted
@@ -212,16 +211,21 @@ class State:
         """Whether a model of the line failed at a summary in a way that a step would as well."""
         return failed.error in _ELSEWHERE and failed.model in (self.model, *self.fallbacks)
 
-    def _apply_spend(self, _recorded: Recorded, event: _Spend) -> None:
-        if isinstance(event, SpendSettled):
-            self.turn_steps -= event.is_failed and event.spend.startswith(_STEP_SPEND)
-            self.turn_usage = _sum(self.turn_usage, event.usage)
-            self.turn_cost_usd += event.usd
-            if event.spend.startswith(_ENGINE_SPEND):
-                self.conversation_usage = _sum(self.conversation_usage, event.usage)
-        elif event.source == STEP and not event.child:
+    def _apply_reserved(self, recorded: Recorded, event: SpendReserved) -> None:
+        if recorded.seq > self.inherited_seq:
+            self.ledger.hold(event)
+        if event.source == STEP and not event.child:
             self.step += 1
             self.turn_steps += 1
+
+    def _apply_settled(self, recorded: Recorded, event: SpendSettled) -> None:
+        if recorded.seq > self.inherited_seq:
+            self.ledger.settle(event)
+        self.turn_steps -= event.is_failed and event.spend.startswith(_STEP_SPEND)
+        self.turn_usage = _sum(self.turn_usage, event.usage)
+        self.turn_cost_usd += event.usd
+        if event.spend.startswith(_ENGINE_SPEND):
+            self.conversation_usage = _sum(self.conversation_usage, event.usage)
 
     def _apply_turn(self, recorded: Recorded, event: _Turn) -> None:
         match event:
@@ -289,7 +293,8 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (Counted, State._apply_ledger),
         (Custodial, State._apply_processes),
         (Awaited, State._apply_wait),
-        (_Spend, State._apply_spend),
+        (SpendReserved, State._apply_reserved),
+        (SpendSettled, State._apply_settled),
         (_Call, State._apply_call),
         (_Turn, State._apply_turn),
         (_Room, State._apply_room),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.engines import engine_name, outside_choice, outside_engine
+from mainspring.app.engines import build_engine, engine_name, outside_choice, outside_engine
 from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
@@ -29,7 +29,6 @@ from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines import builtin
-from mainspring.engines.catalog import build_engine
 from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,

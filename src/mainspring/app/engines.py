@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mainspring.app.models import check_price, price_book
 from mainspring.choice import Choice
 from mainspring.config import Config
 from mainspring.engines.builtin import NAME as BUILTIN
-from mainspring.engines.catalog import find_engine
-from mainspring.engines.facts import Facts
-from mainspring.engines.outside import Outside
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen, Limits, ModelChosen
 from mainspring.models import Model, Price
 from mainspring.models.providers import ModelSpec, find_provider
+
+if TYPE_CHECKING:
+    from mainspring.engines.facts import Facts
+    from mainspring.engines.outside import Outside
+    from mainspring.turns import Engine
 
 
 def engine_name(named: str, known: EngineChosen | None, config: Config) -> str:
@@ -30,6 +34,8 @@ def outside_engine(
     allow_unpriced: bool,
 ) -> Outside:
     """Raises `UsageError` when its program is not here, or a cost limit could not be kept."""
+    from mainspring.engines.catalog import find_engine  # noqa: PLC0415 - our own engine needs none of them
+
     if not isinstance(model, str):
         raise UsageError(f"The engine {name} brings its own model.", remedy="Name one as it does, or none.")
     before = known.model.removeprefix(f"{name}/") if known and known.model.startswith(f"{name}/") else ""
@@ -43,6 +49,12 @@ def outside_engine(
     if not found.facts.reports_cost:
         check_price(found.model, limits, allow_unpriced=allow_unpriced)
     return found
+
+
+def build_engine(outside: Outside) -> Engine:
+    from mainspring.engines import catalog  # noqa: PLC0415 - as above
+
+    return catalog.build_engine(outside)
 
 
 def outside_choice(outside: Outside) -> Choice:

@@ -29,8 +29,6 @@ class Fingerprint:
         if not is_longer or prompt is not self._prompt:
             known = 0
             self._running = hashlib.sha256(_ENCODE(prompt))
-        for message in messages[known:]:
-            self._running.update(b"%d:" % len(message))
-            self._running.update(message)
+        self._running.update(b"".join([b"%d:%b" % (len(message), message) for message in messages[known:]]))
         self._prompt, self._hashed = prompt, messages
         return self._running.hexdigest()
