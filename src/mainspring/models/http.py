@@ -1,20 +1,18 @@
 """One conversation with a model server, for every wire: bytes go out, stream items come in.
 
-Total time and size of a reply are bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
+The size of a reply is bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
 is a `ModelError`.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 import msgspec
 
 import mainspring
-from mainspring.errors import ModelTimeout
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
@@ -96,23 +94,17 @@ class Channel:
 
 
 class _Bounded:
-    """Counts what came, and when."""
+    """Counts what came."""
 
     def __init__(self, endpoint: Endpoint, bounds: Bounds) -> None:
         self._endpoint = endpoint
         self._bounds = bounds
         self._left = bounds.max_bytes
-        self._deadline = time.monotonic() + bounds.total_s
 
     def count(self, chunk: bytes) -> None:
         self._left -= len(chunk)
         if self._left < 0:
             raise not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
-        if time.monotonic() > self._deadline:
-            raise ModelTimeout(
-                f"{self._endpoint.provider} did not end its reply within {self._bounds.total_s:g} s.",
-                remedy="Ask for less at a time, or choose another model.",
-            )
 
 
 class _Intake:
