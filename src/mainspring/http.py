@@ -178,8 +178,8 @@ class Connection:
         return True
 
     async def is_fresh(self) -> bool:
-        """Whether a connection that was idle can be expected to work: it is not old, and nothing came, neither
-        its end nor an answer that nobody asked for (some servers send one before they hang up)."""
+        """Whether a connection that was idle can be expected to work: it is not old, and nothing came,
+        neither its end nor an answer that nobody asked for (some servers send one before they hang up)."""
         if time.monotonic() - self._idle_since > _KEPT_ALIVE_S:
             return False
         for _ in range(2):  # turns of the event loop: in the first it hears what came, after it we do

@@ -307,6 +307,24 @@ def test_a_small_answer_that_is_huge_when_unpacked_comes_in_pieces() -> None:
     assert max(sizes) <= 256 * 1024
 
 
+def test_an_address_may_have_any_characters_and_a_query() -> None:
+    async def run() -> None:
+        async with serving(answers) as port:
+            endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v é%20?version=1", "m", is_local=True)
+            asked = Transport(endpoint, {}, Bounds())
+            for path in ("/x", "/x?alt=sse"):
+                answer = await asked.ask("GET", path, b"")
+                answer.release()
+            await asked.close()
+
+    answers = Answers(OK, OK)
+    asyncio.run(run())
+    assert [head.split()[1] for head in answers.heads] == [
+        b"/v%20%C3%A9%20/x?version=1",
+        b"/v%20%C3%A9%20/x?alt=sse&version=1",
+    ]
+
+
 def test_two_exchanges_at_once_have_a_connection_each() -> None:
     async def run() -> list[bytes]:
         async with serving(answers) as port:

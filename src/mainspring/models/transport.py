@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import h11
 import msgspec
@@ -97,6 +97,9 @@ class Transport:
     def _request(self, method: str, path: str, body: bytes) -> h11.Request:
         url, proxy = self._url, self._proxy
         target = f"{url.path}{path}"
+        if url.query:
+            target += f"{'&' if '?' in path else '?'}{url.query}"
+        target = quote(target, safe="/%:@!$&'()*+,;=~?[]")
         try:
             host = http.authority(url)
             headers = [("host", host), *self._headers, ("content-length", str(len(body)))]
@@ -108,7 +111,7 @@ class Transport:
         except UnicodeEncodeError as error:
             variable = self._endpoint.key_variable or "it"
             raise AuthFailed(
-                f"The key for {self._endpoint.provider} has characters that no key has.",
+                f"{self._endpoint.provider} cannot be sent its key, which has characters that no key has.",
                 remedy=f"Set {variable} again.",
             ) from error
         except ValueError as error:
