@@ -26,6 +26,7 @@ _READ_BYTES = 256 * 1024
 _HEAD_BYTES = 256 * 1024
 _KEPT_ALIVE_S = 240.0
 _DRAIN_S = 0.5
+_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP = b"\x1f\x8b"
 _PORTS = {"http": 80, "https": 443}
 # Where systems keep their certificates, for a Python that was built to look elsewhere.
@@ -113,7 +114,8 @@ class Connection:
             if not isinstance(event, h11.InformationalResponse):
                 raise NotHttp("the connection was closed")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
-        self._unpacker = _unpacker(headers.get("content-encoding", "").strip().lower())
+        encoding = headers.get("content-encoding", "").strip().lower()
+        self._unpacker = None if encoding in ("", "identity") else _Unpacker(encoding)
         return Head(event.status_code, headers)
 
     async def read(self) -> bytes | None:
@@ -234,24 +236,17 @@ def credentials(url: SplitResult, header: str) -> Headers:
     return [(header, f"Basic {base64.b64encode(pair).decode()}")]
 
 
-def _unpacker(encoding: str) -> _Unpacker | None:
-    match encoding:
-        case "" | "identity":
-            return None
-        case "gzip" | "x-gzip" | "deflate":
-            return _Unpacker()
-        case _:
-            raise CannotUnpack(f"packed as {encoding}")
-
-
 class _Unpacker:
     """Unpacks in small pieces: what is sent as a few bytes may be gigabytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
         self._packed = b""
         self._begin()
 
     def feed(self, packed: bytes) -> None:
+        if self._encoding not in _ENCODINGS:
+            raise CannotUnpack(f"packed as {self._encoding}")
         self._packed += packed
         self._is_whole = False
 

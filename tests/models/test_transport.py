@@ -15,6 +15,7 @@ import pytest
 
 from mainspring import errors
 from mainspring.models.failures import Endpoint
+from mainspring.models.http import Channel
 from mainspring.models.transport import Bounds, Transport
 
 CERTIFICATE = Path(__file__).parent / "certificates" / "model.test.pem"
@@ -305,6 +306,27 @@ def test_a_small_answer_that_is_huge_when_unpacked_comes_in_pieces() -> None:
     sizes = asyncio.run(run())
     assert sum(sizes) == 50_000_000
     assert max(sizes) <= 256 * 1024
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b"HTTP/1.1 401 No\r\ncontent-length: 100\r\n\r\n{",
+        b"HTTP/1.1 401 No\r\ncontent-encoding: br\r\ncontent-length: 1\r\n\r\nx",
+        b"HTTP/1.1 401 No\r\ncontent-length: 8000000\r\n\r\n" + bytes(2_000_000),
+    ],
+    ids=["cut short", "packed", "endless"],
+)
+def test_a_refusal_stands_without_the_rest_of_its_reason(refusal: bytes) -> None:
+    async def run() -> None:
+        async with serving(Answers(refusal, None)) as port:
+            endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v1", "m", is_local=True)
+            channel = Channel(endpoint, {})
+            with pytest.raises(errors.AuthFailed):
+                await channel.get("/models")
+            await channel.close()
+
+    asyncio.run(run())
 
 
 def test_an_address_may_have_any_characters_and_a_query() -> None:

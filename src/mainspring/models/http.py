@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 import mainspring
+from mainspring.errors import ModelError
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
 from mainspring.models.transport import Answer, Bounds, Transport
 
+_REASON_BYTES = 1024 * 1024
 _HEADERS = {
     "accept": "*/*",
     "accept-encoding": "identity",
@@ -79,7 +82,18 @@ class Channel:
         answer = await self._transport.ask(method, path, body)
         if answer.status == 200:
             return answer
-        raise refused(self._endpoint, answer.status, await self._whole(answer), answer.headers)
+        raise refused(self._endpoint, answer.status, await self._reason(answer), answer.headers)
+
+    async def _reason(self, answer: Answer) -> bytes:
+        """What is said with a refusal, or as much of it as comes: the refusal stands without it."""
+        received = b""
+        try:
+            with suppress(ModelError):
+                while len(received) < _REASON_BYTES and (chunk := await answer.read()) is not None:
+                    received += chunk
+        finally:
+            answer.release()
+        return received
 
     async def _whole(self, answer: Answer) -> bytes:
         bounded = _Bounded(self._endpoint, self._bounds)
