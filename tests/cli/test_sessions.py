@@ -114,3 +114,20 @@ def test_what_cannot_be_used_is_said_in_a_sentence_with_what_to_do(machine: Mach
     ):
         ran = machine.run(*arguments)
         assert (ran.returncode, said in ran.stderr, "Traceback" in ran.stderr) == (2, True, False), ran.stderr
+
+
+def test_a_session_of_which_nothing_is_readable_is_listed_without_a_time_and_names_a_way_out(
+    machine: Machine,
+) -> None:
+    machine.run("run", "--model", machine.serve({"text": "done"}), "go")
+    session = machine.only_session()["id"]
+    journal = machine.home / "sessions" / session / "journal.sqlite"
+    whole = journal.read_bytes()
+    for rest in (b"no journal", whole[:4096] + bytes(len(whole) - 4096)):
+        journal.write_bytes(rest)
+        listed = machine.run("sessions").stdout
+        assert "damaged" in listed
+        assert "1970" not in listed
+        exported = machine.run("export", "--readable", session)
+        assert exported.returncode == 1
+        assert "Restore it from a backup or an export." in exported.stderr
