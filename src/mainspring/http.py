@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import math
 import os
 import socket
@@ -87,7 +88,8 @@ class Connection:
             ssl=tls,
             server_hostname=(name or host) if tls else None,
             limit=_READ_BYTES,
-            happy_eyeballs_delay=0.25,
+            # With one address there is nothing to race, and a race that is cancelled can leave a socket open.
+            happy_eyeballs_delay=None if _is_address(host) else 0.25,
         )
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return cls(reader, writer, silence_s)
@@ -234,6 +236,14 @@ def credentials(url: SplitResult, header: str) -> Headers:
         return []
     pair = f"{unquote(url.username)}:{unquote(url.password or '')}".encode()
     return [(header, f"Basic {base64.b64encode(pair).decode()}")]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class _Unpacker:

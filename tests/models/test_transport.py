@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import os
 import ssl
 import sys
+import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -345,6 +347,34 @@ def test_an_address_may_have_any_characters_and_a_query() -> None:
         b"/v%20%C3%A9%20/x?version=1",
         b"/v%20%C3%A9%20/x?alt=sse&version=1",
     ]
+
+
+def test_an_exchange_may_be_cancelled_at_any_moment_and_leaves_no_socket_open() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            await reader.readexactly(int(head.rpartition(b"content-length: ")[2]))
+            writer.write(OK)
+            await writer.drain()
+
+    async def run() -> None:
+        async with asyncio.timeout(60), serving(answer) as port:
+            asked = transport(port)
+            for turns in range(200):
+                task = asyncio.ensure_future(body(asked))
+                for _ in range(turns % 20):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                if turns % 2:
+                    await asked.close()
+            await asked.close()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(run())
+        gc.collect()
+    assert [str(item.message) for item in caught] == []
 
 
 def test_two_exchanges_at_once_have_a_connection_each() -> None:
