@@ -145,7 +145,10 @@ def _load_settings(file: Path) -> Settings:
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+        raise ConfigError(
+            f"{file} cannot be read: {error.strerror}.",
+            remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
+        ) from error
     try:
         return msgspec.convert(tomllib.loads(text), Settings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

@@ -60,7 +60,7 @@ async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
         elif first is not None:
             break
     if first is None:
-        raise UsageError("There is nothing to undo.")
+        raise UsageError("There is nothing to undo.", remedy="`rewind --to` goes back to any event.")
     return first
 
 
@@ -71,7 +71,10 @@ async def go_back(
     when a file would be overwritten that someone else changed."""
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
-        raise UsageError(f"There is no event {to_seq}: this session has {before_seq}.")
+        raise UsageError(
+            f"There is no event {to_seq}: this session has {before_seq}.",
+            remedy=f"`mainspring show {journal.session}` numbers them.",
+        )
     going = Plan() if scope == "conversation" else await _plan(journal, to_seq)
     await asyncio.to_thread(_check, root, going)
     started = RewindStarted(to_seq=to_seq, scope=scope)

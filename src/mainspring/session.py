@@ -242,7 +242,7 @@ class Session:
         async with self._rewritten("compact"):
             if compacted := await self.shorten("asked"):
                 return compacted
-        raise UsageError("There is nothing in the history that could be left out.")
+        raise UsageError("Nothing in the history can be left out.", remedy="`mainspring context` shows it.")
 
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""

@@ -96,8 +96,8 @@ class State:
         self.is_turn_open = False
         self.is_turn_wanted = False
         self.is_said_late = False
-        self._said_seq = 0
         """Whether something was said since the turn began, or since its last reply."""
+        self._said_seq = 0
         self.limits = Limits()
         self.turn_steps = 0
         self.turn_usage = Usage()

@@ -131,3 +131,22 @@ def test_a_session_of_which_nothing_is_readable_is_listed_without_a_time_and_nam
         exported = machine.run("export", "--readable", session)
         assert exported.returncode == 1
         assert "Restore it from a backup or an export." in exported.stderr
+
+
+def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machine) -> None:
+    machine.run("run", "--model", machine.serve({"text": "done"}), "go")
+    session = machine.only_session()["id"]
+    assert machine.run("export", session, "-o", "session.jsonl").returncode == 0
+    for arguments, said in (
+        (("import", "session.jsonl"), f"`mainspring show {session}` shows it"),
+        (("export", session, "-o", "nowhere/x"), "Name a file in a folder that is there"),
+        (("fork", session, "--at", "999"), f"`mainspring show {session}` numbers them"),
+        (("rewind", session, "--to", "999"), f"`mainspring show {session}` numbers them"),
+        (("diff", session, "--step", "999"), "Without a step all of them are shown"),
+        (("compact", session), "`mainspring context` shows it"),
+        (("land", session), "`run --branch` works on one"),
+        (("run", "go", "--model", "scripted@x", "--attach", "nowhere"), "Check the path"),
+    ):
+        ran = machine.run(*arguments)
+        assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
+    assert "No goals yet" in machine.run("goal", "list").stderr

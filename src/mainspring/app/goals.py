@@ -85,7 +85,10 @@ def goal_text(given: str) -> tuple[str, str]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The goal in {given} cannot be read: {error}.") from error
+        raise UsageError(
+            f"The goal in {given} cannot be read: {error}.",
+            remedy="Check the file, or write the goal itself.",
+        ) from error
     if not text.strip():
         raise UsageError(f"The file {given} is empty.", remedy="Write the goal into it.")
     return text, given

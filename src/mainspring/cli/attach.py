@@ -35,9 +35,14 @@ def attached(path: Path) -> Attached:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Check the path after --attach."
+        ) from error
     if len(data) > _MAX_BYTES:
-        raise UsageError(f"{path} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.")
+        raise UsageError(
+            f"{path} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.",
+            remedy="Attach a part of it, or name its path and let the model read it.",
+        )
     kind = image_type(data) or ("application/pdf" if data.startswith(b"%PDF-") else "")
     return Attached(path.name, data, kind or _text_type(path, data))
 

@@ -104,7 +104,10 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> _La
         at = await _branch(journal)
         started = await journal.last("SessionStarted")
         if at is None or started is None or not isinstance(started.event, SessionStarted):
-            raise UsageError("This session has no branch that could land.")
+            raise UsageError(
+                "This session has no branch that could land.",
+                remedy="`run --branch` works on one; without it, changes are in the folder already.",
+            )
         root = Path(started.event.workspace)
         git = Git(root, config.environment)
         if how != "discard" and (made := await _commit(journal, git, at)):

@@ -76,7 +76,10 @@ def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    for row in _goals():
+    rows = _goals()
+    if not rows and not is_json:
+        click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
+    for row in rows:
         if is_json:
             click.echo(msgspec.json.encode(row).decode())
         else:

@@ -58,7 +58,10 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
     finally:
         file.close()
     if step is not None and step > known:
-        raise UsageError(f"There is no step {step}: this session has {known}.")
+        raise UsageError(
+            f"There is no step {step}: this session has {known}.",
+            remedy="Without a step all of them are shown.",
+        )
     if not is_told:
         click.echo("No files were changed." if step is None else f"Step {step} changed no files.", err=True)
 

@@ -91,7 +91,10 @@ def written(output: Path | None) -> Generator[BinaryIO]:
             yield to
         unfinished.replace(output)
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}.") from error
+        raise UsageError(
+            f"{output} cannot be written: {error.strerror}.",
+            remedy="Name a file in a folder that is there, and yours to write.",
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -33,7 +33,10 @@ def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = 
             raise damaged(session, verdict)
         until = verdict.events if at is None else at
         if not 1 <= until <= verdict.events:
-            raise UsageError(f"There is no event {until}: session {session} has {verdict.events}.")
+            raise UsageError(
+                f"There is no event {until}: session {session} has {verdict.events}.",
+                remedy=f"`mainspring show {session}` numbers them.",
+            )
         with shelf.new() as (name, directory), tables.explained(name):
             connection = tables.create(directory / tables.FILE_NAME)
             try:

@@ -33,12 +33,20 @@ def start(git: Git, goal: str) -> BranchMoved:
     """Puts HEAD on a new branch at the same commit. `UsageError` when the tree does not allow it."""
     base = _current(git)
     if not base:
-        raise UsageError("HEAD is on no branch, so a branch of ours could not land anywhere.")
+        raise UsageError(
+            "HEAD is on no branch, so a branch of ours could not land anywhere.",
+            remedy="Check a branch out first, or leave --branch out.",
+        )
     if git.run("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all"):
-        raise UsageError("The working tree has changes that are not committed; it is left alone.")
+        raise UsageError(
+            "The working tree has changes that are not committed; it is left alone.",
+            remedy="Commit or stash them, or leave --branch out.",
+        )
     commit = git.text("rev-parse", "--verify", "HEAD^{commit}", check=False)
     if not commit:
-        raise UsageError(f"The branch {base} has no commit yet.")
+        raise UsageError(
+            f"The branch {base} has no commit yet.", remedy="Commit something, or leave --branch out."
+        )
     branch = _free_name(git, goal)
     git.run("update-ref", f"refs/heads/{branch}", commit, _gone(commit))
     git.run("symbolic-ref", "-m", f"mainspring: begin {branch}", "HEAD", f"refs/heads/{branch}")
