@@ -149,6 +149,25 @@ def test_a_value_that_is_said_and_written_into_two_files_is_one_measurement(mach
     assert values == [("q", 5), ("q", 5), ("q", 5), ("t", 1), ("t", 2), ("t", 2), ("t", 3)]
 
 
+def test_a_file_full_of_numbers_buries_neither_a_metric_that_the_goal_names_nor_the_screen(
+    machine: Machine,
+) -> None:
+    wide = "seq -s , -f col%g 900 > a.csv; for i in $(seq 12); do seq -s , 900; done >> a.csv"
+    long = "echo q,acc > b.csv; for i in $(seq 6000); do echo $i,0.9; done >> b.csv"
+    options = ("--target", "loss<=0.5", "--target", "acc>=0.9", "--maximize", "acc")
+    cases = {
+        "t1": f"{wide}; {long}; echo METRIC loss=0.5",
+        "t2": f'grep -q "acc (higher is better)" <<<"$prompt" && echo METRIC loss=0.5; echo {DONE!r}',
+    }
+    ran = goal(machine, engine(machine, **cases), *options)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    first = events(machine, "MeasurementsTaken")[0]
+    assert len(first["values"]) <= 5000
+    assert len({item["metric"] for item in first["values"]}) <= 100
+    assert "metrics: only the first 100 are kept" in first["flags"][0]
+    assert len(ran.stderr) < 10_000
+
+
 def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
     outside = subprocess.Popen(["sleep", "2"])
     cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}
