@@ -18,6 +18,7 @@ from mainspring.events import (
     CallStarted,
     Cap,
     CapScope,
+    CapUnit,
     Ending,
     GoalSet,
     Limits,
@@ -57,6 +58,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
     remedy: str
     scope: CapScope
+    unit: CapUnit
     ending: Ending = "budget"
 
 
@@ -198,10 +200,11 @@ class Ledger:
             spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
             if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
                 reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
-                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope)
+                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope, "usd")
             if cap.tokens is not None and spent > cap.tokens:
                 reached = f"is reached: {spent:,} of {cap.tokens:,} tokens are used"
-                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"), scope)
+                text = f"The token limit{_of(scope)} {reached}."
+                return Refusal(text, _remedy(scope, "tokens"), scope, "tokens")
         return None
 
     def refuse_steps(self, count: int, limits: Limits) -> Refusal | None:
@@ -220,6 +223,7 @@ class Ledger:
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
                     scope,
+                    "time_s",
                     "limit",
                 ),
             )
@@ -300,6 +304,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
                 scope,
+                "tokens",
             )
         output = min(output, left)
     if cap.usd is None or price is None:
@@ -311,6 +316,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
             scope,
+            "usd",
         )
     return output
 
@@ -334,15 +340,16 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
     return least
 
 
-def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
+def _refused(scope: CapScope, unit: CapUnit, reached: str, *, ending: Ending) -> Refusal:
+    text = f"The limit{_of(scope, usual='turn')} {reached}."
+    return Refusal(text, _remedy(scope, unit), scope, unit, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:
     return "" if scope == usual else f" of this {scope}"
 
 
-def _remedy(scope: CapScope, unit: str) -> str:
+def _remedy(scope: CapScope, unit: CapUnit) -> str:
     option = _OPTIONS.get((scope, unit))
     if option:
         return f"Resume with a higher {option} to go on."

@@ -453,3 +453,24 @@ def test_a_profile_given_as_a_file_is_the_same_goal_again_and_found_from_elsewhe
     resumed = machine.run("goal", "resume", name, "--max-iterations", "2")
     assert resumed.returncode == 5, resumed.stderr
     assert len(events(machine, "IterationStarted", name)) == 2
+
+
+@pytest.mark.parametrize(
+    ("cap", "options", "ending", "code"),
+    [
+        ("calls = 1", (), "steps", 5),
+        ("steps = 2", (), "steps", 5),
+        ("", ("--max-tokens", "20"), "tokens", 4),
+    ],
+)
+def test_a_cap_of_the_goal_ends_it_by_what_was_used_up(
+    machine: Machine, cap: str, options: tuple[str, ...], ending: str, code: int
+) -> None:
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text(f"[caps.goal]\n{cap}\n")
+    write = {"name": "shell", "arguments": {"command": "date +%N > token"}}
+    model = machine.serve({"calls": [write]}, {"calls": [write]}, {"calls": [write]})
+    ran = machine.run("goal", "start", "spend tokens", "--model", model, "--mode", "auto", *options)
+    assert ran.returncode == code, ran.stderr
+    (ended,) = events(machine, "GoalEnded")
+    assert ended["ending"] == ending
