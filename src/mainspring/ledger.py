@@ -48,6 +48,8 @@ _OPTIONS = {
     ("turn", "time_s"): "--timeout",
     ("session", "usd"): "--max-cost-usd",
     ("session", "tokens"): "--max-tokens",
+    ("goal", "usd"): "--max-cost-usd",
+    ("goal", "tokens"): "--max-tokens",
     ("day", "usd"): "--max-cost-usd-today",
 }
 
@@ -179,6 +181,16 @@ class Ledger:
         ]
         return min(caps, key=lambda cap: cap[1], default=None)
 
+    def share_usd(self, limits: Limits) -> float | None:
+        """What one turn of many may take when a crash can lose what it cost: what its own cap says, else a
+        quarter of what is left, or a tenth of the whole if that is more. None when money is not capped."""
+        least = self.least_left(limits, None)
+        if least is None:
+            return None
+        cap_usd, left_usd = least[0], max(least[1], 0.0)
+        is_told = cap_of(limits, "turn").usd is not None
+        return left_usd if is_told else min(left_usd, max(left_usd / 4, cap_usd / 10))
+
     def reserved_usd(self, spend: str) -> float | None:
         """What is set aside under a name and not settled; None when nothing is."""
         held = self._held.get(spend)
@@ -307,10 +319,11 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 "tokens",
             )
         output = min(output, left)
-    if cap.usd is None or price is None:
+    if cap.usd is None:
         return output
-    output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
-    if output < _LEAST_OUTPUT_TOKENS:
+    if price is not None:
+        output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
+    if output < _LEAST_OUTPUT_TOKENS or used.usd >= cap.usd - _CENT_OF_A_CENT > 0:
         return Refusal(
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
