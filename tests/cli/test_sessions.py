@@ -138,7 +138,7 @@ def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machi
     session = machine.only_session()["id"]
     assert machine.run("export", session, "-o", "session.jsonl").returncode == 0
     for arguments, said in (
-        (("import", "session.jsonl"), f"`mainspring show {session}` shows it"),
+        (("import", "session.jsonl"), "to bring it in again"),
         (("export", session, "-o", "nowhere/x"), "Name a file in a folder that is there"),
         (("fork", session, "--at", "999"), f"`mainspring show {session}` numbers them"),
         (("rewind", session, "--to", "999"), f"`mainspring show {session}` numbers them"),

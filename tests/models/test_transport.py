@@ -476,8 +476,9 @@ asyncio.run(run())
 
 async def printed(url: str, **environment: str) -> str:
     """What another process gets from that server: certificates are read once in a process."""
+    usual = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", ASK, url), env=dict(os.environ) | environment, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", ASK, url), env=usual | environment, stdout=asyncio.subprocess.PIPE
     )
     return (await program.communicate())[0].decode()
 

@@ -90,7 +90,7 @@ class Shelf:
             if (self.folder / name).exists():
                 raise UsageError(
                     f"Session {name} exists already.",
-                    remedy=f"`mainspring show {name}` shows it; its folder is {self.folder / name}.",
+                    remedy=f"Move {self.folder / name} away to bring it in again.",
                 )
             yield name, made
             _sync(made)
