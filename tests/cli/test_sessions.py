@@ -150,3 +150,19 @@ def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machi
         ran = machine.run(*arguments)
         assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
     assert "No goals yet" in machine.run("goal", "list").stderr
+
+
+def test_an_interrupt_while_the_command_still_loads_is_no_traceback():
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'mainspring.cli.commands':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['mainspring', 'sessions']\n"
+        "from mainspring.cli import main\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "")

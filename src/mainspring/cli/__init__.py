@@ -14,6 +14,8 @@ def main() -> None:
         sys.stdout.write(f"mainspring {__version__}\n")
         return
     gc.disable()  # nothing is garbage while a command starts; who runs for long turns it on again
-    from mainspring.cli.commands import run_command  # noqa: PLC0415 - `--version` must not wait for it
-
+    try:
+        from mainspring.cli.commands import run_command  # noqa: PLC0415 - `--version` must not wait for it
+    except KeyboardInterrupt:
+        sys.exit(130)
     run_command()
