@@ -103,7 +103,7 @@ REFUSALS = {
         Limits(goal=Cap(tokens=5)),
         "budget",
         "The token limit of this goal is reached",
-        r"\[caps.goal\]",
+        "--max-tokens",
     ),
     "turn steps": (Limits(max_steps=0), "limit", "The limit of 0 steps is reached.", "--max-steps"),
     "session steps": (

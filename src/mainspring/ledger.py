@@ -18,6 +18,7 @@ from mainspring.events import (
     CallStarted,
     Cap,
     CapScope,
+    CapUnit,
     Ending,
     GoalSet,
     Limits,
@@ -47,6 +48,8 @@ _OPTIONS = {
     ("turn", "time_s"): "--timeout",
     ("session", "usd"): "--max-cost-usd",
     ("session", "tokens"): "--max-tokens",
+    ("goal", "usd"): "--max-cost-usd",
+    ("goal", "tokens"): "--max-tokens",
     ("day", "usd"): "--max-cost-usd-today",
 }
 
@@ -57,6 +60,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
     remedy: str
     scope: CapScope
+    unit: CapUnit
     ending: Ending = "budget"
 
 
@@ -177,6 +181,16 @@ class Ledger:
         ]
         return min(caps, key=lambda cap: cap[1], default=None)
 
+    def share_usd(self, limits: Limits) -> float | None:
+        """What one turn of many may take when a crash can lose what it cost: what its own cap says, else a
+        quarter of what is left, or a tenth of the whole if that is more. None when money is not capped."""
+        least = self.least_left(limits, None)
+        if least is None:
+            return None
+        cap_usd, left_usd = least[0], max(least[1], 0.0)
+        is_told = cap_of(limits, "turn").usd is not None
+        return left_usd if is_told else min(left_usd, max(left_usd / 4, cap_usd / 10))
+
     def reserved_usd(self, spend: str) -> float | None:
         """What is set aside under a name and not settled; None when nothing is."""
         held = self._held.get(spend)
@@ -198,10 +212,11 @@ class Ledger:
             spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
             if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
                 reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
-                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope)
+                return Refusal(f"The budget{_of(scope)} {reached}.", _remedy(scope, "usd"), scope, "usd")
             if cap.tokens is not None and spent > cap.tokens:
                 reached = f"is reached: {spent:,} of {cap.tokens:,} tokens are used"
-                return Refusal(f"The token limit{_of(scope)} {reached}.", _remedy(scope, "tokens"), scope)
+                text = f"The token limit{_of(scope)} {reached}."
+                return Refusal(text, _remedy(scope, "tokens"), scope, "tokens")
         return None
 
     def refuse_steps(self, count: int, limits: Limits) -> Refusal | None:
@@ -220,6 +235,7 @@ class Ledger:
                     f"The time limit{_of(scope, usual='turn')} of {cap.time_s:g} s is reached.",
                     _remedy(scope, "time_s"),
                     scope,
+                    "time_s",
                     "limit",
                 ),
             )
@@ -300,17 +316,20 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
                 f" used, and the next request needs about {input_tokens:,}.",
                 _remedy(scope, "tokens"),
                 scope,
+                "tokens",
             )
         output = min(output, left)
-    if cap.usd is None or price is None:
+    if cap.usd is None:
         return output
-    output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
-    if output < _LEAST_OUTPUT_TOKENS:
+    if price is not None:
+        output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
+    if output < _LEAST_OUTPUT_TOKENS or used.usd >= cap.usd - _CENT_OF_A_CENT > 0:
         return Refusal(
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",
             _remedy(scope, "usd"),
             scope,
+            "usd",
         )
     return output
 
@@ -334,15 +353,16 @@ def _affordable(price: Price, input_tokens: int, output: int, left_usd: float) -
     return least
 
 
-def _refused(scope: CapScope, unit: str, reached: str, *, ending: Ending) -> Refusal:
-    return Refusal(f"The limit{_of(scope, usual='turn')} {reached}.", _remedy(scope, unit), scope, ending)
+def _refused(scope: CapScope, unit: CapUnit, reached: str, *, ending: Ending) -> Refusal:
+    text = f"The limit{_of(scope, usual='turn')} {reached}."
+    return Refusal(text, _remedy(scope, unit), scope, unit, ending)
 
 
 def _of(scope: CapScope, usual: CapScope = "session") -> str:
     return "" if scope == usual else f" of this {scope}"
 
 
-def _remedy(scope: CapScope, unit: str) -> str:
+def _remedy(scope: CapScope, unit: CapUnit) -> str:
     option = _OPTIONS.get((scope, unit))
     if option:
         return f"Resume with a higher {option} to go on."

@@ -129,6 +129,20 @@ def test_a_goal_in_the_background_is_begun_at_once_and_done_by_the_daemon(machin
     assert (last["id"], last["state"], last["exit_code"]) == (session, "done", 0)
 
 
+def test_a_sleeping_goal_does_not_keep_another_one_from_starting(machine: Machine) -> None:
+    configure(machine, "[daemon]\nmax_running = 1\n")
+    asleep = begin(machine, "--engine", engine(machine, "echo '<wait_seconds>3000</wait_seconds>'"))
+    until_true(lambda: bodies(machine, asleep, "WaitStarted"))
+    assert "running, waiting" in machine.run("goal", "list").stdout
+    other = machine.workspace.parent / "other"
+    other.mkdir()
+    (other / "engine.sh").write_text(f"#!/bin/bash\ncat > /dev/null\necho {DONE!r}\n")
+    (other / "engine.sh").chmod(0o755)
+    session = begin(machine, "--engine", f"exec:{other}/engine.sh", "-C", str(other))
+    until_true(lambda: state(machine, session) == "done")
+    assert state(machine, asleep) == "running"
+
+
 def test_a_killed_daemon_leaves_its_goal_at_work_and_the_next_one_finds_it(machine: Machine) -> None:
     session = begin(machine, "--engine", engine(machine, PATIENT))
     pid = at_work(machine, session)

@@ -55,6 +55,14 @@ def test_at_most_so_many_run_at_once_and_the_oldest_come_first() -> None:
     assert resumed(*rows, record=record) == ["c"]
 
 
+def test_goals_that_sleep_take_nobodys_place() -> None:
+    names = [f"s{number}" for number in range(100)]
+    record = Record(runs={name: run_of(name) for name in names})
+    asleep = [row(name, "running", is_waiting=True) for name in names]
+    assert resumed(*asleep, row("a"), row("b"), row("c"), record=record) == ["a", "b"]
+    assert resumed(*asleep[1:], row("s0", "running"), row("a"), row("b"), record=record) == ["a"]
+
+
 def test_two_goals_never_work_in_one_folder() -> None:
     assert resumed(row("a", workspace="/w"), row("b", workspace="/w")) == ["a"]
     assert resumed(row("a", workspace="/w"), row("b", "running", workspace="/w")) == []

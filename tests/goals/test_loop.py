@@ -149,6 +149,25 @@ def test_a_value_that_is_said_and_written_into_two_files_is_one_measurement(mach
     assert values == [("q", 5), ("q", 5), ("q", 5), ("t", 1), ("t", 2), ("t", 2), ("t", 3)]
 
 
+def test_a_file_full_of_numbers_buries_neither_a_metric_that_the_goal_names_nor_the_screen(
+    machine: Machine,
+) -> None:
+    wide = "seq -s , -f col%g 900 > a.csv; for i in $(seq 12); do seq -s , 900; done >> a.csv"
+    long = "echo q,acc > b.csv; for i in $(seq 6000); do echo $i,0.9; done >> b.csv"
+    options = ("--target", "loss<=0.5", "--target", "acc>=0.9", "--maximize", "acc")
+    cases = {
+        "t1": f"{wide}; {long}; echo METRIC loss=0.5",
+        "t2": f'grep -q "acc (higher is better)" <<<"$prompt" && echo METRIC loss=0.5; echo {DONE!r}',
+    }
+    ran = goal(machine, engine(machine, **cases), *options)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    first = events(machine, "MeasurementsTaken")[0]
+    assert len(first["values"]) <= 5000
+    assert len({item["metric"] for item in first["values"]}) <= 100
+    assert "metrics: only the first 100 are kept" in first["flags"][0]
+    assert len(ran.stderr) < 10_000
+
+
 def test_waiting_for_a_process_is_one_wake_and_no_turn_is_spent(machine: Machine) -> None:
     outside = subprocess.Popen(["sleep", "2"])
     cases = {"t1": f"echo '<pid_number>{outside.pid}</pid_number>'", "t2": f"echo {DONE!r}"}
@@ -434,3 +453,24 @@ def test_a_profile_given_as_a_file_is_the_same_goal_again_and_found_from_elsewhe
     resumed = machine.run("goal", "resume", name, "--max-iterations", "2")
     assert resumed.returncode == 5, resumed.stderr
     assert len(events(machine, "IterationStarted", name)) == 2
+
+
+@pytest.mark.parametrize(
+    ("cap", "options", "ending", "code"),
+    [
+        ("calls = 1", (), "steps", 5),
+        ("steps = 2", (), "steps", 5),
+        ("", ("--max-tokens", "20"), "tokens", 4),
+    ],
+)
+def test_a_cap_of_the_goal_ends_it_by_what_was_used_up(
+    machine: Machine, cap: str, options: tuple[str, ...], ending: str, code: int
+) -> None:
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text(f"[caps.goal]\n{cap}\n")
+    write = {"name": "shell", "arguments": {"command": "date +%N > token"}}
+    model = machine.serve({"calls": [write]}, {"calls": [write]}, {"calls": [write]})
+    ran = machine.run("goal", "start", "spend tokens", "--model", model, "--mode", "auto", *options)
+    assert ran.returncode == code, ran.stderr
+    (ended,) = events(machine, "GoalEnded")
+    assert ended["ending"] == ending

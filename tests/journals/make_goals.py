@@ -207,9 +207,10 @@ async def write(store: Store, session: str) -> None:
             cost_usd=0.5,
             tokens=10,
         ),
-        TurnEnded(turn=1, ending="budget", scope="goal"),
+        TurnEnded(turn=1, ending="budget", scope="goal", unit="tokens"),
         MemoryKeptAside(path="projects/memory.1.md", reason="not ours"),
         GoalPaused(reason="asked", by="signal"),
+        GoalEnded(ending="steps", reason="all calls are used", exit_code=5),
         GoalEnded(ending="done", reason="every check passed", exit_code=0, is_verified=True),
     )
     await journal.close()

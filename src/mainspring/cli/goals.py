@@ -80,17 +80,18 @@ def list_command(*, is_json: bool) -> None:
         if is_json:
             click.echo(msgspec.json.encode(row).decode())
         else:
-            state = f"{row.goal_state}, {row.iterations} iterations, {money(row.cost_usd)}"
-            click.echo(plain(f"{row.id}  {when(row.updated_us)}  {state}  {row.goal}"))
+            click.echo(
+                f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {row.iterations:>3} iterations"
+                f"  {money(row.cost_usd):>9}  {plain(row.goal)}"
+            )
 
 
 @goal_command.command("show")
-@click.argument("session")
+@click.argument("session", default="")
 def show_command(session: str) -> None:
-    """Show where a goal stands."""
-    config = load_config()
-    store = Store(config.home)
-    name = store.find(session)
+    """Show where a goal stands (by default the newest of this folder)."""
+    store = Store(load_config().home)
+    name = store.find(session) if session else _newest_here()
     goal = asyncio.run(goals.load_goal(store, name))
     row = next(row for row in _goals() if row.id == name)
     rules = goal.now.rules
@@ -98,7 +99,7 @@ def show_command(session: str) -> None:
     lines = [
         f"goal {name} in {row.workspace}",
         f"  {goal.now.profile}, engine {goal.now.engine}, memory {goal.now.memory}",
-        f"  {row.goal_state}: iteration {row.iterations}{total}, {money(row.cost_usd)}",
+        f"  {state_of(row)}: iteration {row.iterations}{total}, {money(row.cost_usd)}",
         *(f"  check: {command}" for command in goal.now.checks.commands),
         *(f"  file: {path}" for path in goal.now.checks.files),
         *(f"  target: {item.metric} {item.relation} {item.value:g}" for item in goal.now.checks.targets),
@@ -165,6 +166,13 @@ def _tell(session: str, order: Order, event: GoalPaused | GoalEnded) -> None:
         return
     told = asyncio.run(tell(store, name, order, event))
     click.echo(f"{name}: {told}")
+
+
+def state_of(row: SessionRow) -> str:
+    """How a goal stands, in two words at most."""
+    if row.goal_state == "done":
+        return "done, verified" if row.is_verified else "done, unverified"
+    return "running, waiting" if row.goal_state == "running" and row.is_waiting else row.goal_state
 
 
 def _goals() -> list[SessionRow]:

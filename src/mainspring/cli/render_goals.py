@@ -23,6 +23,8 @@ from mainspring.events import (
 )
 from mainspring.waits.words import clock, duration, joined
 
+_SHOWN_VALUES = 20
+
 
 def goal_text(event: Event) -> str:
     """What a person reads about an event of a goal; empty for every other."""
@@ -66,9 +68,12 @@ def _findings(event: Event) -> str:
             counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
             return "· artifacts: " + ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         case MeasurementsTaken():
-            shown = ", ".join(
-                f"{item.metric}={item.value:g}{item.unit and ' ' + item.unit}" for item in event.values
-            )
+            values = [
+                f"{item.metric}={item.value:g}{item.unit and ' ' + item.unit}"
+                for item in event.values[:_SHOWN_VALUES]
+            ]
+            more = len(event.values) - len(values)
+            shown = ", ".join([*values, *([f"and {more:,} more values"] if more else [])])
             return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
         case ClaimsRead():
             problems = [f"! {problem}" for problem in event.problems]

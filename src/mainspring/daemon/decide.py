@@ -19,12 +19,13 @@ _TAKEN_WAIT_US = 30_000_000
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Which sessions to resume now; of those that wait for nothing else, why they are left alone; and when
-    the next one may be tried again."""
+    """Which sessions to resume now; of those that wait for nothing else, why they are left alone; when the
+    next one may be tried again; and whether some wait for room."""
 
     resume: tuple[SessionRow, ...] = ()
     left_alone: Mapping[str, str] = {}
     retry_us: int | None = None
+    is_full: bool = False
 
 
 def plan(
@@ -35,14 +36,17 @@ def plan(
     answered: Collection[str],
     now_us: int,
 ) -> Plan:
-    """Oldest first, at most so many at once, and never two in one folder."""
+    """Oldest first, at most so many at work at once, and never two in one folder. A goal that sleeps takes
+    nobody's place; when it wakes it goes on, whatever runs by then."""
     wanted = [
         row
         for row in rows
         if row.id not in record.runs and _is_wanted(row, settings, answered, record.interrupted)
     ]
     busy = {row.workspace for row in rows if row.id in record.runs or row.goal_state == "running"}
-    free = settings.max_running - len(record.runs)
+    asleep = sum(row.id in record.runs and row.is_waiting for row in rows)
+    free = settings.max_running - (len(record.runs) - asleep)
+    is_full = False
     resume: list[SessionRow] = []
     left_alone: dict[str, str] = {}
     retries: list[int] = []
@@ -55,7 +59,9 @@ def plan(
         elif free > len(resume) and row.workspace not in busy:
             resume.append(row)
             busy.add(row.workspace)
-    return Plan(tuple(resume), left_alone, min(retries, default=None))
+        else:
+            is_full = True
+    return Plan(tuple(resume), left_alone, min(retries, default=None), is_full)
 
 
 def after_run(

@@ -64,6 +64,7 @@ class Daemon:
         self._listed_s = 0.0
         self._answers: dict[str, tuple[int, bool]] = {}
         self._retry_us: int | None = None
+        self._is_full = False
 
     async def run(self, ready: Callable[[], None], *, is_once: bool = False) -> None:
         """Until a signal ends it; with `is_once`, until there is nothing left to do."""
@@ -91,7 +92,8 @@ class Daemon:
         self._known = self._scheduled()
         now_us = _now_us()
         comes = [(each, found) for each in self._known if (found := self._due(each, now_us))]
-        is_stale = time.monotonic() - self._listed_s > _LIST_S
+        # A goal that went to sleep makes room without telling.
+        is_stale = self._is_full or time.monotonic() - self._listed_s > _LIST_S
         is_retry = self._retry_us is not None and self._retry_us <= now_us
         if is_woken or ended or comes or is_stale or is_retry:
             rows = await self._rows()
@@ -186,7 +188,7 @@ class Daemon:
         for session in found.left_alone.keys() - self._record.left_alone.keys():
             self._say(f"{session}: left alone, {found.left_alone[session]}")
         self._record.left_alone = dict(found.left_alone)
-        self._retry_us = found.retry_us
+        self._retry_us, self._is_full = found.retry_us, found.is_full
         for row in found.resume:
             self._start(row)
 

@@ -125,16 +125,22 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         return turn.state.engine.conversation if is_continued else ""
 
     def task(self, turn: Turn, sandbox: Sandbox, reserved_usd: float) -> Task:
-        """`reserved_usd` is what is set aside for this very run."""
+        """`reserved_usd` is what is set aside for this very run; in a goal it is all that the run may take,
+        unless its price is known and it is counted as it goes."""
         left = left_usd(turn)
+        is_share = left is not None and turn.state.has_goal and self._is_counted_late
         return Task(
             workspace=turn.state.workspace,
             mode=cast("Mode", turn.state.mode),
             is_confined=sandbox.is_containing,
             model=self.model.own_name,
             conversation=self.conversation(turn),
-            left_usd=None if left is None else left + reserved_usd,
+            left_usd=None if left is None else reserved_usd if is_share else left + reserved_usd,
         )
+
+    @property
+    def _is_counted_late(self) -> bool:
+        return self.facts.reports_cost and self.model.price is None
 
     @property
     def is_here(self) -> bool:

@@ -24,7 +24,7 @@ from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
 from mainspring.turns import End, Turn, failed, refused, take_to_its_end
-from mainspring.turns.spending import Reservation, left_usd, overspent, reserve, settle
+from mainspring.turns.spending import Reservation, left_usd, overspent, reserve, settle, share_usd
 
 _FOREVER_S = 30 * 24 * 3600.0
 _MAX_PRINTED = 1024**3
@@ -182,10 +182,11 @@ class OutsideEngine:
 
     def _unpriced_usd(self, turn: Turn) -> float:
         """What an agent may cost that says so only at its end, which it may not live to see: all that is
-        left. A goal would be over after one crash, so there only what it reports counts."""
-        if turn.state.has_goal or not self.outside.facts.reports_cost:
+        left. A goal would be over after one crash, so each of its turns has a share."""
+        if not self.outside.facts.reports_cost:
             return 0.0
-        return max(left_usd(turn) or 0.0, 0.0)
+        left = share_usd(turn) if turn.state.has_goal else left_usd(turn)
+        return max(left or 0.0, 0.0)
 
     async def _work(self, turn: Turn) -> End:
         prepared = await prepare(turn, self.outside)
@@ -279,7 +280,7 @@ def judged(outside: Outside, run: Run, exited: Exited) -> End:
     if exited.exit_code == _NOT_FOUND and not outside.is_here:
         return outside.missing
     if run.failed is not None:
-        return _failed(outside, run.failed, stderr if exited.exit_code else "")
+        return _failed(outside, run, run.failed, stderr if exited.exit_code else "")
     if exited.exit_code or exited.stopped:
         how = exited.stopped or f"exited with code {exited.exit_code}"
         return End("failed", f"{outside.name} {how}{_told(run)}. {stderr}".strip(), "")
@@ -288,10 +289,13 @@ def judged(outside: Outside, run: Run, exited: Exited) -> End:
     return End("done", "")
 
 
-def _failed(outside: Outside, failed: Failed, stderr: str) -> End:
+def _failed(outside: Outside, run: Run, failed: Failed, stderr: str) -> End:
     detail = f"{outside.name} failed: {failed.message} {stderr}".strip()
     if failed.resets_at_us is not None:
         return End("waiting", detail, "Resume when its provider answers again.", failed.resets_at_us)
+    if failed.ending == "budget" and run.turn.state.has_goal:
+        # It was told its share: the goal's own rules say whether that was the last.
+        return End("budget", detail, scope="turn", unit="usd")
     return End(failed.ending, detail)
 
 

@@ -8,7 +8,17 @@ from mainspring.events.base import Event
 from mainspring.events.values import Blob, Value
 
 GoalEnding = Literal[
-    "done", "iterations", "cost", "tokens", "time", "no_progress", "blocked", "failed", "stopped", "max_wait"
+    "done",
+    "iterations",
+    "cost",
+    "tokens",
+    "steps",
+    "time",
+    "no_progress",
+    "blocked",
+    "failed",
+    "stopped",
+    "max_wait",
 ]
 """Why a goal is over; everything but `done` can be resumed with more room."""
 

@@ -9,6 +9,7 @@ from mainspring.events.values import (
     Blob,
     CallAsked,
     CapScope,
+    CapUnit,
     ChosenBy,
     Decision,
     Effort,
@@ -373,7 +374,8 @@ class Crashed(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` is whose cap ended it."""
+    """`resume_at_us` is when a turn that is `waiting` can go on; `scope` and `unit` say
+    whose cap ended it, and on what."""
 
     turn: int
     ending: Ending
@@ -384,3 +386,4 @@ class TurnEnded(Event, frozen=True):
     cost_usd: float = 0.0
     resume_at_us: int | None = None
     scope: CapScope | None = None
+    unit: CapUnit | None = None

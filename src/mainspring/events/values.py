@@ -127,6 +127,10 @@ CapScope = Literal["turn", "session", "goal", "day"]
 """What a cap holds for. A day is one of UTC, and holds for all sessions of one data folder together."""
 
 
+CapUnit = Literal["usd", "tokens", "steps", "calls", "time_s"]
+"""What a cap counts: the fields of `Cap`."""
+
+
 class Cap(Value, frozen=True, forbid_unknown_fields=True):
     """What one scope may use; None is no limit. `time_s` is time at work, not time asleep."""
 

@@ -8,6 +8,7 @@ from mainspring.events import GoalEnding, GoalRules
 from mainspring.goals.fold import Goal
 
 _LONGEST_OUTAGE_WAIT_S = 900.0
+_CENT_OF_A_CENT = 1e-9
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ def stop_rule(
             "no_progress",
             f"Nothing new in {_times(goal.idle, 'iteration')}: no file, metric, claim or plan changed.",
         )
-    if rules.max_cost_usd is not None and spent_usd >= rules.max_cost_usd:
+    if rules.max_cost_usd is not None and spent_usd >= rules.max_cost_usd - _CENT_OF_A_CENT:
         return Stop("cost", f"{spent_usd:.4f} of {rules.max_cost_usd:.4f} USD are spent.")
     if rules.max_tokens is not None and spent_tokens >= rules.max_tokens:
         return Stop("tokens", f"{spent_tokens:,} of {rules.max_tokens:,} tokens are used.")

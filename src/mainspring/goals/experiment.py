@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
 from mainspring.context.history import each
 from mainspring.errors import PathRefused, SandboxError
@@ -12,7 +12,7 @@ from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, Measu
 from mainspring.goals.artifacts import Artifact
 from mainspring.goals.evaluation import evaluate
 from mainspring.goals.fold import Iteration, last_message
-from mainspring.goals.metrics import Metrics, Summary
+from mainspring.goals.metrics import Metrics, Summary, asked_for
 from mainspring.goals.readings import MAX_BYTES, Readings, read_file, read_lines
 from mainspring.session import Session
 
@@ -21,6 +21,7 @@ _TOLD_KINDS = ("CallEnded", "ProcessEnded")
 _PAGE = 500
 _MAX_VALUES = 5000
 _MAX_NOTES = 20
+_MAX_NAMES = 100
 _MAX_METRICS = 20
 
 
@@ -35,7 +36,7 @@ class Experiment:
         whether there is news."""
         metrics = await self._known()
         if (current.number, False) not in self._taken:
-            await self._record(await self._reported(current, made))
+            await self._record(await self._reported(goal, current, made))
         if (current.number, True) not in self._taken:
             await self._record(await self._evaluated(goal, current.number))
         return any(_is_news(metrics.table(name), current.number) for name in metrics.names)
@@ -53,11 +54,14 @@ class Experiment:
         """What the next iteration should know."""
         metrics, evaluation = await self._known(), goal.evaluation
         lines: list[str] = []
-        for name in metrics.names[:_MAX_METRICS]:
+        names = sorted(metrics.names, key=lambda name: name not in asked_for(goal))
+        for name in names[:_MAX_METRICS]:
             if name == evaluation.metric and evaluation.better:
                 lines += metrics.lines(name, evaluation.better)
             else:
                 lines.append(metrics.newest(name))
+        if len(names) > _MAX_METRICS:
+            lines.append(f"{len(names) - _MAX_METRICS} other metrics were measured as well.")
         return lines
 
     async def targets(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
@@ -85,31 +89,36 @@ class Experiment:
         except SandboxError as error:
             return MeasurementsTaken(iteration=iteration, is_ours=True, flags=(error.message,))
 
-    async def _reported(self, current: Iteration, made: Iterable[Artifact]) -> MeasurementsTaken | None:
+    async def _reported(
+        self, goal: GoalSet, current: Iteration, made: Iterable[Artifact]
+    ) -> MeasurementsTaken | None:
         """The METRIC lines that commands printed or the agent said, and the result files it wrote. What a
         command printed is also in its files: that is one measurement."""
-        values, notes = list[Measurement](), dict[str, None]()
+        printed, notes = list[Measurement](), dict[str, None]()
         async for text, source in self._texts(current.started_seq):
             readings = read_lines(text, source)
-            values += readings.values
+            printed += readings.values
             notes |= dict.fromkeys(readings.notes)
+        said: list[Measurement] = []
+        if not printed:
+            readings = read_lines(await last_message(self._session.journal, current.started_seq), "said")
+            said += readings.values
+            notes |= dict.fromkeys(readings.notes)
+        filed, asked = list[Measurement](), asked_for(goal)
         for item in made:
             if item.iteration == current.number and item.path.endswith(RESULT_FILES):
-                readings = await asyncio.to_thread(self._result_file, item.path)
-                values += _not_among(values, readings.values)
+                readings = await asyncio.to_thread(self._result_file, item.path, asked)
+                filed += _not_among([*printed, *filed], readings.values)
                 notes |= dict.fromkeys(readings.notes)
-        if not any(item.source.startswith(("event ", "process ")) for item in values):
-            said = read_lines(await last_message(self._session.journal, current.started_seq), "said")
-            values += _not_among(values, said.values)
-        if not values and not notes:
+        values, left_out = bounded([*printed, *_not_among(filed, said)], filed, asked)
+        if not values and not notes and not left_out:
             return None
-        return MeasurementsTaken(
-            iteration=current.number, values=tuple(values[:_MAX_VALUES]), flags=tuple(notes)[:_MAX_NOTES]
-        )
+        flags = (*left_out, *notes)[:_MAX_NOTES]
+        return MeasurementsTaken(iteration=current.number, values=values, flags=flags)
 
-    def _result_file(self, path: str) -> Readings:
+    def _result_file(self, path: str, asked: Collection[str]) -> Readings:
         try:
-            return read_file(path, self._session.files.read(path, max_bytes=MAX_BYTES + 1).data)
+            return read_file(path, self._session.files.read(path, max_bytes=MAX_BYTES + 1).data, asked)
         except (PathRefused, OSError) as error:
             return Readings(notes=(f"{path} could not be read: {error}",))
 
@@ -132,6 +141,23 @@ class Experiment:
                 if isinstance(recorded.event, MeasurementsTaken):
                     await self._apply(recorded.event)
         return self._metrics
+
+
+def bounded(
+    lines: Sequence[Measurement], filed: Sequence[Measurement], asked: Collection[str]
+) -> tuple[tuple[Measurement, ...], tuple[str, ...]]:
+    """What is kept of an iteration, and what is said of the rest: what the goal asks for comes first, then
+    what was told on a line of its own, then what else stands in files."""
+    ranked = sorted([*lines, *filed], key=lambda item: item.metric not in asked)
+    names = dict.fromkeys(item.metric for item in ranked)
+    kept = frozenset(list(names)[:_MAX_NAMES])
+    values = [item for item in ranked if item.metric in kept]
+    notes: list[str] = []
+    if len(names) > len(kept):
+        notes.append(f"there are {len(names):,} metrics: only the first {len(kept)} are kept")
+    if len(values) > _MAX_VALUES:
+        notes.append(f"there are {len(values):,} values: only the first {_MAX_VALUES:,} are kept")
+    return tuple(values[:_MAX_VALUES]), tuple(notes)
 
 
 def _not_among(known: Iterable[Measurement], told: Iterable[Measurement]) -> list[Measurement]:

@@ -24,10 +24,12 @@ from mainspring.errors import (
     RateLimited,
 )
 from mainspring.events import (
+    CapUnit,
     Compacted,
     Condition,
     Event,
     GoalEnded,
+    GoalEnding,
     GoalPaused,
     GoalSet,
     IterationEnded,
@@ -48,6 +50,15 @@ from mainspring.session import Session
 
 _OUTAGES = {kind.__name__ for kind in (RateLimited, Overloaded, NetworkFailed, ModelTimeout)}
 _NEEDS_A_PERSON = {kind.__name__ for kind in (AuthFailed, NoCredit, ModelUnknown)}
+
+_ENDINGS: dict[CapUnit, GoalEnding] = {
+    "usd": "cost",
+    "tokens": "tokens",
+    "steps": "steps",
+    "calls": "steps",
+    "time_s": "time",
+}
+"""How a goal ends by a cap that is not only its turn's."""
 
 _AGAIN = "This turn was interrupted: see what is done already, and go on."
 
@@ -177,9 +188,9 @@ class Pursuit:
             case "blocked" | "waiting" | "failed" if _needs_a_person(current, ending):
                 await self._finish(Stop("blocked", why))
             case "budget" if ending.scope != "turn":
-                await self._finish(Stop("tokens" if "token" in ending.detail else "cost", why))
+                await self._finish(Stop(_ENDINGS[ending.unit or "usd"], why))
             case "limit" if ending.scope not in ("turn", None):
-                await self._finish(Stop("time", why))
+                await self._finish(Stop(_ENDINGS[ending.unit or "time_s"], why))
             case _:
                 ended, stop = await self._judge.end(self.goal, current, ending)
                 if stop is None:

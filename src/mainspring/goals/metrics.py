@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.events import MeasurementsTaken, Target
+from mainspring.events import GoalSet, MeasurementsTaken, Target
 
 MIN_REPEATS = 3
 EVALUATOR_CHANGED = "the evaluator was changed"
@@ -214,6 +214,11 @@ class Metrics:
         unit = f" {self.unit(metric)}" if self.unit(metric) else ""
         spread = f" ± {row.mad * _TO_SD:.2g}" if row.repeats > 1 else ""
         return f"{row.median:g}{spread}{unit} ({row.repeats} repeat{'s' if row.repeats > 1 else ''})"
+
+
+def asked_for(goal: GoalSet) -> frozenset[str]:
+    """The metrics that the goal itself names."""
+    return frozenset({goal.evaluation.metric, *(target.metric for target in goal.checks.targets)} - {""})
 
 
 def compare(old: Summary, new: Summary, better: Better, *, min_repeats: int = MIN_REPEATS) -> Verdict:

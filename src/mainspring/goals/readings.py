@@ -11,7 +11,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -41,8 +41,9 @@ class Readings(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, asked: Collection[str] = ()) -> None:
         self._source = _printable(source)
+        self._asked = asked
         self._values: list[Measurement] = []
         self._notes: dict[str, None] = {}
 
@@ -50,7 +51,7 @@ class _Reader:
         name = _printable(" ".join(metric[:_MAX_TITLE].split()))[:80] or "value"
         if not abs(value) <= _LARGEST:
             self.note(f"{name} is {value}, which is no result")
-        elif len(self._values) == MAX_VALUES:
+        elif len(self._values) >= MAX_VALUES * (2 if name in self._asked else 1):
             self.note(f"there are more than {MAX_VALUES:,} values")
         else:
             self._values.append(
@@ -81,12 +82,13 @@ def read_lines(text: str, source: str = "") -> Readings:
     return reader.readings()
 
 
-def read_file(name: str, data: bytes) -> Readings:
-    """The numbers in a result file, by the ending of its name; other files have none."""
+def read_file(name: str, data: bytes, asked: Collection[str] = ()) -> Readings:
+    """The numbers in a result file, by the ending of its name; other files have none. There is room for the
+    metrics that are `asked` for behind as many others."""
     ending = name.rpartition(".")[2].lower()
     if ending not in ("json", "jsonl", "csv", "tsv"):
         return Readings()
-    reader = _Reader(name)
+    reader = _Reader(name, asked)
     if len(data) > MAX_BYTES:
         reader.note(f"it is larger than {MAX_BYTES // 1_000_000} MB")
         return reader.readings()

@@ -23,6 +23,8 @@ from mainspring.events import (
     TurnEnded,
     TurnStarted,
     UserSaid,
+    WaitEnded,
+    WaitStarted,
 )
 from mainspring.journal.file import JournalFile
 
@@ -39,6 +41,8 @@ _FOLDED = tuple(
         GoalPaused,
         GoalEnded,
         IterationStarted,
+        WaitStarted,
+        WaitEnded,
     )
 )
 _PAGE = 2000
@@ -84,7 +88,8 @@ class Reserved(msgspec.Struct, frozen=True):
 
 class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The state after `seq` events. `ending` is the newest; `is_open` says that a turn began after it.
-    `goal_state` is empty while somebody should be at work on the goal."""
+    `goal_state` is empty while somebody should be at work on the goal, and `waits` are those that have not
+    ended."""
 
     seq: int = 0
     started_us: int = 0
@@ -101,7 +106,9 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
     model: str = ""
     goal: str = ""
     goal_state: str = ""
+    is_verified: bool = False
     iterations: int = 0
+    waits: tuple[str, ...] = ()
 
     @property
     def cost_usd(self) -> float:
@@ -147,7 +154,7 @@ def take(fold: Fold, recorded: Recorded) -> int:
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):
-            fold.ending, fold.is_open = ending, False
+            fold.ending, fold.is_open, fold.waits = ending, False, ()
             if detail:
                 fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
             return recorded.seq
@@ -159,24 +166,32 @@ def take(fold: Fold, recorded: Recorded) -> int:
             _settle(fold, settled)
         case ModelChosen(model=model):
             fold.model = model
-        case GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() as event:
+        case (
+            GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() | WaitStarted() | WaitEnded() as event
+        ):
             _take_goal(fold, event)
         case _:
             pass
     return 0
 
 
-def _take_goal(fold: Fold, event: GoalSet | GoalPaused | GoalEnded | IterationStarted) -> None:
+def _take_goal(
+    fold: Fold, event: GoalSet | GoalPaused | GoalEnded | IterationStarted | WaitStarted | WaitEnded
+) -> None:
     match event:
         case GoalSet():
             fold.goal = fold.title = _first_line(event.text)
             fold.goal_state = ""
         case IterationStarted():
-            fold.iterations, fold.goal_state = event.iteration, ""
+            fold.iterations, fold.goal_state, fold.waits = event.iteration, "", ()
         case GoalPaused(by=by):
             fold.goal_state = "paused" if by == "user" else ""
-        case GoalEnded(ending=ending):
-            fold.goal_state = ending
+        case GoalEnded(ending=ending, is_verified=is_verified):
+            fold.goal_state, fold.is_verified, fold.waits = ending, is_verified, ()
+        case WaitStarted(wait=wait):
+            fold.waits = (*(name for name in fold.waits if name != wait), wait)
+        case WaitEnded(wait=wait):
+            fold.waits = tuple(name for name in fold.waits if name != wait)
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:

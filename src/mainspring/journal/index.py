@@ -25,14 +25,15 @@ from mainspring.journal.file import JournalFile
 from mainspring.journal.fold import Fold, Purpose, Spent, advance
 from mainspring.journal.owner import owner_of
 
-_VERSION = 3
+_VERSION = 4
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
-    `goal_state` is running, interrupted, paused, or how the goal ended."""
+    `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
+    it sleeps until something happens."""
 
     id: str
     started_us: int
@@ -47,6 +48,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     goal: str = ""
     goal_state: str = ""
     iterations: int = 0
+    is_verified: bool = False
+    is_waiting: bool = False
 
 
 class SessionSpend(msgspec.Struct, frozen=True):
@@ -121,6 +124,8 @@ def _row(directory: Path, name: str, seen: _Known) -> SessionRow:
         goal=fold.goal,
         goal_state=_goal_state(directory, fold),
         iterations=fold.iterations,
+        is_verified=fold.is_verified,
+        is_waiting=bool(fold.waits),
     )
 
 

@@ -25,6 +25,7 @@ from mainspring.events import (
     Blob,
     CallEnded,
     CapScope,
+    CapUnit,
     Compacted,
     Delta,
     Ending,
@@ -179,6 +180,7 @@ class End(msgspec.Struct, frozen=True):
     remedy: str = ""
     resume_at_us: int | None = None
     scope: CapScope | None = None
+    unit: CapUnit | None = None
 
 
 def lineage(turn: Turn) -> Iterator[Turn]:
@@ -217,7 +219,7 @@ async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) ->
 
 def refused(refusal: Refusal) -> End:
     """The end of a turn for which nothing is left."""
-    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope)
+    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope, unit=refusal.unit)
 
 
 async def end_turn(turn: Turn, end: End) -> None:
@@ -236,6 +238,7 @@ async def end_turn(turn: Turn, end: End) -> None:
         cost_usd=state.turn_cost_usd,
         resume_at_us=end.resume_at_us,
         scope=end.scope,
+        unit=end.unit,
     )
     await turn.emit(*closing, ended)
 

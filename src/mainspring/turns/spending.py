@@ -189,6 +189,12 @@ def left_usd(turn: Turn) -> float | None:
     return min((left[1] for left in lefts), default=None)
 
 
+def share_usd(turn: Turn) -> float | None:
+    """What one turn of a goal may take at most, here or above; None when no money is capped."""
+    shares = [each.state.ledger.share_usd(each.limits) for each in lineage(turn)]
+    return min((share for share in shares if share is not None), default=None)
+
+
 def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendReserved:
     if ancestor is spender:
         return reserved

@@ -23,6 +23,7 @@ USUAL_EXIT_CODES: dict[GoalEnding, int] = {
     "iterations": 5,
     "cost": 4,
     "tokens": 4,
+    "steps": 5,
     "time": 5,
     "no_progress": 5,
     "blocked": 3,

@@ -16,7 +16,7 @@ from mainspring.events import (
 )
 from mainspring.goals.artifacts import Artifact, Artifacts
 from mainspring.goals.claims import Claims
-from mainspring.goals.metrics import Better, Metrics, Summary, Verdict
+from mainspring.goals.metrics import Better, Metrics, Summary, Verdict, asked_for
 from mainspring.goals.plots import line_plot
 from mainspring.goals.report.facts import ArtifactFacts, ClaimFacts, Metric, Preview, Row
 from mainspring.goals.report.previews import PICTURES, preview_of
@@ -66,8 +66,8 @@ class Results:
 
     def metric_facts(self, goal: GoalSet) -> tuple[Metric, ...]:
         """Every metric, the one that the goal is about first."""
-        wanted = [goal.evaluation.metric, *(target.metric for target in goal.checks.targets)]
-        names = sorted(self.metrics.names, key=lambda name: name not in wanted)
+        asked = asked_for(goal)
+        names = sorted(self.metrics.names, key=lambda name: name not in asked)
         return tuple(self._metric(name, _better(name, goal)) for name in names[:SHOWN_METRICS])
 
     def claim_facts(self) -> tuple[ClaimFacts, ...]:

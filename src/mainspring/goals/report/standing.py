@@ -20,6 +20,7 @@ _RULES = {
     "iterations": "the limit of iterations",
     "cost": "the limit on money",
     "tokens": "the limit on tokens",
+    "steps": "a limit on steps or calls",
     "time": "the limit on time",
     "no_progress": "the rule against iterations without anything new",
     "blocked": "it needs a person",
@@ -226,7 +227,7 @@ def _after(resume: str, session: str, goal: Goal, ended: GoalEnded, judged: Judg
                 (f"mainspring goal change {session} TEXT", "say what to do otherwise"),
                 (resume, "and go on"),
             ]
-        case "blocked" | "failed" | "stopped":
+        case "steps" | "blocked" | "failed" | "stopped":
             return [(resume, "go on, once the reason above is dealt with")]
 
 
