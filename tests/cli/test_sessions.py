@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mainspring.cli.commands import _COMMANDS
+from mainspring.cli.transfer import written
 
 from .conftest import Machine, lines, until
 
@@ -98,6 +102,29 @@ def test_importing_the_package_reaches_nothing() -> None:
     code = "import sys, mainspring; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"asyncio", "httpx2", "socket", "msgspec", "apsw"} & set(ran.stdout.split())
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path, *, is_link: bool) -> None:
+    """As root, an export to /dev/null would leave a file in its place."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    (tmp_path / "link").symlink_to(pipe)
+    with written(tmp_path / "link" if is_link else pipe) as to:
+        to.write(b"exported")
+    assert os.read(reader, 100) == b"exported"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]
+
+
+def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("file")
+    with written(tmp_path / "link") as to:
+        to.write(b"exported")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"exported"
 
 
 def test_what_cannot_be_used_is_said_in_a_sentence_with_what_to_do(machine: Machine) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Finished, Limits
+from mainspring.sandbox.custody.stub import _join_cgroup
 from mainspring.sandbox.process import PlainSandbox
 
 Run = Callable[..., Awaitable[Finished]]
@@ -245,3 +246,14 @@ def test_two_hundred_commands_run_at_once(tmp_path: Path) -> None:
         assert [int(task.result().stdout) for task in tasks] == list(range(200))
 
     within(tmp_path, story)
+
+
+@pytest.mark.parametrize("names", [("cgroup.procs", "tasks"), ("cgroup.procs",)])
+def test_a_cgroup_is_joined_by_one_thread_where_that_is_possible(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Version 1 has `tasks`, and a move of a whole process makes every command wait."""
+    for name in names:
+        (tmp_path / name).touch()
+    _join_cgroup(str(tmp_path))
+    assert [name for name in names if (tmp_path / name).read_text()] == [names[-1]]

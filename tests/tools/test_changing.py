@@ -125,6 +125,15 @@ def test_several_lines_match_in_a_file_with_crlf(shop):
     assert shop.path("a.txt").read_bytes() == b"1\r\n2\r\n"
 
 
+def test_a_file_that_mixes_line_ends_says_so(shop):
+    shop.put("a.txt", b"one\r\ntwo\nthree\r\n")
+    missed = edit(shop, "a.txt", ("one\ntwo", "1\n2"))
+    assert missed.is_error
+    assert "Some lines of the file end in CR LF" in missed.text
+    assert not edit(shop, "a.txt", ("one\r\ntwo", "1\r\n2")).is_error
+    assert shop.path("a.txt").read_bytes() == b"1\r\n2\nthree\r\n"
+
+
 def test_a_sign_that_the_encoding_cannot_hold_is_refused(shop):
     shop.put("a.txt", "grün".encode("latin-1"))
     assert "latin-1, which cannot hold '✓'" in edit(shop, "a.txt", ("gr", "✓")).text

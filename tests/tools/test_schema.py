@@ -10,6 +10,7 @@ from msgspec import Meta
 import mainspring
 from mainspring.errors import UsageError
 from mainspring.tools import Output, Place
+from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.schema import decode_arguments, spec_of, tool
 
 from .workshop import Workshop
@@ -65,7 +66,7 @@ def test_a_tool_with_arguments_of_its_own_is_made_too(tmp_path):
         ('{"city": "x", "days": 9}', "days: expected `int` <= 7"),
         ('{"city": "x", "days": "2"}', "days: expected `int`, got `str`"),
         ('{"city": "x", "tags": ["a", 1]}', "tags[1]: expected `str`, got `int`"),
-        ('{"city": "x", "units": "K"}', "units: invalid enum value 'K'"),
+        ('{"city": "x", "units": "K"}', "units: invalid enum value 'K'; it must be one of: C, F"),
         ('{"city": "x", "when": 1}', "unknown field `when`"),
         ("[]", "must be a JSON object, not an array"),
         ("{", "not valid JSON"),
@@ -153,6 +154,11 @@ async def strange(x: asyncio.Lock):
 def test_a_function_that_cannot_be_a_tool_says_why(function, words):
     with pytest.raises(UsageError, match=words):
         tool(function)
+
+
+def test_what_does_not_fit_inside_a_list_is_told_with_the_fields_there():
+    words = decode_arguments(EDIT, '{"path": "a", "edits": [{"find": "x", "new": "y"}]}')
+    assert "edits[0]: object contains unknown field `find`; fields there are: old, new, every." in str(words)
 
 
 def test_arguments_of_a_call_may_be_left_empty():

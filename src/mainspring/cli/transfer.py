@@ -80,23 +80,28 @@ def verify_command(session: str) -> None:
 
 @contextmanager
 def written(output: Path | None) -> Generator[BinaryIO]:
-    """Where to write: standard output, or a file that appears whole or not at all."""
+    """Where to write: standard output, a file that appears whole or not at all, or what else is there."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    unfinished = output.with_name(f".{output.name}.part")
+    real = output.resolve()
+    is_replaced = real.is_file() or not real.exists()
+    # A device such as /dev/null, or a pipe, is written to: a file would take its place for everybody.
+    unfinished = real.with_name(f".{real.name}.part") if is_replaced else real
     try:
         with unfinished.open("wb") as to:
             yield to
-        unfinished.replace(output)
+        if is_replaced:
+            unfinished.replace(real)
     except OSError as error:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}.",
             remedy="Name a file in a folder that is there, and yours to write.",
         ) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        if is_replaced:
+            unfinished.unlink(missing_ok=True)
 
 
 def _events(file: JournalFile) -> Iterator[Recorded]:

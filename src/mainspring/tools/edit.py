@@ -12,13 +12,17 @@ from msgspec import Meta
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described, encoded, text_to_change, write_file
 from mainspring.tools.schema import Arguments
-from mainspring.tools.text import is_crlf, lines_of, with_crlf
+from mainspring.tools.text import is_crlf, lines_of, with_crlf, with_lf
 
 _NEAR_ENOUGH = 0.5
 _MAX_LINES_COMPARED = 20_000
 _MAX_COMPARED = 300
 _MAX_NEAR = 40
 _MAX_SHOWN = 500
+_MIXED_ENDS = (
+    "the old text is in {path} with other line ends; nothing was changed. Some lines of the file end in CR LF"
+    " and some in LF alone: edit line by line, or write \\r\\n in old and new where the file has it."
+)
 
 
 class Replacement(Arguments, frozen=True):
@@ -58,6 +62,8 @@ def replace_all(
         found = text.count(old)
         which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         if found == 0:
+            if with_lf(old) in with_lf(text):
+                raise ToolFailed(f"{which}{_MIXED_ENDS.format(path=path)}")
             near = nearest(hide(text), hide(old))
             raise ToolFailed(f"{which}the old text is not in {path}; nothing was changed.{near}")
         if found > 1 and not edit.every:

@@ -67,15 +67,23 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
         return msgspec.convert(value, tool.arguments, dec_hook=_validated)
     except msgspec.ValidationError as error:
         fields = ", ".join(tool.arguments.__struct_fields__) or "none"
-        return f"The arguments of {tool.name} do not fit: {_located(str(error))}. Its fields are: {fields}."
+        reason = _located(str(error), parameters_of(tool.arguments))
+        return f"The arguments of {tool.name} do not fit: {reason}. Its fields are: {fields}."
 
 
-def _located(message: str) -> str:
-    """The message of a validation with its field first: "limit: expected `int`, got `str`"."""
+def _located(message: str, schema: dict[str, Any]) -> str:
+    """The message of a validation with its field first: "limit: expected `int`, got `str`", and with what
+    would fit there, where that is a list."""
     found = re.fullmatch(r"(.*) - at `(?:\$\.?)?(.*)`", message, re.DOTALL)
     if not found or not found[2]:
         return message
-    return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
+    told = f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
+    for name, is_item in re.findall(r"([A-Za-z_]\w*)(\[)?", found[2]):
+        schema = schema.get("properties", {}).get(name, {})
+        schema = schema.get("items", {}) if is_item else schema
+    if "enum value" in message and "enum" in schema:
+        return f"{told}; it must be one of: {', '.join(map(str, schema['enum']))}"
+    return f"{told}; fields there are: {', '.join(schema['properties'])}" if "properties" in schema else told
 
 
 Function = Callable[..., Awaitable[Output | str]]

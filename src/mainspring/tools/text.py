@@ -73,5 +73,9 @@ def is_crlf(text: str) -> bool:
     return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
+def with_lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
 def with_crlf(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return with_lf(text).replace("\n", "\r\n")
