@@ -1,7 +1,7 @@
 """A real session on a scripted model, for tests: real journal, real loop, real toolbox."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -195,6 +195,19 @@ def pass_time(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     now = loop.time
     loop.time = lambda: now() + seconds  # type: ignore[method-assign]
+
+
+@asynccontextmanager
+async def stopped_clock() -> AsyncGenerator[None]:
+    """In here only `pass_time` moves the clock of the running loop: what waits for more time than that waits
+    until the test is given up."""
+    loop = asyncio.get_running_loop()
+    running, now = loop.time, loop.time()
+    loop.time = lambda: now  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        loop.time = running  # type: ignore[method-assign]
 
 
 def results(message: dict[str, Any]) -> list[tuple[str, bool]]:

@@ -29,7 +29,20 @@ from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
 from mainspring.turns import End, end_turn
 from memory import MemoryJournal
-from stage import PausingModel, Stage, call, calls, limits, pass_time, results, says, take, texts, wait_for
+from stage import (
+    PausingModel,
+    Stage,
+    call,
+    calls,
+    limits,
+    pass_time,
+    results,
+    says,
+    stopped_clock,
+    take,
+    texts,
+    wait_for,
+)
 
 MALFORMED = {
     "an array": ("[]", "must be a JSON object, not an array"),
@@ -288,9 +301,9 @@ def test_what_is_said_while_a_request_fails_is_in_the_next_one(tmp_path):
     assert texts(stage.sent()) == ["user: go", "user: rather left"]
 
 
-async def _stubborn_tools(stage: Stage) -> tuple[asyncio.Event, asyncio.Event]:
-    """Adds a tool that ignores being cancelled until the second event is set."""
-    is_running, may_end = asyncio.Event(), asyncio.Event()
+async def _stubborn_tools(stage: Stage) -> tuple[asyncio.Event, asyncio.Event, asyncio.Event]:
+    """Adds a tool that ignores being cancelled until the last event is set."""
+    is_running, is_cancelled, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def ignore() -> str:
         """Ignores cancellation."""
@@ -299,22 +312,26 @@ async def _stubborn_tools(stage: Stage) -> tuple[asyncio.Event, asyncio.Event]:
             try:
                 await may_end.wait()
             except asyncio.CancelledError:
-                continue
+                is_cancelled.set()
         return "late"
 
     stage.tools.append(tool(ignore, effect="write"))
-    return is_running, may_end
+    return is_running, is_cancelled, may_end
 
 
-def test_stopping_closes_every_open_call_even_if_a_tool_ignores_it_for_ever(tmp_path):
+def test_stopping_closes_every_open_call_within_a_second_even_if_a_tool_ignores_it_for_ever(tmp_path):
     stage = Stage(tmp_path, calls(call("ignore"), call("publish", {"what": "x"})), says("Never."))
 
     async def stopped() -> None:
-        is_running, may_end = await _stubborn_tools(stage)
+        is_running, is_cancelled, may_end = await _stubborn_tools(stage)
         async with stage.opened() as session:
             await session.say("go")
             await is_running.wait()
-            await session.stop()
+            async with stopped_clock():
+                stopping = asyncio.ensure_future(session.stop())
+                await is_cancelled.wait()
+                pass_time(1.0)
+                await stopping
             assert not session.is_running
             assert session.state.open_calls == ()
             may_end.set()

@@ -225,7 +225,30 @@ ASKED = [
     "printf -v 'a[$(x)]' 1",
 ]
 
+SHORTENED = [
+    "git reset --har",
+    "git clean --forc -dx",
+    "git push --force-w",
+    "git push --mirr",
+    "git push --del origin x",
+    "git checkout --forc",
+    "git branch -fd x",
+    "git branch --delete --force x",
+    "git rebase --ex ./x",
+    "git clone --upload-pac=./x a b",
+    "git clone -u ./x a b",
+    "git clone --config core.fsmonitor=./x a b",
+    "git grep -O./x pattern",
+    "git send-email --sendmail-cmd=./x a",
+    "tar -xf a --to-comm=./x",
+    "tar xIf ./x a",
+    "tar --new-volume-script=./x -cf a b",
+]
+
+
 DENIED = [
+    "chmod --recursi 777 /",
+    "rm --recurs --forc /",
     "rm -rf /",
     "rm -rf /*",
     "rm -rf ~",
@@ -275,7 +298,7 @@ def test_a_line_whose_every_part_is_allowed_runs(command: str) -> None:
     assert answer_of(command) == "allow"
 
 
-@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("command", [*ASKED, *SHORTENED])
 def test_a_line_that_hides_something_is_asked(command: str) -> None:
     assert answer_of(command) == "ask"
 

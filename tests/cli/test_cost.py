@@ -68,7 +68,7 @@ def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine)
     assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500"]
     assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030"]
     assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530"]
-    assert "1 requests (700 tokens) were reserved and not settled" in told.stderr
+    assert "Requests reserved and not settled, which count as spent: 1 (700 tokens)" in told.stderr
 
 
 def test_one_session_is_asked_for_by_the_beginning_of_its_id(machine: Machine) -> None:

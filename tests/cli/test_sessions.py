@@ -98,3 +98,36 @@ def test_importing_the_package_reaches_nothing() -> None:
     code = "import sys, mainspring; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"asyncio", "httpx2", "socket", "msgspec", "apsw"} & set(ran.stdout.split())
+
+
+def test_what_cannot_be_used_is_said_in_a_sentence_with_what_to_do(machine: Machine) -> None:
+    file = machine.workspace / "file"
+    file.write_text("{}")
+    for arguments, said in (
+        (("import", str(machine.workspace)), "Give a file that `mainspring export` wrote"),
+        (("import", str(machine.workspace / "nothing")), "Check the path"),
+        (("demo", "--keep", str(file)), "Give --keep a folder that is new"),
+        (("demo", "--keep", "/proc/nowhere"), "Give --keep a folder that is new"),
+        (("run", "go", "--model", "scripted@nothing"), "Check the path"),
+        (("run", "go", "--model", "scripted@file", "--timeout", "nan"), "nan is not a number"),
+        (("run", "go", "--model", "scripted@file", "--max-cost-usd-today", "inf"), "inf is not a number"),
+    ):
+        ran = machine.run(*arguments)
+        assert (ran.returncode, said in ran.stderr, "Traceback" in ran.stderr) == (2, True, False), ran.stderr
+
+
+def test_a_session_of_which_nothing_is_readable_is_listed_without_a_time_and_names_a_way_out(
+    machine: Machine,
+) -> None:
+    machine.run("run", "--model", machine.serve({"text": "done"}), "go")
+    session = machine.only_session()["id"]
+    journal = machine.home / "sessions" / session / "journal.sqlite"
+    whole = journal.read_bytes()
+    for rest in (b"no journal", whole[:4096] + bytes(len(whole) - 4096)):
+        journal.write_bytes(rest)
+        listed = machine.run("sessions").stdout
+        assert "damaged" in listed
+        assert "1970" not in listed
+        exported = machine.run("export", "--readable", session)
+        assert exported.returncode == 1
+        assert "Restore it from a backup or an export." in exported.stderr

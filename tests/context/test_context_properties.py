@@ -199,3 +199,13 @@ def test_guards_of_a_resumed_turn_decide_as_those_that_were_there(recorded):
     for item in recorded[2:]:
         live.apply(item)
     assert live.check() == asyncio.run(load_guards(MemoryJournal(recorded))).check()
+
+
+def test_guards_of_a_long_turn_that_is_resumed_know_what_a_person_said_since_they_spoke():
+    tale = Tale()
+    tale.user()
+    tale.add(GuardTripped(guard="stall", message="Nothing has changed.", is_final=True))
+    tale.add(UserSaid(text="Look at the other file."))
+    for number in range(1500):
+        tale.step(("read", {"path": f"{number}"}, f"page {number}"))
+    assert asyncio.run(load_guards(MemoryJournal(tale.events))).check() is None

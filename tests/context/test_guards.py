@@ -7,7 +7,7 @@ import pytest
 from mainspring.context.guards import IDLE_STEPS, Guards
 from mainspring.context.intent import announces, rules
 from mainspring.context.values import canonical
-from mainspring.events import GuardTripped, NoteAdded, UserSaid
+from mainspring.events import FilesChanged, GuardTripped, NoteAdded, UserSaid
 
 from .telling import Tale, plan_set
 
@@ -135,6 +135,14 @@ def test_the_same_text_with_new_results_is_work():
     told = Watched()
     for number in range(9):
         told.step(("read", {"path": f"{number}"}, f"page {number}"), text="Reading on.")
+    assert told.said == []
+
+
+def test_the_same_text_while_files_change_is_work():
+    told = Watched()
+    for number in range(9):
+        told.add(FilesChanged())
+        told.step(("shell", {"command": f"touch {number}"}, "exit code 0"), text="Now the next one.")
     assert told.said == []
 
 

@@ -92,6 +92,23 @@ def test_a_name_that_nobody_offers_is_refused() -> None:
         connect("my-model", {})
 
 
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [
+        ("openai-compatible@http://[::1/v1#m", {}),
+        ("openai-compatible@http://127.0.0.1:99999/v1#m", {}),
+        ("m", {"OPENAI_BASE_URL": "localhost:8080/v1"}),
+        ("ollama/m", {"OLLAMA_BASE_URL": "gpu"}),
+    ],
+)
+def test_an_address_that_is_none_is_said_before_anything_is_asked(
+    name: str, environment: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigError, match="is not the address of a server") as caught:
+        connect(name, environment)
+    assert "http://127.0.0.1:8080/v1" in caught.value.remedy
+
+
 def test_prices_come_with_the_model() -> None:
     own = PriceBook({"openai-compatible@https://h.example/v1#m": Price(input=2.0)})
     assert connect("openai-compatible@https://h.example/v1#m", {}).price is None

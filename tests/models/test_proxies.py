@@ -38,7 +38,7 @@ def test_the_proxy_of_a_server_comes_from_the_variables(
     assert proxy_for(url, environment) == expected
 
 
-@pytest.mark.parametrize("proxy", ["socks5://proxy.test:1080", "http://"])
+@pytest.mark.parametrize("proxy", ["socks5://proxy.test:1080", "http://", "http://[::1", "proxy.test:port"])
 def test_a_proxy_that_cannot_be_used_is_said_with_what_to_do(proxy: str) -> None:
     with pytest.raises(ConfigError, match="not the address of an HTTP proxy") as caught:
         proxy_for("https://api.test/v1", {"HTTPS_PROXY": proxy})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import gzip
 import os
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from mainspring import errors
 from mainspring.models.failures import Endpoint
+from mainspring.models.http import Channel
 from mainspring.models.transport import Bounds, Transport
 
 CERTIFICATE = Path(__file__).parent / "certificates" / "model.test.pem"
@@ -169,8 +173,8 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> No
             asked = transport(port)
             first = await body(asked)
             await closed.wait()
-            while asked._idle[0].is_fresh():  # until our side has heard of it
-                await asyncio.sleep(0)
+            while await asked._idle[0].is_fresh():  # until our side has heard of it
+                pass
             second = await body(asked)
             await asked.close()
             return [first, second]
@@ -180,22 +184,197 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> No
     assert answers.connections == 2
 
 
-def test_a_refusal_before_everything_was_sent_is_heard() -> None:
+LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def test_what_a_server_says_to_a_connection_that_is_idle_is_not_the_next_answer() -> None:
+    heard, closed = asyncio.Event(), asyncio.Event()
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answers(reader, writer)
+        await heard.wait()
+        writer.write(LATE)
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async def run() -> list[bytes]:
+        async with serving(once) as port:
+            asked = transport(port)
+            first = await body(asked)
+            heard.set()
+            await closed.wait()
+            second = await body(asked)
+            await asked.close()
+            return [first, second]
+
+    answers = Answers(OK, None, OK, None)
+    assert asyncio.run(run()) == [b"hello", b"hello"]
+    assert answers.connections == 2
+
+
+def test_what_follows_an_answer_is_not_the_next_one() -> None:
+    gave, answers = ask(OK + LATE, OK, None, times=2)
+    assert gave == [b"hello", b"hello"]
+    assert answers.connections == 2
+
+
+def _head_without_an_end() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nx: "
+    while True:
+        yield b"x"
+
+
+def _chunk_without_an_end() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;x="
+    while True:
+        yield b"x"
+
+
+def _only_hints() -> Iterator[bytes]:
+    while True:
+        yield b"HTTP/1.1 103 Early Hints\r\n\r\n"
+
+
+@pytest.mark.parametrize("pieces", [_head_without_an_end, _chunk_without_an_end, _only_hints])
+def test_an_answer_that_never_gets_anywhere_ends_in_time(pieces: Callable[[], Iterator[bytes]]) -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces():
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        async with serving(trickle) as port:
+            asked = transport(port, bounds=Bounds(total_s=0.05))
+            with pytest.raises(errors.ModelTimeout, match=r"within 0\.05 s"):
+                await asyncio.wait_for(body(asked), 60)
+            await asked.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [64_000, 50_000_000])
+def test_a_refusal_before_everything_was_sent_is_heard(size: int) -> None:
+    heard = asyncio.Event()
+
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nbig")
         await writer.drain()
-        await reader.read()  # until the client has gone, so that no reset overtakes the answer
+        await heard.wait()
 
     async def run() -> int:
         async with serving(refuse) as port:
             asked = transport(port, bounds=Bounds(silence_s=20))
-            answer = await asked.ask("POST", "/x", b"x" * 64_000)
-            answer.release()
-            await asked.close()
+            try:
+                answer = await asked.ask("POST", "/x", b"x" * size)
+                answer.release()
+            finally:
+                heard.set()
+                await asked.close()
             return answer.status
 
     assert asyncio.run(run()) == 413
+
+
+def packed(data: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n%s" % (len(data), data)
+
+
+def test_packed_answers_may_have_parts_and_something_behind_them() -> None:
+    parts = gzip.compress(b"hello ") + gzip.compress(b"") + gzip.compress(b"there")
+    gave, _ = ask(packed(parts), packed(parts + bytes(512)), packed(b""), times=3)
+    assert gave == [b"hello there", b"hello there", b""]
+
+
+def test_a_packed_answer_that_is_cut_short_is_not_taken_for_a_whole_one() -> None:
+    with pytest.raises(errors.NetworkFailed, match="cannot be unpacked"):
+        ask(packed(gzip.compress(b"hello there")[:-9]))
+
+
+def test_a_small_answer_that_is_huge_when_unpacked_comes_in_pieces() -> None:
+    async def run() -> list[int]:
+        async with serving(Answers(packed(gzip.compress(bytes(50_000_000))))) as port:
+            asked = transport(port)
+            answer = await asked.ask("POST", "/x", b"")
+            sizes: list[int] = []
+            while (chunk := await answer.read()) is not None:
+                sizes.append(len(chunk))
+            answer.release()
+            await asked.close()
+            return sizes
+
+    sizes = asyncio.run(run())
+    assert sum(sizes) == 50_000_000
+    assert max(sizes) <= 256 * 1024
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b"HTTP/1.1 401 No\r\ncontent-length: 100\r\n\r\n{",
+        b"HTTP/1.1 401 No\r\ncontent-encoding: br\r\ncontent-length: 1\r\n\r\nx",
+        b"HTTP/1.1 401 No\r\ncontent-length: 8000000\r\n\r\n" + bytes(2_000_000),
+    ],
+    ids=["cut short", "packed", "endless"],
+)
+def test_a_refusal_stands_without_the_rest_of_its_reason(refusal: bytes) -> None:
+    async def run() -> None:
+        async with serving(Answers(refusal, None)) as port:
+            endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v1", "m", is_local=True)
+            channel = Channel(endpoint, {})
+            with pytest.raises(errors.AuthFailed):
+                await channel.get("/models")
+            await channel.close()
+
+    asyncio.run(run())
+
+
+def test_an_address_may_have_any_characters_and_a_query() -> None:
+    async def run() -> None:
+        async with serving(answers) as port:
+            endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v é%20?version=1", "m", is_local=True)
+            asked = Transport(endpoint, {}, Bounds())
+            for path in ("/x", "/x?alt=sse"):
+                answer = await asked.ask("GET", path, b"")
+                answer.release()
+            await asked.close()
+
+    answers = Answers(OK, OK)
+    asyncio.run(run())
+    assert [head.split()[1] for head in answers.heads] == [
+        b"/v%20%C3%A9%20/x?version=1",
+        b"/v%20%C3%A9%20/x?alt=sse&version=1",
+    ]
+
+
+def test_an_exchange_may_be_cancelled_at_any_moment_and_leaves_no_socket_open() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            await reader.readexactly(int(head.rpartition(b"content-length: ")[2]))
+            writer.write(OK)
+            await writer.drain()
+
+    async def run() -> None:
+        async with asyncio.timeout(60), serving(answer) as port:
+            asked = transport(port)
+            for turns in range(200):
+                task = asyncio.ensure_future(body(asked))
+                for _ in range(turns % 20):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                if turns % 2:
+                    await asked.close()
+            await asked.close()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(run())
+        gc.collect()
+    assert [str(item.message) for item in caught] == []
 
 
 def test_two_exchanges_at_once_have_a_connection_each() -> None:
@@ -297,8 +476,9 @@ asyncio.run(run())
 
 async def printed(url: str, **environment: str) -> str:
     """What another process gets from that server: certificates are read once in a process."""
+    usual = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", ASK, url), env=dict(os.environ) | environment, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", ASK, url), env=usual | environment, stdout=asyncio.subprocess.PIPE
     )
     return (await program.communicate())[0].decode()
 

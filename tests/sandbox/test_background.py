@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Sandbox
+from mainspring.sandbox import Background, Command, Limits, Sandbox
 from mainspring.sandbox.bwrap import BwrapSandbox
+from mainspring.sandbox.custody.keeper import Segments
 from mainspring.sandbox.held import release
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.probe import build, probe
@@ -155,6 +156,38 @@ def test_input_goes_down_a_pipe_and_can_be_ended(tmp_path: Path) -> None:
             background.send(b"late")
 
     with_each_rung(tmp_path, story)
+
+
+def test_input_waits_for_a_command_that_is_slow_to_take_it(tmp_path: Path) -> None:
+    """A pipe holds 64 KiB."""
+
+    async def story(sandbox: Sandbox, work: Path) -> None:
+        script = "until test -e go; do sleep 0.02; done; exec cat"
+        background = await sandbox.start(command(script, work), work / "state")
+        background.send(b"x" * 300_000)
+        background.close_input()
+        (work / "go").touch()
+        await background.wait(60)
+        assert background.status().output_bytes == 300_000
+
+    with_each_rung(tmp_path, story)
+
+
+def test_a_limit_on_the_disk_holds_in_the_background(tmp_path: Path) -> None:
+    async def story(sandbox: Sandbox, work: Path) -> None:
+        limits = Limits(disk_reserve_bytes=1 << 60)
+        background = await sandbox.start(command("sleep 300", work, limits=limits), work / "state")
+        assert (await background.wait(60)).stopped.startswith("disk reserve of")
+
+    with_each_rung(tmp_path, story)
+
+
+def test_output_for_which_there_is_no_room_does_not_end_a_keeper(tmp_path: Path) -> None:
+    segments = Segments(tmp_path / "state", 1 << 20)
+    segments.write(b"nowhere to go")
+    (tmp_path / "state").mkdir()
+    segments.write(b"room again")
+    assert (tmp_path / "state/output.0").read_bytes() == b"room again"
 
 
 def test_a_command_survives_our_death_and_is_adopted_again(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import threading
 from pathlib import Path
 
@@ -220,3 +221,25 @@ def test_kernels_without_openat2_refuse_links_too(work: Path) -> None:
     os.close(_open_by_steps(work.resolve() / "real/file", os.O_RDONLY | os.O_NOFOLLOW))
     with pytest.raises(OSError):
         _open_by_steps(work.resolve() / "link/file", os.O_RDONLY | os.O_NOFOLLOW)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["store/hooks/pre-receive", "store/config", "store/config.worktree", "kept/hooks/x", "kept/config"],
+)
+def test_a_repository_of_any_name_is_protected(files: Files, work: Path, path: str) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "store"], cwd=work, check=True)
+    subprocess.run(["git", "init", "-q", "--separate-git-dir", "kept", "tree"], cwd=work, check=True)
+    with pytest.raises(PathRefused, match="run code"):
+        files.write(path, b"x")
+    files.write("store/description", b"x")
+
+
+def test_a_repository_of_any_name_is_not_made_with_settings_of_its_own(files: Files) -> None:
+    for name in ("config", "refs/x", "objects/x"):
+        files.write(f"made/{name}", b"x")
+    with pytest.raises(PathRefused, match="made/config"):
+        files.write("made/HEAD", b"ref: refs/heads/x")
+    files.write("borrowing/commondir", b"../made")
+    with pytest.raises(PathRefused, match="borrowing/commondir"):
+        files.write("borrowing/HEAD", b"ref: refs/heads/x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -185,6 +186,83 @@ def test_settings_that_run_programs_are_dropped_and_others_stay() -> None:
     text = '[core]\n\tbare = false\n\tpager = sh\n[filter "x"]\n\tclean = sh\n[remote "origin"]\n\turl = u\n'
     assert safe_settings(text) == '[core]\n\tbare = false\n[remote "origin"]\n\turl = u\n'
     assert safe_settings("[alias] x = !sh\n[core] fsmonitor = sh\n") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core]\n\tfsmonitor = sh #]\n",
+        "[core]\n\thooksPath = evil]dir\n",
+        "[core][alias]x = !sh\n",
+        "[core] [alias]\n\tx = !sh\n",
+        "\u00ef\u00bb\u00bf[alias]\n\tx = !sh\n",
+        "[core]\n\tbare = false\\\n\tfsmonitor = sh\n",
+        "[init]\n\ttemplateDir = hooks\n",
+    ],
+)
+def test_a_setting_that_git_reads_otherwise_than_we_is_dropped(text: str) -> None:
+    assert not {"sh", "evil", "hooks"} & set(re.findall(r"[a-z]+", safe_settings(text)))
+
+
+@pytest.mark.parametrize("kind", ["bytes that are no text", "a link", "behind a lot"])
+def test_the_settings_of_a_new_repository_are_read_however_they_are_kept(
+    work: Path, rules: Policy, kind: str
+) -> None:
+    survey = Survey()
+    before = survey.look(rules)
+    subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
+    config = work / ".git/config"
+    if kind == "a link":
+        config.rename(work / "mine")
+        config.symlink_to("../mine")
+    elif kind == "behind a lot":
+        config.write_bytes(config.read_bytes() + b"#\n" * (1 << 20) + b"[core]\n\tfsmonitor = touch x\n")
+    else:
+        config.write_bytes(config.read_bytes() + b"# \xff\n[core]\n\tfsmonitor = touch x\n")
+    assert repair(rules, before, survey.look(rules), {}) == (".git/config",)
+    assert not config.is_symlink()
+    assert b"fsmonitor" not in config.read_bytes()
+    assert b"bare = false" in config.read_bytes()
+
+
+@pytest.mark.parametrize("name", [".git", "new/.git/config", "new/.git/hooks", "new/.git/commondir"])
+def test_a_pipe_in_the_place_of_a_file_of_git_holds_nobody(work: Path, rules: Policy, name: str) -> None:
+    """Opened for reading it would, for ever."""
+    survey = Survey()
+    before = survey.look(rules)
+    subprocess.run(["git", "init", "-q", "new"], cwd=work, check=True)
+    (work / "other").mkdir()
+    (work / "other/.git").write_text("gitdir: ../new/.git")
+    shutil.rmtree(work / name, ignore_errors=True)
+    (work / name).unlink(missing_ok=True)
+    os.mkfifo(work / name)
+    aside = repair(rules, before, survey.look(rules), remember(before.protected))
+    assert name == ".git" or aside == (name,)
+
+
+@pytest.mark.parametrize("target", [b"loop", b"a\0b", b"n" * 4000, b"x/" * 2000])
+def test_a_pointer_to_nowhere_is_no_repository(work: Path, rules: Policy, target: bytes) -> None:
+    (work / "loop").symlink_to("loop")
+    (work / ".git").write_bytes(b"gitdir: " + target)
+    assert Survey().look(rules).git_dirs == {}
+    (work / ".git").unlink()
+    subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
+    with (work / ".git/config").open("ab") as file:
+        file.write(b"[core]\n\thooksPath = " + target + b"\n")
+    assert names(Survey().look(rules).git_dirs, work) == {".git"}
+
+
+def test_a_repository_that_borrows_from_another_is_one_too(work: Path, rules: Policy) -> None:
+    """git takes a folder with `HEAD` and `commondir` in it for a repository, whatever its name is."""
+    survey = Survey()
+    before = survey.look(rules)
+    for folder in ("worktrees/a", "b/objects", "b/refs"):
+        (work / folder).mkdir(parents=True)
+    (work / "worktrees/a/HEAD").write_text("ref: refs/heads/x\n")
+    (work / "worktrees/a/commondir").write_text("../../b\n")
+    (work / "b/config").write_text("[alias]\n\tx = !sh\n")
+    assert repair(rules, before, survey.look(rules), {}) == ("b/config",)
+    assert (work / "b/config").read_text() == ""
 
 
 @pytest.mark.parametrize("sizes", [[1] * 5000, [5000], [700] * 7, [99, 4901]])

@@ -105,6 +105,15 @@ def of_path(path: str | None, *, is_write: bool) -> set[str]:
     return found
 
 
+_LONG = """
+    force force-with-lease mirror delete prune hard discard-changes recursive no-preserve-root upload-pack
+    receive-pack exec ext-diff extcmd textconv open-files-in-pager template config sendmail-cmd to-command
+    checkpoint-action use-compress-program rsh-command rmt-command info-script new-volume-script rsh
+    rsync-path compress-program unzip-command pager html eval"""
+_LONG_OPTIONS = tuple(_LONG.split())
+"""Options that the checks below look for, of whatever program."""
+
+
 def _of_argv(argv: Argv, place: Place) -> Iterator[str]:
     if not argv:
         return
@@ -115,7 +124,7 @@ def _of_argv(argv: Argv, place: Place) -> Iterator[str]:
     )
     check = _CHECKS.get(name)
     if check is not None:
-        yield from check(argv, place)
+        yield from check(tuple(_spelled_out(word) for word in argv), place)
     if name.startswith("mkfs"):
         yield "disk"
     yield from _of_interpreter(name, argv)
@@ -155,6 +164,15 @@ def _of_input(simple: Simple) -> Iterator[str]:
     if any(word.text.startswith("<(") for word in words):
         is_fetched = any(re.search(rf"\b{fetcher}\b", word.text) for word in words for fetcher in _FETCHERS)
         yield "network-code" if is_fetched else "inline-code"
+
+
+def _spelled_out(word: Word) -> Word:
+    """Programs take the beginning of a long option for the whole: `--har` is `--hard`."""
+    found = re.match(r"--([a-z][\w-]*)", word.text)
+    if not found or found[1] in _LONG_OPTIONS:
+        return word
+    whole = next((option for option in _LONG_OPTIONS if option.startswith(found[1])), found[1])
+    return Word(f"--{whole}{word.text[found.end() :]}", is_static=word.is_static)
 
 
 def _flags(argv: Argv) -> set[str]:
@@ -276,7 +294,9 @@ def _git_subcommand(name: str, argv: Argv) -> Iterator[str]:
         yield "git-discard"
     if name in ("filter-branch", "filter-repo", "gc", "reflog", "update-ref") and len(argv) > 1:
         yield "git-discard"
-    if (name == "branch" and "D" in flags) or (name == "stash" and _has(argv, r"(drop|clear)$")):
+    if name == "branch" and ("D" in flags or (flags & {"d", "delete"} and flags & {"f", "force"})):
+        yield "git-discard"
+    if name == "stash" and _has(argv, r"(drop|clear)$"):
         yield "git-discard"
     yield from _git_runs(name, argv, flags)
 
@@ -285,6 +305,10 @@ def _git_runs(name: str, argv: Argv, flags: set[str]) -> Iterator[str]:
     if name == "config" and not flags & {"get", "list", "l", "get-all", "get-regexp"} and len(argv) > 2:
         yield "git-config"
     if _has(argv, r"--(upload-pack|receive-pack|exec|ext-diff|textconv|open-files-in-pager|template)|-O\w"):
+        yield "runs-program"
+    if (name == "grep" and _has(argv, r"-\w*O")) or (name == "clone" and _has(argv, r"-\w*u|--config")):
+        yield "runs-program"
+    if name == "send-email" and _has(argv, r"--[\w-]+-cmd"):
         yield "runs-program"
     if name in ("bisect", "submodule", "rebase", "difftool", "mergetool") and (
         _has(argv, r"(run|foreach)$") or flags & {"exec", "x", "extcmd"}
@@ -305,6 +329,16 @@ def _options(danger: str, pattern: str) -> Callable[[Argv, Place], Iterator[str]
             yield "unknown-words"
 
     return check
+
+
+def _tar(argv: Argv, place: Place) -> Iterator[str]:
+    if argv[1:] and re.match(r"\w*[IF]", argv[1].text):
+        # Its oldest way to give options has no dash.
+        yield "runs-program"
+    yield from _options(
+        "runs-program",
+        r"--(to-command|checkpoint-action|use-compress|rsh|rmt|info-script|new-volume-script)|-\w*[IF]",
+    )(argv, place)
 
 
 def _always(danger: str) -> Callable[[Argv, Place], Iterator[str]]:
@@ -330,9 +364,7 @@ _CHECKS: dict[str, Callable[[Argv, Place], Iterator[str]]] = {
     "sed": _options("inline-code", r"(?:.*;|\d*,?\$?\d*)?\s*(?:s(.).*\1.*\1\w*[ew]|[erw]\s)"),
     "sort": _options("runs-program", r"--compress-program"),
     "ssh": _options("runs-program", r"(-o.*|-\w*o$|.*(ProxyCommand|LocalCommand))"),
-    "tar": _options(
-        "runs-program", r"(--to-command|--checkpoint-action|--use-compress|-\w*I|--rsh|--info-script|-\w*F)"
-    ),
+    "tar": _tar,
     "xargs": _always("xargs"),
     "parallel": _always("xargs"),
     "zip": _options("runs-program", r"(-TT|--unzip-command|-\w*T\w*T)"),

@@ -19,6 +19,7 @@ from mainspring.approvals.rules import Rule, load
 from mainspring.approvals.screen import plain
 from mainspring.approvals.simulate import PastCall, counts, simulate
 from mainspring.cli.answers import reach
+from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import when
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
@@ -50,9 +51,7 @@ _KINDS = (
 )
 
 _mode = click.option("--mode", type=click.Choice([*MODES, *LEVELS]), help="Judge as in this mode.")
-_cap = click.option(
-    "--max-cost-usd", type=click.FloatRange(min=0, min_open=True), help="The budget that some modes need."
-)
+_cap = click.option("--max-cost-usd", type=POSITIVE, help="The budget that some modes need.")
 _folder = click.option(
     "-C", "folder", type=click.Path(path_type=Path, exists=True), default=Path(), help="The workspace."
 )

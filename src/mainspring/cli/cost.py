@@ -72,10 +72,10 @@ def _print(by: str, totals: dict[str, Spent], *, is_json: bool) -> None:
     for line in _aligned(lines):
         click.echo(line)
     if total.unsettled:
-        held = f"{total.unsettled} requests ({total.held_tokens:,} tokens)"
-        click.echo(f"{held} were reserved and not settled; they count as spent.", err=True)
+        held = f"{total.unsettled} ({total.held_tokens:,} tokens)"
+        click.echo(f"Requests reserved and not settled, which count as spent: {held}.", err=True)
     if total.unpriced:
-        click.echo(f"{total.unpriced} requests went to models of unknown price; they count as $0.", err=True)
+        click.echo(f"Requests to models of unknown price, which count as $0: {total.unpriced}.", err=True)
 
 
 def _fields(spent: Spent) -> dict[str, float]:

@@ -22,7 +22,7 @@ import msgspec
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.config import load_config
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
 from mainspring.journal.shelf import Shelf
 
@@ -82,8 +82,14 @@ def demo_command(keep: Path | None) -> None:
     """See a run that is killed in the middle and loses nothing. No key, no network."""
     root = keep or Path(tempfile.mkdtemp(prefix="mainspring-demo-"))
     home, repository, script = root / "home", root / "repository", root / "script.json"
-    _make_repository(repository)
-    script.write_bytes(msgspec.json.encode(_SCRIPT))
+    try:
+        _make_repository(repository)
+        script.write_bytes(msgspec.json.encode(_SCRIPT))
+    except OSError as error:
+        raise UsageError(
+            f"The demo cannot be set up in {root}: {error.strerror}.",
+            remedy="Give --keep a folder that is new, or leave it out.",
+        ) from error
     model = f"scripted@{script}"
     click.echo(f"The model of this demo is SCRIPTED: its replies are fixed, in {script}.")
     click.echo("The repository, the test, the tools, the journal and the kill are real.\n")

@@ -139,7 +139,7 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     if not same:
         raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
     left = f"; {unknown} were recorded without a hash" if unknown else ""
-    click.echo(f"{same} requests would be the same{left}.", err=True)
+    click.echo(f"{same} {'request' if same == 1 else 'requests'} would be the same{left}.", err=True)
     return 0
 
 

@@ -11,12 +11,12 @@ import click
 
 from mainspring.app.goals import GoalOptions
 from mainspring.approvals import LEVELS, MODES
+from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks, Target
 from mainspring.sandbox import LADDER
 
 _TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
-_POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,20 +31,18 @@ def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
         click.option("--file", "files", multiple=True, help="File that must exist."),
         click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
-        click.option("--max-cost-usd", type=_POSITIVE, help="Money for the whole goal."),
+        click.option("--max-cost-usd", type=POSITIVE, help="Money for the whole goal."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens for the whole goal."),
-        click.option("--max-time", "max_time_s", type=_POSITIVE, help="Seconds for the whole goal."),
+        click.option("--max-time", "max_time_s", type=POSITIVE, help="Seconds for the whole goal."),
         click.option(
             "--max-idle", "max_idle_iterations", type=click.IntRange(min=1), help="Idle iterations."
         ),
         click.option("--max-failures", type=click.IntRange(min=1), help="Failed iterations in a row."),
         click.option("--max-refusals", type=click.IntRange(min=1), help="Times that done may be refused."),
-        click.option(
-            "--stall", "stall_s", type=_POSITIVE, help="Wake after so many seconds without CPU use."
-        ),
+        click.option("--stall", "stall_s", type=POSITIVE, help="Wake after so many seconds without CPU use."),
         click.option("--iteration-steps", type=click.IntRange(min=1), help="Model requests per iteration."),
-        click.option("--iteration-cost-usd", type=_POSITIVE, help="Money per iteration."),
-        click.option("--iteration-time", "iteration_time_s", type=_POSITIVE, help="Seconds per iteration."),
+        click.option("--iteration-cost-usd", type=POSITIVE, help="Money per iteration."),
+        click.option("--iteration-time", "iteration_time_s", type=POSITIVE, help="Seconds per iteration."),
         click.option("--evaluate", default="", help="Command by which we measure after each iteration."),
         click.option("--repeats", type=click.IntRange(min=1), help="Times that it is run, usually 3."),
         click.option("--frozen", multiple=True, help="File of a check or evaluation that must not change."),
@@ -61,10 +59,8 @@ def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
-        click.option(
-            "--wait-seconds", "wait_s", type=click.FloatRange(min=0), help="Pause between iterations."
-        ),
-        click.option("--max-wait-seconds", "max_wait_s", type=_POSITIVE, help="Longest wait."),
+        click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Pause between iterations."),
+        click.option("--max-wait-seconds", "max_wait_s", type=POSITIVE, help="Longest wait."),
     ]
     for option in reversed(options):
         command = option(command)

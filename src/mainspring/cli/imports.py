@@ -42,7 +42,11 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
             with file.open("rb") as lines:
                 session = _import(lines, blobs, folder)
     except FileNotFoundError as error:
-        raise UsageError(f"There is no file {file}.") from error
+        raise UsageError(f"There is no file {file}.", remedy="Check the path.") from error
+    except (IsADirectoryError, PermissionError) as error:
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}.", remedy="Give a file that `mainspring export` wrote."
+        ) from error
     click.echo(session)
 
 

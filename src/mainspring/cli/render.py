@@ -74,6 +74,8 @@ _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">"
 
 
 def when(time_us: int) -> str:
+    if not time_us:
+        return f"{'nobody knows':<20}"
     return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

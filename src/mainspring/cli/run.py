@@ -23,6 +23,7 @@ from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.attach import attached, keep
 from mainspring.cli.branch import begin_branch, commit_branch
+from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.config import load_config
 from mainspring.errors import UsageError
@@ -81,19 +82,17 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--max-cost-usd",
-            type=click.FloatRange(min=0, min_open=True),
+            type=POSITIVE,
             help="Money in the whole session, from now on.",
         ),
         click.option(
             "--max-cost-usd-today",
-            type=click.FloatRange(min=0, min_open=True),
+            type=POSITIVE,
             help="Money of all sessions together, today (UTC).",
         ),
         click.option("--max-calls", type=click.IntRange(min=1), help="Uses of tools in this turn."),
         click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
-        click.option(
-            "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that this turn may work."
-        ),
+        click.option("--timeout", type=POSITIVE, help="Seconds that this turn may work."),
         click.option(
             "--attach",
             multiple=True,

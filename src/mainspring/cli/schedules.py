@@ -21,6 +21,7 @@ from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import is_there
 from mainspring.cli.goal_options import options_of, start_options
+from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.render import local_time, money, when
 from mainspring.config import Config, load_config
 from mainspring.daemon.launch import ensure
@@ -48,7 +49,7 @@ _NOT_RECORDED = {"folder", "is_json", "mode"}
 @click.option(
     "--grace",
     "grace_h",
-    type=click.FloatRange(min=0),
+    type=NOT_NEGATIVE,
     default=GRACE_S / 3600,
     help="Hours that it may be late.",
 )

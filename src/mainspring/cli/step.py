@@ -17,6 +17,7 @@ from mainspring import app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
+from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.steps import as_row
 from mainspring.config import load_config
 from mainspring.journal.file import JournalFile
@@ -29,7 +30,7 @@ _REFUSED = 3
 
 @click.command("step", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND...")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until it is ended.")
+@click.option("--timeout", type=POSITIVE, help="Seconds until it is ended.")
 @click.option("--cpu", type=click.IntRange(min=1), help="CPU seconds that it may use.")
 @click.option("--mem", type=click.IntRange(min=1), help="MiB of memory that it may use.")
 @click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")

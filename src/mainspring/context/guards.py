@@ -54,6 +54,7 @@ _KINDS = (
     "Undone",
     *_PROGRESS,
 )
+_TOLD = ("GuardTripped", "UserSaid", "Undone")
 _SHOWN = 200
 
 
@@ -135,6 +136,7 @@ class Guards:
     def apply(self, recorded: Recorded) -> None:
         if recorded.kind in _PROGRESS:
             self._note_progress()
+            self.recent.texts = Track()
         match recorded.event:
             case UserSaid() | TurnStarted() | Undone():
                 self._restart()
@@ -245,8 +247,8 @@ async def load_guards(journal: Reader, idle_steps: int = IDLE_STEPS) -> Guards:
     # Rules look at recent steps and at what was said to the model before: a long turn is not read whole.
     looked_back = _LOOKED_BACK + idle_steps * _LOOKED_BACK_PER_IDLE_STEP
     after = max(began, await journal.last_seq() - looked_back)
-    for tripped in await journal.read(after=began, until=after, kinds=("GuardTripped",)):
-        guards.apply(tripped)
+    for told in await journal.read(after=began, until=after, kinds=_TOLD, limit=5000):
+        guards.apply(told)
     while page := await journal.read(after=after, kinds=_KINDS, limit=5000):
         for recorded in page:
             guards.apply(recorded)

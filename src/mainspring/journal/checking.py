@@ -46,16 +46,17 @@ def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
 
 def damaged(session: str, verdict: Verdict) -> JournalDamaged:
     """The error for what the verdict found, which says what is readable all the same."""
+    remedy = f"`mainspring export --readable {session}` saves what is readable."
     match verdict.events:
         case 0:
-            readable = "No event is readable."
+            readable, remedy = "No event is readable.", "Restore it from a backup or an export."
         case 1:
             readable = "Event 1 is readable."
         case count:
             readable = f"Events 1 to {count} are readable."
     return JournalDamaged(
         f"The journal of session {session} is damaged: {verdict.problem}. {readable}",
-        remedy=f"`mainspring export --readable {session}` saves what is readable.",
+        remedy=remedy,
         seq=verdict.broken_seq,
     )
 

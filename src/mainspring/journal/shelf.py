@@ -88,7 +88,10 @@ class Shelf:
             raise _unmakeable(error) from error
         try:
             if (self.folder / name).exists():
-                raise UsageError(f"Session {name} exists already.", remedy="Choose another id, or remove it.")
+                raise UsageError(
+                    f"Session {name} exists already.",
+                    remedy=f"Move {self.folder / name} away to bring it in again.",
+                )
             yield name, made
             _sync(made)
             made.rename(self.folder / name)

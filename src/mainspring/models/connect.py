@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
+from mainspring.http import place
 from mainspring.models import Model
 from mainspring.models.anthropic import AnthropicModel
 from mainspring.models.chat import ChatModel
@@ -60,6 +61,19 @@ def connect(
 def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:
     """The provider, model and address that a name stands for here. With OPENAI_BASE_URL set, OpenAI's names
     and bare names are asked for there, over the wire that such servers speak."""
+    spec = _resolved(name, environment)
+    try:
+        if spec.base_url:
+            place(urlsplit(spec.base_url))
+    except ValueError as error:
+        raise ConfigError(
+            f"{spec.base_url} is not the address of a server.",
+            remedy="Write it like http://127.0.0.1:8080/v1.",
+        ) from error
+    return spec
+
+
+def _resolved(name: str, environment: Mapping[str, str]) -> ModelSpec:
     elsewhere = environment.get("OPENAI_BASE_URL", "").strip()
     is_plain = name and "@" not in name and not find_provider(name.partition("/")[0])
     if elsewhere and is_plain:

@@ -1,25 +1,26 @@
 """One conversation with a model server, for every wire: bytes go out, stream items come in.
 
-Total time and size of a reply are bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
+The size of a reply is bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
 is a `ModelError`.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 import mainspring
-from mainspring.errors import ModelTimeout
+from mainspring.errors import ModelError
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.sse import EventParser, EventTooLarge
 from mainspring.models.transport import Answer, Bounds, Transport
 
+_REASON_BYTES = 1024 * 1024
 _HEADERS = {
     "accept": "*/*",
     "accept-encoding": "identity",
@@ -81,7 +82,18 @@ class Channel:
         answer = await self._transport.ask(method, path, body)
         if answer.status == 200:
             return answer
-        raise refused(self._endpoint, answer.status, await self._whole(answer), answer.headers)
+        raise refused(self._endpoint, answer.status, await self._reason(answer), answer.headers)
+
+    async def _reason(self, answer: Answer) -> bytes:
+        """What is said with a refusal, or as much of it as comes: the refusal stands without it."""
+        received = b""
+        try:
+            with suppress(ModelError):
+                while len(received) < _REASON_BYTES and (chunk := await answer.read()) is not None:
+                    received += chunk
+        finally:
+            answer.release()
+        return received
 
     async def _whole(self, answer: Answer) -> bytes:
         bounded = _Bounded(self._endpoint, self._bounds)
@@ -96,23 +108,17 @@ class Channel:
 
 
 class _Bounded:
-    """Counts what came, and when."""
+    """Counts what came."""
 
     def __init__(self, endpoint: Endpoint, bounds: Bounds) -> None:
         self._endpoint = endpoint
         self._bounds = bounds
         self._left = bounds.max_bytes
-        self._deadline = time.monotonic() + bounds.total_s
 
     def count(self, chunk: bytes) -> None:
         self._left -= len(chunk)
         if self._left < 0:
             raise not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
-        if time.monotonic() > self._deadline:
-            raise ModelTimeout(
-                f"{self._endpoint.provider} did not end its reply within {self._bounds.total_s:g} s.",
-                remedy="Ask for less at a time, or choose another model.",
-            )
 
 
 class _Intake:

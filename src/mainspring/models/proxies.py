@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
+from mainspring.http import place
 
 
 def proxy_for(base_url: str, environment: Mapping[str, str]) -> str:
@@ -20,11 +21,13 @@ def proxy_for(base_url: str, environment: Mapping[str, str]) -> str:
     if not found:
         return ""
     url = found if "://" in found else f"http://{found}"
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+    try:
+        place(urlsplit(url))
+    except ValueError as error:
         raise ConfigError(
             f"{variable.upper()} or ALL_PROXY names {found}, which is not the address of an HTTP proxy.",
             remedy=f"Set it to http://HOST:PORT, or put {host} into NO_PROXY.",
-        )
+        ) from error
     return url
 
 

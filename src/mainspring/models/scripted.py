@@ -144,9 +144,14 @@ def load_script(path: Path) -> Script:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Script)
     except OSError as error:
-        raise ConfigError(f"The script {path} cannot be read: {error.strerror}.") from error
+        raise ConfigError(
+            f"The script {path} cannot be read: {error.strerror}.", remedy="Check the path."
+        ) from error
     except msgspec.MsgspecError as error:
-        raise ConfigError(f"The script {path} is not valid: {error}.") from error
+        raise ConfigError(
+            f"The script {path} is not valid: {error}.",
+            remedy='Write it like {"replies": [{"text": "Done."}]}.',
+        ) from error
 
 
 class ScriptedModel:

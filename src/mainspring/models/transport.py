@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import h11
 import msgspec
@@ -40,9 +40,9 @@ class Transport:
     async def ask(self, method: str, path: str, body: bytes) -> Answer:
         """Sends one request; returns when the head of its answer is here."""
         asked = self._request(method, path, body)
-        connection = self._kept() or await self._connect()
+        connection = await self._kept() or await self._connect()
         try:
-            head = await connection.exchange(asked, body)
+            head = await connection.exchange(asked, body, total_s=self._bounds.total_s)
         except OSError as error:
             connection.abort()
             raise self.explained(error) from error
@@ -66,6 +66,11 @@ class Transport:
     def explained(self, error: OSError) -> ModelError:
         """What went wrong on the way, as the error that it means."""
         match error:
+            case http.TooLong():
+                return ModelTimeout(
+                    f"{self._endpoint.provider} did not end its reply within {self._bounds.total_s:g} s.",
+                    remedy="Ask for less at a time, or choose another model.",
+                )
             case TimeoutError():
                 return ModelTimeout(
                     f"{self._endpoint.provider} was silent for {self._bounds.silence_s:g} s.",
@@ -76,17 +81,25 @@ class Transport:
             case _:
                 return dropped(self._endpoint)
 
-    def _kept(self) -> http.Connection | None:
+    async def _kept(self) -> http.Connection | None:
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_fresh():
+            is_fresh = False
+            try:
+                is_fresh = await connection.is_fresh()
+            finally:
+                if not is_fresh:
+                    connection.abort()
+            if is_fresh:
                 return connection
-            connection.abort()
         return None
 
     def _request(self, method: str, path: str, body: bytes) -> h11.Request:
         url, proxy = self._url, self._proxy
         target = f"{url.path}{path}"
+        if url.query:
+            target += f"{'&' if '?' in path else '?'}{url.query}"
+        target = quote(target, safe="/%:@!$&'()*+,;=~?[]")
         try:
             host = http.authority(url)
             headers = [("host", host), *self._headers, ("content-length", str(len(body)))]
@@ -98,7 +111,7 @@ class Transport:
         except UnicodeEncodeError as error:
             variable = self._endpoint.key_variable or "it"
             raise AuthFailed(
-                f"The key for {self._endpoint.provider} has characters that no key has.",
+                f"{self._endpoint.provider} cannot be sent its key, which has characters that no key has.",
                 remedy=f"Set {variable} again.",
             ) from error
         except ValueError as error:

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import os
+import select
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox.custody.tree import stat
 
 STOP_WITHIN_S = 2.0
+ROOM_WITHIN_S = 2.0
 PIECE = 2048
 
 
@@ -64,6 +66,12 @@ class Output(msgspec.Struct, frozen=True):
     data: bytes
     next_offset: int
     skipped: int = 0
+
+
+def _until_writable(fd: int) -> None:
+    poller = select.poll()
+    poller.register(fd, select.POLLOUT)
+    poller.poll(ROOM_WITHIN_S * 1000)
 
 
 class Background:
@@ -170,6 +178,8 @@ class Background:
         except OSError as error:
             raise SandboxError("This background command has ended.") from error
         try:
+            # The keeper never waits for its command, so there is soon room.
+            _until_writable(fd)
             # Below PIPE_BUF, so orders of several writers do not mix.
             os.write(fd, json.dumps(order).encode() + b"\n")
         except BlockingIOError as error:

@@ -175,7 +175,12 @@ class Custody:
         if isinstance(launch, Finished):
             raise SandboxError(launch.stderr.decode(errors="replace").strip())
         folder = await asyncio.to_thread(_made, folder)
-        kept = {"keep": str(folder), "is_terminal": is_terminal, "life_s": command.timeout_s}
+        kept = {
+            "keep": str(folder),
+            "is_terminal": is_terminal,
+            "life_s": command.timeout_s,
+            "limit_names": {kind: name_of(kind, command.limits) for kind in ("cpu", "disk")},
+        }
         held = [fd for fd in (launch.ruleset, *launch.extra) if fd >= 0]
         # The keeper holds the reading end, so that a wrapper which tells its status does not die of it.
         status = [launch.status] if launch.status >= 0 else []

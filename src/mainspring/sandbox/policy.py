@@ -7,6 +7,8 @@ A hidden path is a secret and cannot be read. Patterns are matched against resol
 
 from __future__ import annotations
 
+import os
+from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -20,6 +22,9 @@ _PROTECTED_NAMES = """
     .claude .codex .gemini .cursor .agents .opencode .continue .windsurf .roo .kiro .aider.conf.yml"""
 
 PROTECTED_IN_GIT = ("hooks", "config", "config.worktree", "commondir", "gitdir")
+
+_REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
+"""What git itself looks for in a folder of any name: a repository, or one that borrows from another."""
 
 _SECRETS_OF_HOME = """
     .ssh .aws .azure .gnupg .kube .netrc .pgpass .my.cnf .s3cfg .boto .pypirc .npmrc .vault-token
@@ -122,9 +127,26 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             is_inside_git = any(above.casefold() == ".git" for above in parts[:index])
             if is_inside_git and part.casefold() in PROTECTED_IN_GIT and ".git" not in self.granted:
                 return f".git/{part}"
+        if ".git" not in self.granted and (found := self._part_of_repository(path)):
+            return found
         # A `.git` file points elsewhere, at a folder whose hooks would then run.
         is_git_itself = parts[-1:] == (".git",)
         return ".git" if is_git_itself and ".git" not in self.granted and not path.is_dir() else ""
+
+    def _part_of_repository(self, path: Path) -> str:
+        """As for `.git`, in a folder of another name that is a repository, or would become one by this."""
+        for folder in path.parents:
+            if not any(folder.is_relative_to(root) for root in self.roots()):
+                break
+            name = path.relative_to(folder).parts[0]
+            names = _names_in(folder)
+            if not is_repository(names | {name}):
+                continue
+            if name.casefold() in PROTECTED_IN_GIT:
+                return f"{folder.name}/{name}"
+            if not is_repository(names) and (found := names.intersection(PROTECTED_IN_GIT)):
+                return f"{folder.name}/{min(found)}"
+        return ""
 
     def _is_granted(self, path: Path) -> bool:
         return any(
@@ -132,6 +154,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             for grant in self.granted
             if grant != ".git"
         )
+
+
+def is_repository(names: AbstractSet[str]) -> bool:
+    """Whether git takes a folder with these names in it for a repository."""
+    return any(names >= needed for needed in _REPOSITORIES)
+
+
+def _names_in(folder: Path) -> frozenset[str]:
+    """Those of the names that matter to git."""
+    wanted = frozenset(PROTECTED_IN_GIT).union(*_REPOSITORIES)
+    return frozenset(name for name in wanted if os.path.lexists(folder / name))
 
 
 def is_hidden_name(name: str, policy: Policy) -> bool:

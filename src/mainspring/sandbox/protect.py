@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.sandbox.policy import Policy
-from mainspring.sandbox.survey import Findings
+from mainspring.sandbox.survey import Findings, file_start
 
 ASIDE = ".set-aside"
 MAX_KEPT_BYTES = 1 << 20
@@ -35,6 +35,7 @@ UNSAFE_KEYS = frozenset(
         "pager",
         "receivepack",
         "sshcommand",
+        "templatedir",
         "uploadpack",
         "vcs",
         "worktree",
@@ -43,7 +44,8 @@ UNSAFE_KEYS = frozenset(
         "update",
     }
 )
-SECTION = re.compile(r"^\s*\[\s*([A-Za-z0-9.-]+)")
+SECTION = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:\.[A-Za-z0-9.-]+|[ \t]+"(?:[^"\\]|\\.)*")?\][ \t\r]*')
+SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t\r]*(?:=.*)?", re.DOTALL)
 
 Kept = tuple[int, bytes]
 State = dict[Path, dict[Path, Kept | None]]
@@ -130,27 +132,35 @@ def _tame(git_dir: Path) -> list[Path]:
             _set_aside(git_dir / name)
             changed.append(git_dir / name)
     config = git_dir / "config"
-    with suppress(OSError, UnicodeDecodeError):
-        text = config.read_text()
-        safe = safe_settings(text)
-        if safe != text:
-            _set_aside(config)
-            config.write_text(safe)
-            changed.append(config)
+    # git reads bytes, and so do we: one that is no text hides nothing.
+    content = file_start(config, MAX_KEPT_BYTES + 1) or b""
+    safe = safe_settings(content.decode("latin-1")).encode("latin-1")[:MAX_KEPT_BYTES]
+    # A link leads to a file that may be written later.
+    if config.is_symlink() or (config.exists() and (safe != content or not config.is_file())):
+        _set_aside(config)
+        config.write_bytes(safe)
+        changed.append(config)
     return changed
 
 
 def safe_settings(text: str) -> str:
-    """The lines of a git configuration that cannot run a program."""
+    """The lines of a git configuration that cannot run a program.
+
+    Only lines that git reads as we do are kept: a section or a setting alone in its line, which ends there.
+    """
     kept: list[str] = []
-    is_safe = True
-    for line in text.splitlines(keepends=True):
-        if found := SECTION.match(line):
-            is_safe = found[1].partition(".")[0].casefold() in SAFE_SECTIONS
-        key = line.rpartition("]")[2].partition("=")[0].strip().casefold()
-        if is_safe and key not in UNSAFE_KEYS:
+    is_safe = False
+    for line in text.split("\n"):
+        if found := SECTION.fullmatch(line):
+            is_safe = found[1].casefold() in SAFE_SECTIONS
+            is_kept = is_safe
+        elif found := SETTING.fullmatch(line):
+            is_kept = is_safe and found[1].casefold() not in UNSAFE_KEYS and not line.endswith(("\\", "\\\r"))
+        else:
+            is_kept = line.strip(" \t\r")[:1] in ("", "#", ";")
+        if is_kept:
             kept.append(line)
-    return "".join(kept)
+    return "\n".join(kept)
 
 
 def _set_aside(path: Path) -> None:
@@ -178,9 +188,8 @@ def _content(path: Path) -> Kept | None:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return mode, os.fsencode(path.readlink())
-        if not stat.S_ISREG(mode) or path.stat().st_size > MAX_KEPT_BYTES:
-            return None
-        return mode, path.read_bytes()
+        content = file_start(path, MAX_KEPT_BYTES + 1) if stat.S_ISREG(mode) else None
+        return None if content is None or len(content) > MAX_KEPT_BYTES else (mode, content)
     except OSError:
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,13 +18,12 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox.policy import MAX_FOLDERS, PROTECTED_IN_GIT, Policy, is_hidden_name
+from mainspring.sandbox.policy import MAX_FOLDERS, PROTECTED_IN_GIT, Policy, is_hidden_name, is_repository
 from mainspring.sandbox.watch import Changes, Watch
 
 MAX_WATCHED = 20_000
 MAX_GIT_FILE = 64 * 1024
 SETTLED_NS = 1_000_000_000
-BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 HOOKS_PATH = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -170,13 +170,13 @@ def _list(path: str, policy: Policy) -> _Folder:
                 folder.hidden.append((name, entry.inode()))
             elif entry.is_dir(follow_symlinks=False):
                 folder.below.append(name)
-    folder.is_bare = names >= BARE_REPOSITORY
+    folder.is_bare = is_repository(names)
     return folder
 
 
 def _repositories(path: Path, folder: _Folder) -> Iterator[Path]:
     if folder.is_bare:
-        yield path
+        yield from _with_common(path)
     for name in folder.git:
         yield from git_dirs_of(path / name)
 
@@ -193,22 +193,39 @@ def git_dirs_of(dot_git: Path) -> Iterator[Path]:
                     yield head.parent
         return
     target = pointer(dot_git, b"gitdir:")
-    if target is not None and target.is_dir():
-        yield target
-        if common := pointer(target / "commondir", b""):
-            yield common
+    if target is not None and os.path.isdir(target):  # noqa: PTH112 - no name makes it raise
+        yield from _with_common(target)
+
+
+def _with_common(git_dir: Path) -> Iterator[Path]:
+    """A repository, and the one from which it takes its settings and hooks."""
+    yield git_dir
+    if common := pointer(git_dir / "commondir", b""):
+        yield common
 
 
 def pointer(path: Path, prefix: bytes) -> Path | None:
     """The path that a small git file names."""
+    text = (file_start(path, 4096) or b"").strip()
+    if not text or not text.startswith(prefix):
+        return None
+    return _leads_to(path.parent, text[len(prefix) :].strip())
+
+
+def _leads_to(folder: Path, name: bytes) -> Path:
+    """Where a name leads, be it a loop or far too long; git, too, reads up to a NUL byte."""
+    return Path(os.path.realpath(folder / os.fsdecode(name.partition(b"\0")[0])))
+
+
+def file_start(path: Path, max_bytes: int) -> bytes | None:
+    """The first bytes of a file; nothing of a pipe, which would hold us until somebody writes to it."""
     try:
-        with path.open("rb") as file:
-            text = file.read(4096).strip()
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
-    if not text.startswith(prefix):
-        return None
-    return (path.parent / os.fsdecode(text[len(prefix) :].strip())).resolve()
+    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        return file.read(max_bytes) if is_file else None
 
 
 def _is_git_dir(folder: Path) -> bool:
@@ -226,12 +243,8 @@ def _protected_parts(git_dir: Path, policy: Policy) -> Iterator[Path]:
 
 
 def _hooks_path(git_dir: Path) -> Path | None:
-    try:
-        with (git_dir / "config").open("rb") as file:
-            found = HOOKS_PATH.search(file.read(MAX_GIT_FILE))
-    except OSError:
-        return None
-    return (git_dir.parent / os.fsdecode(found[1])).resolve() if found else None
+    found = HOOKS_PATH.search(file_start(git_dir / "config", MAX_GIT_FILE) or b"")
+    return _leads_to(git_dir.parent, found[1]) if found else None
 
 
 def inode_of(path: Path) -> int:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from . import tree
-from .guard import Watch, tell
+from .guard import Ticks, Watch, tell
 from .stub import Job, Stub
 
 READ_SIZE = 64 * 1024
+MAX_WAITING = 8 * 1024 * 1024
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -37,18 +38,25 @@ class Segments:
         self._file: int | None = None
 
     def write(self, data: bytes) -> None:
+        """Keeps it, as far as there is room on the disk: a keeper that gave up would let go of its command."""
+        try:
+            self._write(data)
+        except OSError:
+            return
+
+    def _write(self, data: bytes) -> None:
         while data:
-            if self._left == 0:
+            if self._left == 0 or self._file is None:
                 self._turn()
-            part = data[: self._left]
-            os.write(self._file or 0, part)
-            self._left -= len(part)
-            self._total += len(part)
-            data = data[len(part) :]
+            count = os.write(self._file or 0, data[: self._left])
+            self._left -= count
+            self._total += count
+            data = data[count:]
 
     def _turn(self) -> None:
         if self._file is not None:
             os.close(self._file)
+            self._file = None
         path = self._folder / f"output.{self._total}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._left = self._size
@@ -74,17 +82,26 @@ class Keeper:
             self.poller.register(fd, select.POLLIN)
         self.stopped = ""
         self._is_open = True
+        self._input = -1
+        self._waiting = bytearray()
+        self._is_full = False
+        self._is_closing = False
 
-    def streams(self) -> tuple[list[int], int, int]:
-        """Descriptors for the command, and ours to its input and from its output."""
+    def streams(self) -> tuple[list[int], int]:
+        """Descriptors for the command, and ours from its output."""
         if self.job["is_terminal"]:
             ours, theirs = os.openpty()
+            # The input has a number of its own, since it is watched for other reasons.
+            self._input = os.dup(ours)
             self.poller.register(ours, select.POLLIN)
-            return [theirs, theirs, theirs], ours, ours
-        in_read, in_write = os.pipe2(os.O_CLOEXEC)
-        out_read, out_write = os.pipe2(os.O_CLOEXEC)
-        self.poller.register(out_read, select.POLLIN)
-        return [in_read, out_write, out_write], in_write, out_read
+            given, output = [theirs, theirs, theirs], ours
+        else:
+            in_read, self._input = os.pipe2(os.O_CLOEXEC)
+            output, out_write = os.pipe2(os.O_CLOEXEC)
+            self.poller.register(output, select.POLLIN)
+            given = [in_read, out_write, out_write]
+        os.set_blocking(self._input, False)
+        return given, output
 
     def read(self, output: int) -> bool:
         """Moves one piece of output to the disk; false at its end."""
@@ -104,20 +121,38 @@ class Keeper:
         *lines, self._line = (self._line + os.read(self.control, READ_SIZE)).split(b"\n")
         return [json.loads(line) for line in lines if line]
 
-    def obey(self, order: dict[str, Any], watch: Watch, to_input: int) -> int:
-        """Carries out one order; the input's descriptor, or -1 once it is closed."""
+    def obey(self, order: dict[str, Any], watch: Watch) -> None:
         if "stop" in order:
             self.stopped = str(order["stop"])
             watch.end()
-        elif to_input >= 0 and "input" in order:
-            _offer(to_input, base64.b64decode(order["input"]))
-        elif to_input >= 0 and "eof" in order:
-            if self.job["is_terminal"]:
-                _offer(to_input, b"\x04")
-            else:
-                os.close(to_input)
-                return -1
-        return to_input
+        elif "input" in order and len(self._waiting) < MAX_WAITING:
+            self._waiting += base64.b64decode(order["input"])
+        elif "eof" in order and self.job["is_terminal"]:
+            self._waiting += b"\x04"
+        elif "eof" in order:
+            self._is_closing = True
+        self.give()
+
+    def give(self) -> None:
+        """Moves input to the command as far as it takes it; the rest waits until it can take more."""
+        if self._input < 0:
+            return
+        try:
+            while self._waiting:
+                del self._waiting[: os.write(self._input, self._waiting)]
+        except BlockingIOError:
+            self.poller.register(self._input, select.POLLOUT)
+            self._is_full = True
+            return
+        except OSError:
+            # It reads no more.
+            self._waiting.clear()
+        if self._is_full:
+            self.poller.unregister(self._input)
+            self._is_full = False
+        if self._is_closing:
+            os.close(self._input)
+            self._input = -1
 
     def record_exit(self, watch: Watch) -> None:
         record = {**watch.report(), "stopped": self.stopped, "ended": time.time()}
@@ -132,9 +167,30 @@ class Keeper:
                 continue
 
 
+class Life:
+    """How long a command may go on: its time, and the limits that the kernel does not count for a tree."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._ticks = Ticks(job)
+        self._end = time.monotonic() + job["life_s"] if job["life_s"] else None
+
+    def wait_ms(self) -> float | None:
+        left_ms = None if self._end is None else max(0.0, (self._end - time.monotonic()) * 1000)
+        waits = [wait for wait in (left_ms, self._ticks.wait_ms()) if wait is not None]
+        return min(waits, default=None)
+
+    def end_of(self, watch: Watch) -> str:
+        """Why the command must end now, or nothing."""
+        if self._end is not None and time.monotonic() >= self._end:
+            return f"timed out after {self._job['life_s']:g} s"
+        passed = watch.limit_passed() if self._ticks.is_due() else ""
+        return self._job["limit_names"].get(passed, passed)
+
+
 def keep(job: Job, stub: Stub, wake: int, fds: list[int], asker: socket.socket) -> None:
     keeper = Keeper(job, wake)
-    theirs, to_input, output = keeper.streams()
+    theirs, output = keeper.streams()
     count = len(job["extra"]) + bool(job["confine"]) + job["joins"]
     failure = stub.become([fds[0], *theirs, *fds[2 : 2 + count]])
     for fd in {*theirs, *fds[2 : 2 + count]}:
@@ -147,22 +203,22 @@ def keep(job: Job, stub: Stub, wake: int, fds: list[int], asker: socket.socket) 
     write_whole(keeper.folder / "meta.json", _meta(job, stub.pid))
     tell(asker, started=stub.pid)
     asker.close()
-    _watch(keeper, Watch(job, stub.pid, wake), to_input, output)
+    _watch(keeper, Watch(job, stub.pid, wake), output)
     keeper.clean_up()
 
 
-def _watch(keeper: Keeper, watch: Watch, to_input: int, output: int) -> None:
-    deadline = time.monotonic() + keeper.job["life_s"] if keeper.job["life_s"] else None
+def _watch(keeper: Keeper, watch: Watch, output: int) -> None:
+    life = Life(keeper.job)
     while watch.any_left:
-        wait_ms = None if deadline is None else max(0.0, (deadline - time.monotonic()) * 1000)
-        ready = dict(keeper.poller.poll(wait_ms))
+        ready = dict(keeper.poller.poll(life.wait_ms()))
         if output in ready:
             keeper.read(output)
         if keeper.control in ready:
             for order in _understood(keeper):
-                to_input = keeper.obey(order, watch, to_input)
-        if deadline is not None and time.monotonic() >= deadline:
-            keeper.stopped = f"timed out after {keeper.job['life_s']:g} s"
+                keeper.obey(order, watch)
+        keeper.give()
+        if why := life.end_of(watch):
+            keeper.stopped = why
             watch.end()
         tree.drain(keeper.wake)
         if watch.reap() or not watch.any_left:
@@ -177,15 +233,6 @@ def _understood(keeper: Keeper) -> list[dict[str, Any]]:
         return keeper.orders()
     except (ValueError, binascii.Error):
         return []
-
-
-def _offer(fd: int, data: bytes) -> None:
-    """Input is given as far as the command takes it; a full pipe must not stop its keeper."""
-    os.set_blocking(fd, False)
-    try:
-        os.write(fd, data)
-    except (BlockingIOError, BrokenPipeError):
-        return
 
 
 def _meta(job: Job, pid: int) -> dict[str, Any]:

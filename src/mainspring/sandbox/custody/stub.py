@@ -50,6 +50,7 @@ class Job(TypedDict):
     is_terminal: bool
     max_output: int
     life_s: float
+    limit_names: dict[str, str]
     outlives: bool
 
 
