@@ -518,3 +518,17 @@ def test_a_goal_is_watched_to_its_end_and_not_to_that_of_its_first_turn(machine:
         watched = machine.run("tail", "--json", machine.only_session()["id"])
         process.communicate()
     assert lines(watched.stdout)[-1]["kind"] == "GoalEnded"
+
+
+def test_an_answer_to_a_goal_says_how_to_go_on_with_it(machine: Machine) -> None:
+    model = machine.serve(
+        {"calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}, {"text": f"Made.\n{DONE}"}
+    )
+    asked = machine.run("goal", "start", "make it", "--model", model, "--mode", "ask")
+    assert asked.returncode == 3, asked.stderr
+    session = machine.only_session()["id"]
+    answered = machine.run("approve", session)
+    assert answered.returncode == 0, answered.stderr
+    assert f"mainspring goal resume {session}" in answered.stderr
+    assert machine.run("goal", "resume", session).returncode == 0
+    assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1]
