@@ -38,7 +38,7 @@ class Segments:
         self._file: int | None = None
 
     def write(self, data: bytes) -> None:
-        """Keeps it, as far as there is room on the disk: a keeper that gave up would let go of its command."""
+        """Keeps it, as far as there is room on the disk: one that gave up would let go of its command."""
         try:
             self._write(data)
         except OSError:
