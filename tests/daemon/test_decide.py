@@ -66,6 +66,10 @@ def test_goals_that_sleep_take_nobodys_place() -> None:
 def test_two_goals_never_work_in_one_folder() -> None:
     assert resumed(row("a", workspace="/w"), row("b", workspace="/w")) == ["a"]
     assert resumed(row("a", workspace="/w"), row("b", "running", workspace="/w")) == []
+    assert resumed(row("a", workspace="/w"), row("b", workspace="/w/in"), row("c", workspace="/wide")) == [
+        "a",
+        "c",
+    ]
 
 
 def test_sessions_without_a_goal_are_resumed_only_when_that_is_wanted() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Machine, machine
+from cli.conftest import Machine, machine, until
 
 from .test_loop import DONE, engine, events, goal
 
@@ -217,3 +217,24 @@ def test_somebody_may_write_the_memory_file_all_the_time(machine: Machine) -> No
     assert written
     lost = len(written) - text.count("of somebody")
     assert lost <= max(2, len(written) // 10), "what falls between our last look and the rename"
+
+
+@pytest.mark.parametrize(("first", "second"), [(".", "in"), ("in", ".")])
+def test_a_loop_around_or_inside_the_folder_of_another_is_refused_with_its_name(
+    machine: Machine, first: str, second: str
+) -> None:
+    (machine.workspace / "in").mkdir()
+    patient = engine(machine, other="sleep 300")
+    words = ("exploop", "reach it", "--engine", patient, "--json")
+    process = machine.start(*words, "-C", first)
+    try:
+        until(process, "IterationStarted")
+        refused = machine.run("exploop", "another", "--engine", patient, "-C", second)
+        assert refused.returncode == 3, refused.stderr
+        assert machine.only_session()["id"] in refused.stderr
+        assert "already works in" in refused.stderr
+    finally:
+        process.terminate()
+        process.communicate()
+    done = engine(machine, other=f"echo {DONE!r}")
+    assert machine.run("exploop", "another", "--engine", done, "-C", second).returncode == 0

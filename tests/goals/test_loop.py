@@ -474,3 +474,61 @@ def test_a_cap_of_the_goal_ends_it_by_what_was_used_up(
     assert ran.returncode == code, ran.stderr
     (ended,) = events(machine, "GoalEnded")
     assert ended["ending"] == ending
+
+
+def test_what_only_the_agents_own_figures_show_is_unverified_everywhere(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo METRIC q=5; echo {DONE!r}"), "--target", "q>=5")
+    assert ran.returncode == 0, ran.stderr
+    assert "goal done, unverified: Every check passed (1), on figures" in ran.stderr
+    assert "done, unverified" in machine.run("goal", "list").stdout
+    assert "unverified" in machine.run("goal", "report").stdout.splitlines()[2]
+
+
+def test_a_derivation_without_a_claim_is_said_to_be_unverified_for_want_of_one(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), loop="drvloop")
+    assert ran.returncode == 0, ran.stderr
+    assert "done, unverified: The agent says that it is done. It wrote down no claim" in ran.stderr
+    report = machine.run("goal", "report").stdout
+    assert "It wrote down no claim, so nothing but its word shows it." in report
+    assert "done, unverified" in machine.run("goal", "show").stdout
+
+
+def test_names_of_files_stay_on_their_line_on_the_screen(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"touch $'a\\nb\\e[31m'; echo {DONE!r}"))
+    shown = [line for line in ran.stderr.splitlines() if line.startswith("  + ")]
+    assert shown == ["  + a␊b␛[31m"]
+    (line,) = [line for line in machine.run("artifacts").stdout.splitlines() if line.startswith("a")]
+    assert line.startswith("a␊b␛[31m  0 B")
+
+
+def test_what_an_engine_left_running_for_its_goal_is_not_said_to_have_been_ended(machine: Machine) -> None:
+    start = 'sleep 1 > /dev/null 2>&1 & echo "<pid_number>$!</pid_number>"'
+    ran = goal(machine, engine(machine, t1=start, t2=f"echo {DONE!r}"))
+    assert ran.returncode == 0, ran.stderr
+    assert "has ended. Its exit code is not known here (after" in ran.stderr
+    report = machine.run("goal", "report").stdout
+    assert "which the goal may wait for" in report
+
+
+def test_a_goal_is_watched_to_its_end_and_not_to_that_of_its_first_turn(machine: Machine) -> None:
+    cases = {"t1": "touch a; echo '<wait_seconds>0.5</wait_seconds>'", "t2": f"echo {DONE!r}"}
+    words = ("exploop", "reach it", "--engine", engine(machine, **cases), "--json")
+    with machine.start(*words) as process:
+        until(process, "TurnEnded")
+        watched = machine.run("tail", "--json", machine.only_session()["id"])
+        process.communicate()
+    assert lines(watched.stdout)[-1]["kind"] == "GoalEnded"
+
+
+def test_an_answer_to_a_goal_says_how_to_go_on_with_it(machine: Machine) -> None:
+    model = machine.serve(
+        {"calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}, {"text": f"Made.\n{DONE}"}
+    )
+    asked = machine.run("goal", "start", "make it", "--model", model, "--mode", "ask")
+    assert asked.returncode == 3, asked.stderr
+    session = machine.only_session()["id"]
+    answered = machine.run("approve", session)
+    assert answered.returncode == 0, answered.stderr
+    assert f"mainspring goal resume {session}" in answered.stderr
+    assert machine.run("goal", "resume", session).returncode == 0
+    assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1]

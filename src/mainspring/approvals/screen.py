@@ -15,6 +15,11 @@ def plain(text: str) -> str:
     return _UNSAFE.sub(_written, text.replace("\r\n", "\n"))
 
 
+def plain_name(text: str) -> str:
+    """The same for what must stay on one line, such as the name of a file."""
+    return plain(text).replace("\n", "␊").replace("\t", "␉")
+
+
 def _written(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:

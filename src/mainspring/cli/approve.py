@@ -55,7 +55,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
 async def _approve(session: str, call: str, answer: dict[str, Any], options: dict[str, Any]) -> int:
     store = Store(load_config().home)
     session = store.find(session)
-    requests = await _requests(store, session)
+    requests, has_goal = await _requests(store, session)
     asked = [question for name, question in requests.open.items() if name.startswith(call)]
     if not asked:
         why = requests.closed.get(call, "nothing is asked")
@@ -66,7 +66,14 @@ async def _approve(session: str, call: str, answer: dict[str, Any], options: dic
     answers = [_given(question, requests, **answer) for question in asked]
     folder = store.directory(session)
     ours = [given for given in answers if not await _is_taken(given, folder)]
-    return await take_turn("", session, Path(), answers=ours, **options) if ours else 0
+    if not ours:
+        return 0
+    code = await take_turn("", session, Path(), answers=ours, **options)
+    if has_goal:
+        click.echo(
+            f"This turn belongs to a goal. Go on with that: mainspring goal resume {session}", err=True
+        )
+    return code
 
 
 async def _is_taken(given: ApprovalGiven, folder: Path) -> bool:
@@ -99,10 +106,12 @@ async def _is_taken(given: ApprovalGiven, folder: Path) -> bool:
     return True
 
 
-async def _requests(store: Store, session: str) -> Requests:
+async def _requests(store: Store, session: str) -> tuple[Requests, bool]:
+    """What is asked, and whether that is for a goal."""
     reader = await store.read(session)
     try:
-        return (await load_state(reader)).requests
+        state = await load_state(reader)
+        return state.requests, state.has_goal
     finally:
         await reader.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from mainspring.approvals.screen import plain
+from mainspring.approvals.screen import plain_name
 from mainspring.cli.render import when
 from mainspring.config import load_config
 from mainspring.errors import JournalError, UsageError
@@ -33,7 +33,7 @@ def artifacts_command(session: str, *, is_json: bool, is_all: bool) -> None:
     rows = sorted(artifacts.all, key=lambda row: row.path) if is_all else artifacts.made
     shown = rows if is_all or is_json else rows[:_SHOWN]
     for row in shown:
-        click.echo(msgspec.json.encode(row) if is_json else plain(_line(row)))
+        click.echo(msgspec.json.encode(row) if is_json else plain_name(_line(row)))
     if len(shown) < len(rows):
         click.echo(f"{len(rows) - len(shown):,} more: mainspring artifacts {name} --all", err=True)
     if not rows and not is_json:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
-from mainspring.approvals.screen import plain
+from mainspring.approvals.screen import plain, plain_name
 from mainspring.cli.render_goals import goal_text
 from mainspring.events import (
     ApprovalAsked,
@@ -297,7 +297,7 @@ def change_line(change: FileChange) -> str:
 
 
 def _changed(event: FilesChanged, *, whole: bool) -> str:
-    lines = [f"  {change_line(change)}" for change in event.changes]
+    lines = [f"  {plain_name(change_line(change))}" for change in event.changes]
     if not whole and len(lines) > _MAX_LINES:
         lines = [*lines[: _MAX_LINES - 1], f"  … {len(lines) - _MAX_LINES + 1} more files …"]
     return "\n".join([*lines, *(f"  ! not covered: {note}" for note in event.not_covered)])

@@ -98,4 +98,5 @@ def _wait(event: WaitStarted | ConditionMet | WaitEnded) -> str:
             return f"◷ {event.detail}"
         case WaitEnded():
             late = f" ({duration(event.late_s)} ago, while nobody was here)" if event.late_s >= 1 else ""
-            return f"◷ woken, {event.cause}: {event.summary}{late}"
+            summary = event.summary.replace("\n(", " (")
+            return f"◷ woken, {event.cause}: {summary}{late}"

@@ -12,7 +12,16 @@ import msgspec
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_json, as_text, money, when
 from mainspring.config import load_config
-from mainspring.events import Recorded, SpendReserved, SpendSettled, TurnEnded
+from mainspring.events import (
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    Recorded,
+    SpendReserved,
+    SpendSettled,
+    TurnEnded,
+    TurnStarted,
+)
 from mainspring.journal.file import JournalFile
 from mainspring.journal.owner import owner_of
 from mainspring.journal.shelf import Shelf
@@ -64,16 +73,19 @@ def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
 @click.option("--follow/--no-follow", default=True, help="Go on until the run has ended.")
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
-    """Watch SESSION while another process runs it; ends when that process is gone or its turn is over."""
+    """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
+    goal is over."""
     file = _open(session)
     pause = threading.Event()
-    is_over = False
+    is_over, has_goal = False, file.last("GoalSet") is not None
+    ends = (GoalEnded, GoalPaused) if has_goal else (TurnEnded,)
     try:
         while True:
             is_owned = _is_owned(file)
             for recorded in _pages(file, after=after):
                 after = recorded.seq
-                is_over = isinstance(recorded.event, TurnEnded)
+                is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
+                is_over = isinstance(recorded.event, ends) or (is_over and not is_begun)
                 _print(recorded, is_json=is_json, is_whole=False)
             if not follow or is_over or not is_owned:
                 break
@@ -81,7 +93,10 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
     finally:
         file.close()
     if follow and not is_over:
-        click.echo(f"Nobody runs this session now. Go on with it: mainspring resume {file.session}", err=True)
+        resume = "goal resume" if has_goal else "resume"
+        click.echo(
+            f"Nobody runs this session now. Go on with it: mainspring {resume} {file.session}", err=True
+        )
 
 
 def _is_owned(file: JournalFile) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from mainspring.config import DaemonSettings
 from mainspring.daemon.place import Record, Run, Trouble
+from mainspring.goals.lock import is_overlapping
 from mainspring.goals.schedules import Due
 from mainspring.journal.index import SessionRow
 
@@ -43,7 +45,7 @@ def plan(
         for row in rows
         if row.id not in record.runs and _is_wanted(row, settings, answered, record.interrupted)
     ]
-    busy = {row.workspace for row in rows if row.id in record.runs or row.goal_state == "running"}
+    busy = {Path(row.workspace) for row in rows if row.id in record.runs or row.goal_state == "running"}
     asleep = sum(row.id in record.runs and row.is_waiting for row in rows)
     free = settings.max_running - (len(record.runs) - asleep)
     is_full = False
@@ -56,9 +58,9 @@ def plan(
             left_alone[row.id] = why
         elif trouble is not None and trouble.retry_us > now_us:
             retries.append(trouble.retry_us)
-        elif free > len(resume) and row.workspace not in busy:
+        elif free > len(resume) and not any(is_overlapping(Path(row.workspace), one) for one in busy):
             resume.append(row)
-            busy.add(row.workspace)
+            busy.add(Path(row.workspace))
         else:
             is_full = True
     return Plan(tuple(resume), left_alone, min(retries, default=None), is_full)

@@ -89,8 +89,10 @@ class Judge:
             if failing:
                 detail = f"{len(failing)} of {len(checks)} checks failed: {failing[0].check}"
             else:
-                detail = _accepted(len(checks))
-                stop = Stop("done", detail, is_verified=bool(checks))
+                # A target that only the agent's own figures reach is its word once more.
+                is_shown = any(check.kind != "target" or goal.now.evaluation.command for check in checks)
+                detail = _accepted(goal, len(checks), is_shown=is_shown)
+                stop = Stop("done", detail, is_verified=is_shown)
         ended = IterationEnded(
             iteration=current.number,
             outcome=outcome,
@@ -196,7 +198,11 @@ def _detail(ending: TurnEnded, text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _accepted(checks: int) -> str:
-    if not checks:
-        return "The agent says that it is done. There was nothing to check it by: unverified."
-    return f"Every check passed ({checks})."
+def _accepted(goal: Goal, checks: int, *, is_shown: bool) -> str:
+    if is_shown:
+        return f"Every check passed ({checks})."
+    if checks:
+        return f"Every check passed ({checks}), on figures that the agent itself reported: unverified."
+    if goal.now.checks.needs_claims:
+        return "The agent says that it is done. It wrote down no claim that could be checked: unverified."
+    return "The agent says that it is done. There was nothing to check it by: unverified."

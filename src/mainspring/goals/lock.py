@@ -1,8 +1,12 @@
-"""One loop per workspace: a lock that ends with its process, and the name of the goal that holds it."""
+"""One loop per workspace: a lock that ends with its process, and the name of the goal that holds it.
+
+A folder and one inside it are one workspace in this: each loop would take the other's files for its own.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +16,11 @@ from mainspring.journal.owner import own, owner_of
 
 _FOLDER = "workspaces"
 _NAME = "goal"
+_PATH = "path"
 
 
 class WorkspaceTaken(JournalOwned):
-    """Another goal works in the same folder."""
+    """Another goal works in the same folder, or around or inside it."""
 
 
 class Held:
@@ -31,17 +36,40 @@ class Held:
 @contextmanager
 def workspace_held(home: Path, workspace: Path) -> Generator[Held]:
     """Keeps every other loop out of the workspace. A lock whose process is dead is taken over."""
-    place = home / _FOLDER / hashlib.sha256(bytes(workspace.resolve())).hexdigest()[:24]
+    workspace = workspace.resolve()
+    place = home / _FOLDER / hashlib.sha256(bytes(workspace)).hexdigest()[:24]
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         owned = own(place, workspace.name)
     except JournalOwned as error:
         raise _taken(place, workspace) from error
     try:
+        # Ours is told before others are looked at: of two that begin at once, at least one sees the other.
+        (place / _PATH).write_bytes(bytes(workspace))
+        _refuse_overlapping(place, workspace)
         yield Held(place)
     finally:
         (place / _NAME).unlink(missing_ok=True)
+        (place / _PATH).unlink(missing_ok=True)
         owned.release()
+
+
+def is_overlapping(one: Path, other: Path) -> bool:
+    """Whether one of two folders is the other or lies in it."""
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _refuse_overlapping(place: Path, workspace: Path) -> None:
+    for told in place.parent.glob(f"*/{_PATH}"):
+        try:
+            other = Path(os.fsdecode(told.read_bytes()))
+        except FileNotFoundError:
+            continue  # it has just ended
+        if told.parent == place or not is_overlapping(workspace, other):
+            continue
+        owner = owner_of(told.parent)
+        if owner is not None and owner.is_alive:
+            raise _taken(told.parent, other)
 
 
 def _taken(place: Path, workspace: Path) -> WorkspaceTaken:

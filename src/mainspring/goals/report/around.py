@@ -226,7 +226,8 @@ def _engine(event: EngineEnded) -> str:
     told = [event.reason] if event.reason else []
     if event.left_running:
         numbers = ", ".join(map(str, event.left_running[:_LAST_LINES]))
-        told.append(f"it had left {len(event.left_running)} processes running ({numbers}), which were ended")
+        count = len(event.left_running)
+        told.append(f"it had left {count} processes running ({numbers}), which the goal may wait for")
     if event.unread_lines:
         told.append(f"{event.unread_lines} lines of its output could not be read: {event.unread}")
     return "; ".join(told)

@@ -78,7 +78,8 @@ def _done(
         why = f"The goal was ended as done, and {_count(len(failing), 'check')} of the last iteration failed."
         return Judged("refuted", why, tuple(check.seq for check in failing))
     if not last:
-        why = "The agent says that it is done. No check was given, so nothing but its word shows it."
+        lacking = "It wrote down no claim" if goal.now.checks.needs_claims else "No check was given"
+        why = f"The agent says that it is done. {lacking}, so nothing but its word shows it."
         return Judged("unverified", why)
     missing = _not_looked_at(goal, last)
     if missing or not ended.is_verified:
