@@ -656,7 +656,7 @@ def test_without_a_compactor_there_is_no_compaction(tmp_path):
         async with Stage(tmp_path, says("Done.")).opened() as session:
             await session.compact()
 
-    with pytest.raises(UsageError, match="nothing in the history"):
+    with pytest.raises(UsageError, match="Nothing in the history"):
         asyncio.run(refused())
 
 
