@@ -17,11 +17,11 @@ from mainspring.sandbox.proxy import Proxy, allows
 @pytest.mark.parametrize(
     ("pattern", "host", "port", "is_allowed"),
     [
-        ("pypi.org", "pypi.org", 443, True),
-        ("pypi.org", "PyPI.org.", 443, True),
-        ("pypi.org", "pypi.org", 22, False),
-        ("pypi.org", "evilpypi.org", 443, False),
-        ("pypi.org", "pypi.org.evil.com", 443, False),
+        ("site.org", "site.org", 443, True),
+        ("site.org", "Site.org.", 443, True),
+        ("site.org", "site.org", 22, False),
+        ("site.org", "evilsite.org", 443, False),
+        ("site.org", "site.org.evil.com", 443, False),
         ("*.pythonhosted.org", "files.pythonhosted.org", 443, True),
         ("*.pythonhosted.org", "pythonhosted.org", 443, False),
         ("localhost:8080", "localhost", 8080, True),
