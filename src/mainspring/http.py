@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ipaddress
 import math
 import os
 import socket
@@ -22,6 +21,8 @@ from urllib.parse import SplitResult, unquote
 
 import h11
 import msgspec
+
+from mainspring.hosts import is_address
 
 _READ_BYTES = 256 * 1024
 _HEAD_BYTES = 256 * 1024
@@ -89,7 +90,7 @@ class Connection:
             server_hostname=(name or host) if tls else None,
             limit=_READ_BYTES,
             # With one address there is nothing to race, and a race that is cancelled can leave a socket open.
-            happy_eyeballs_delay=None if _is_address(host) else 0.25,
+            happy_eyeballs_delay=None if is_address(host) else 0.25,
         )
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return cls(reader, writer, silence_s)
@@ -205,8 +206,13 @@ class Connection:
             await self._writer.wait_closed()
 
 
+async def tls_for(url: SplitResult) -> ssl.SSLContext | None:
+    """How to talk to a server so that nobody listens; None when its address does not ask for it."""
+    return await asyncio.to_thread(_certificates) if url.scheme == "https" else None
+
+
 @cache
-def certificates() -> ssl.SSLContext:
+def _certificates() -> ssl.SSLContext:
     """Whom we trust: what the system does, or SSL_CERT_FILE and SSL_CERT_DIR. Takes 30 ms, once."""
     context = ssl.create_default_context()
     paths = ssl.get_default_verify_paths()
@@ -236,14 +242,6 @@ def credentials(url: SplitResult, header: str) -> Headers:
         return []
     pair = f"{unquote(url.username)}:{unquote(url.password or '')}".encode()
     return [(header, f"Basic {base64.b64encode(pair).decode()}")]
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class _Unpacker:

@@ -106,7 +106,7 @@ class Web:
         address = await self._checked(host, port)
         parts = urlsplit(url)
         asked = http.request("GET", _target(parts), [("host", http.authority(parts)), *_HEADERS])
-        tls = await asyncio.to_thread(http.certificates) if parts.scheme == "https" else None
+        tls = await http.tls_for(parts)
         # Never through a proxy: it would resolve the name again, out of our sight.
         connection = await http.Connection.opened(
             address, port, tls=tls, name=host, silence_s=self._timeout_s

@@ -10,7 +10,6 @@ from mainspring.events import Part, Stop, Usage
 from mainspring.models import Finished, StreamItem
 from mainspring.models.http import _Intake
 from mainspring.models.reply import Reply
-from mainspring.models.transport import Bounds
 
 STREAMS = sorted((Path(__file__).parent.parent / "streams").glob("*.sse"))
 
@@ -27,7 +26,7 @@ class Expected(msgspec.Struct):
 def test_a_stream_gives_what_stands_beside_it(stream: Path, size: int) -> None:
     expected = msgspec.json.decode(stream.with_suffix(".json").read_bytes(), type=Expected)
     model = build(expected.wire)
-    intake = _Intake(model._reader(), model._endpoint, Bounds(), "text/event-stream")
+    intake = _Intake(model._reader(), model._endpoint, "text/event-stream")
     received = stream.read_bytes()
     items: list[StreamItem] = []
     for start in range(0, len(received), size):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
+from mainspring.hosts import is_loopback
 from mainspring.http import place
 from mainspring.models import Model
 from mainspring.models.anthropic import AnthropicModel
@@ -21,7 +22,7 @@ from mainspring.models.providers import (
     find_provider,
     parse_model,
 )
-from mainspring.models.proxies import is_loopback, proxy_for
+from mainspring.models.proxies import proxy_for
 from mainspring.models.rescue import Rescuing
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy

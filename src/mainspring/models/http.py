@@ -1,7 +1,6 @@
 """One conversation with a model server, for every wire: bytes go out, stream items come in.
 
-The size of a reply is bounded. Nothing here retries, and nothing foreign escapes: what goes wrong
-is a `ModelError`.
+Nothing here retries, and nothing foreign escapes: what goes wrong is a `ModelError`.
 """
 
 from __future__ import annotations
@@ -51,14 +50,13 @@ class Channel:
         self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds | None = None, proxy: str = ""
     ) -> None:
         self._endpoint = endpoint
-        self._bounds = bounds or Bounds()
-        self._transport = Transport(endpoint, {**_HEADERS, **headers}, self._bounds, proxy)
+        self._transport = Transport(endpoint, {**_HEADERS, **headers}, bounds or Bounds(), proxy)
 
     async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
         answer = await self._ask("POST", path, body)
         try:
-            intake = _Intake(reader, self._endpoint, self._bounds, answer.headers.get("content-type", ""))
+            intake = _Intake(reader, self._endpoint, answer.headers.get("content-type", ""))
             while (chunk := await answer.read()) is not None:
                 for item in intake.take(chunk):
                     yield item
@@ -96,46 +94,28 @@ class Channel:
         return received
 
     async def _whole(self, answer: Answer) -> bytes:
-        bounded = _Bounded(self._endpoint, self._bounds)
         received: list[bytes] = []
         try:
             while (chunk := await answer.read()) is not None:
-                bounded.count(chunk)
                 received.append(chunk)
         finally:
             answer.release()
         return b"".join(received)
 
 
-class _Bounded:
-    """Counts what came."""
-
-    def __init__(self, endpoint: Endpoint, bounds: Bounds) -> None:
-        self._endpoint = endpoint
-        self._bounds = bounds
-        self._left = bounds.max_bytes
-
-    def count(self, chunk: bytes) -> None:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
-
-
 class _Intake:
     """From the bytes of a reply to the items in them: server-sent events, or one JSON document."""
 
-    def __init__(self, reader: Reader, endpoint: Endpoint, bounds: Bounds, content_type: str) -> None:
+    def __init__(self, reader: Reader, endpoint: Endpoint, content_type: str) -> None:
         kind = content_type.partition(";")[0].strip().lower()
         if kind == "text/html":
             raise not_the_protocol(endpoint, "a web page")
         self._reader = reader
         self._endpoint = endpoint
-        self._bounded = _Bounded(endpoint, bounds)
         self._parser = None if kind == "application/json" else EventParser()
         self._document: list[bytes] = []
 
     def take(self, chunk: bytes) -> list[StreamItem]:
-        self._bounded.count(chunk)
         if self._parser is None:
             self._document.append(chunk)
             return []

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
+from mainspring.hosts import is_loopback
 from mainspring.http import place
 
 
@@ -29,15 +30,6 @@ def proxy_for(base_url: str, environment: Mapping[str, str]) -> str:
             remedy=f"Set it to http://HOST:PORT, or put {host} into NO_PROXY.",
         ) from error
     return url
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str:

@@ -49,7 +49,10 @@ class Transport:
         except BaseException:
             connection.abort()
             raise
-        return Answer(self, connection, head)
+        return Answer(self, connection, head, self._bounds.max_bytes)
+
+    def too_large(self) -> ModelError:
+        return not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
 
     def give_back(self, connection: http.Connection) -> None:
         if connection.is_reusable():
@@ -140,10 +143,10 @@ class Transport:
 
     async def _connected(self, host: str, port: int) -> http.Connection:
         silence_s, proxy = self._bounds.silence_s, self._proxy
-        tls = await _certificates(self._url.scheme)
+        tls = await http.tls_for(self._url)
         if proxy is None:
             return await http.Connection.opened(host, port, tls=tls, silence_s=silence_s)
-        outer = await _certificates(proxy.scheme)
+        outer = await http.tls_for(proxy)
         connection = await http.Connection.opened(*http.place(proxy), tls=outer, silence_s=silence_s)
         try:
             if tls is not None:
@@ -163,25 +166,28 @@ class Transport:
 class Answer:
     """What a server answers: its head is here, its body is still to be read; `release` it in any case."""
 
-    def __init__(self, transport: Transport, connection: http.Connection, head: http.Head) -> None:
+    def __init__(
+        self, transport: Transport, connection: http.Connection, head: http.Head, max_bytes: int
+    ) -> None:
         self.status = head.status
         self.headers = head.headers
         self._transport = transport
         self._connection = connection
+        self._left_bytes = max_bytes
 
     async def read(self) -> bytes | None:
         """Some more of the body, None at its end."""
         try:
-            return await self._connection.read()
+            chunk = await self._connection.read()
         except OSError as error:
             raise self._transport.explained(error) from error
+        self._left_bytes -= len(chunk or b"")
+        if self._left_bytes < 0:
+            raise self._transport.too_large()
+        return chunk
 
     async def drain(self) -> None:
         await self._connection.drain()
 
     def release(self) -> None:
         self._transport.give_back(self._connection)
-
-
-async def _certificates(scheme: str) -> ssl.SSLContext | None:
-    return await asyncio.to_thread(http.certificates) if scheme == "https" else None

@@ -13,6 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mainspring.hosts import is_address
+
 MAX_HEAD = 64 * 1024
 HEAD_WITHIN_S = 30.0
 USUAL_PORTS = (80, 443)
@@ -79,7 +81,7 @@ class Proxy:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)
         addresses = [str(address[4][0]) for address in found]
         is_named = any(pattern.partition(":")[0].casefold() == host.casefold() for pattern in self._hosts)
-        is_local_name = host == "localhost" or _is_address(host)
+        is_local_name = host == "localhost" or is_address(host)
         for address in addresses:
             is_public = ipaddress.ip_address(address).is_global
             if is_public or (is_named and is_local_name):
@@ -105,14 +107,6 @@ def _address(method: str, target: str) -> tuple[str, int]:
     if not url.hostname or (method != "CONNECT" and url.scheme != "http"):
         raise Refused("mainspring: this is not a request to a proxy")
     return url.hostname, port
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
