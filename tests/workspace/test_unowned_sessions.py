@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mainspring.app.goals import tell_goal
-from mainspring.app.records import recording, vault_in
+from mainspring.app.records import recording, vault_of
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
 from mainspring.errors import JournalOwned
@@ -63,7 +63,7 @@ def test_why_a_goal_that_nobody_works_on_was_paused_or_stopped(tmp_path, order, 
     told = asyncio.run(tell_goal(world.session[:6], order, event, world.config))
     assert told == "nobody was at work on it; recorded"
     assert KEY.encode() not in stored(world)
-    vault = vault_in(world.store.directory(world.session), world.config)
+    vault = vault_of(world.store, world.session, world.config)
     assert vault.expand(last(world, type(event)).reason) == event.reason
 
 
@@ -74,7 +74,7 @@ def test_where_a_fork_works(tmp_path):
     folder.mkdir()
     parent, world.session = world.session, world.command("fork", world.session, "-C", str(folder)).split()[0]
     assert KEY not in last(world, NoteAdded).text
-    vault = vault_in(world.store.directory(world.session), world.config)
+    vault = vault_of(world.store, world.session, world.config)
     assert vault.expand(last(world, NoteAdded).text) == f"From here on the workspace is {folder}."
     started = last(world, SessionStarted)
     assert vault.expand(started.workspace) == str(folder)

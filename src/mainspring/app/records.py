@@ -49,9 +49,9 @@ async def create_recorder(store: Store, config: Config) -> Recorder:
     return await _with_vault(await store.create(), store, config)
 
 
-def vault_in(folder: Path, config: Config) -> Vault:
-    """The secrets that a session keeps in its folder, and what stands in for them."""
-    return open_vault(folder / _SECRETS_FILE, config.environment)
+def vault_of(shelf: Shelf, session: str, config: Config) -> Vault:
+    """The secrets of a session, and what stands in for them."""
+    return _vault_in(shelf.directory(session), config)
 
 
 def fork_session(
@@ -60,7 +60,7 @@ def fork_session(
     """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
     store = Store(config.home)
     parent = store.find(session)
-    vault = vault_in(store.directory(parent), config)
+    vault = vault_of(store, parent, config)
     begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
     made, shared = fork(store, parent, at=at, workspace=begun.workspace)
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
@@ -73,7 +73,7 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
     for the session's id, which is returned."""
 
     def hidden(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
-        vault = vault_in(folder, config)
+        vault = _vault_in(folder, config)
         for time_us, event in events_of(session):
             for each in hide_secrets([event], vault):
                 yield time_us, each
@@ -83,7 +83,11 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
 
 async def _with_vault(journal: Journal, store: Store, config: Config) -> Recorder:
     try:
-        return Recorder(journal, vault_in(store.directory(journal.session), config))
+        return Recorder(journal, vault_of(store, journal.session, config))
     except BaseException:
         await journal.close()
         raise
+
+
+def _vault_in(folder: Path, config: Config) -> Vault:
+    return open_vault(folder / _SECRETS_FILE, config.environment)
