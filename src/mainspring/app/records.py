@@ -1,0 +1,93 @@
+"""Opens sessions for writing: a journal always together with the vault of its session.
+
+`recording` is how a command writes to a session that nobody runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.approvals.grants import write_private
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.config import Config
+from mainspring.events import Event, SessionStarted
+from mainspring.journal import Journal
+from mainspring.journal.compose import compose
+from mainspring.journal.fork import fork
+from mainspring.journal.shelf import Shelf
+from mainspring.journal.store import Store
+from mainspring.recorder import Recorder, hide_secrets
+
+_SECRETS_FILE = "secrets.json"
+
+
+@asynccontextmanager
+async def recording(session: str, config: Config) -> AsyncGenerator[Recorder]:
+    """The session whose id begins with `session`, open for writing while a command works on it; raises
+    `JournalOwned` when another process runs it."""
+    store = Store(config.home)
+    recorder = await open_recorder(store.find(session), store, config)
+    try:
+        yield recorder
+    finally:
+        await recorder.close()
+
+
+async def open_recorder(session: str, store: Store, config: Config) -> Recorder:
+    """The recorder of a session; raises `JournalOwned` when another process runs it."""
+    return await _with_vault(await store.open(session), store, config)
+
+
+async def create_recorder(store: Store, config: Config) -> Recorder:
+    """The recorder of a new session."""
+    return await _with_vault(await store.create(), store, config)
+
+
+def vault_of(shelf: Shelf, session: str, config: Config) -> Vault:
+    """The secrets of a session, and what stands in for them."""
+    return _vault_in(shelf.directory(session), config)
+
+
+def fork_session(
+    session: str, config: Config, *, at: int | None = None, workspace: str = ""
+) -> tuple[str, int]:
+    """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
+    store = Store(config.home)
+    parent = store.find(session)
+    vault = vault_of(store, parent, config)
+    begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
+    made, shared = fork(store, parent, at=at, workspace=begun.workspace)
+    if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
+        write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
+    return made, shared
+
+
+def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:
+    """Makes a session of events that another program told, each with its time in microseconds; they are given
+    for the session's id, which is returned."""
+
+    def hidden(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
+        vault = _vault_in(folder, config)
+        for time_us, event in events_of(session):
+            for each in hide_secrets([event], vault):
+                yield time_us, each
+
+    return compose(Shelf(config.home), hidden)
+
+
+async def _with_vault(journal: Journal, store: Store, config: Config) -> Recorder:
+    try:
+        return Recorder(journal, vault_of(store, journal.session, config))
+    except BaseException:
+        await journal.close()
+        raise
+
+
+def _vault_in(folder: Path, config: Config) -> Vault:
+    return open_vault(folder / _SECRETS_FILE, config.environment)
