@@ -18,11 +18,13 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app import skills_of
+from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
 from mainspring.errors import SandboxError
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
+from mainspring.sandbox.programs import program_folders
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +86,19 @@ def _checks(config: Config) -> tuple[Check, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        *_hidden_programs(config),
         *_skills(config),
     )
+
+
+def _hidden_programs(config: Config) -> Iterator[Check]:
+    """Entries of PATH whose programs confined commands do not reach."""
+    policy = confinement_of(Path.cwd(), DEFAULT_MODE, config)
+    for folder in program_folders(config.environment, policy):
+        if folder.why_not:
+            found = f"commands do not reach {folder.entry or 'an empty entry'}: {folder.why_not}"
+            remedy = "take it out of PATH, or move its programs"
+            yield Check(name="PATH", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _skills(config: Config) -> Iterator[Check]:

@@ -15,7 +15,7 @@ from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.cli.ask import approver_for
 from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
-from mainspring.config import load_config
+from mainspring.config import load_config, stop_signals
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.goals.control import take_order
 from mainspring.goals.loop import Pursuit
@@ -58,7 +58,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
         click.echo("stopping; once more to quit at once", err=True)
         working.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
 
 

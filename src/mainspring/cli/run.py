@@ -25,7 +25,7 @@ from mainspring.cli.attach import attached, keep
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
-from mainspring.config import load_config
+from mainspring.config import load_config, stop_signals
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -208,7 +208,7 @@ def _stop_on_signals(session: Session) -> None:
         click.echo("stopping; once more to quit at once", err=True)
         session.stop_soon()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
 
 

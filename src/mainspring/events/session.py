@@ -214,7 +214,8 @@ class CallStarted(Event, frozen=True):
 
 class CallEnded(Event, frozen=True):
     """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious`
-    quotes what reads like orders to the model."""
+    quotes what reads like orders to the model; `left_running` are processes that its command left: they end
+    when its time is over, or with the process that runs the session."""
 
     call: str
     outcome: Outcome
@@ -224,6 +225,7 @@ class CallEnded(Event, frozen=True):
     full: Blob | None = None
     duration_s: float = 0.0
     suspicious: tuple[str, ...] = ()
+    left_running: tuple[int, ...] = ()
 
     @property
     def is_error(self) -> bool:

@@ -170,6 +170,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
         full=output.full,
         duration_s=round(time.monotonic() - began, 6),
         suspicious=suspicions(output.text),
+        left_running=output.left_running,
     )
     await settle_call(turn, prepared.call, output.cost_usd, *changed, ended)
 
