@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.redaction import expanded, redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import each, is_undone, read_all, undone_ranges
 from mainspring.errors import UsageError, WorkspaceConflict
 from mainspring.events import (
@@ -30,9 +31,6 @@ from mainspring.events import (
 )
 from mainspring.journal import Journal, Reader
 from mainspring.workspace.restore import Plan, Step, apply, as_change, conflicts, plan, state_of
-
-Expand = Callable[[bytes], bytes]
-"""Puts secrets back into content that was recorded without them."""
 
 _SHOWN = 10
 _TAKEN_BACK = "Not run: the conversation was taken back to before this call had a result."
@@ -64,91 +62,94 @@ async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
     return first
 
 
-async def go_back(
-    journal: Journal, root: Path, to_seq: int, scope: Extent, *, expand: Expand = bytes
-) -> WentBack:
+async def go_back(journal: Journal, root: Path, to_seq: int, scope: Extent, *, vault: Vault) -> WentBack:
     """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
-    when a file would be overwritten that someone else changed."""
+    when a file would be overwritten that someone else changed. The vault knows the secrets that names
+    and contents were recorded without."""
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
         raise UsageError(
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = Plan() if scope == "conversation" else await _plan(journal, to_seq)
-    await asyncio.to_thread(_check, root, going)
+    going = Plan() if scope == "conversation" else await _plan(journal, to_seq, vault)
+    await asyncio.to_thread(_check, root, going, vault)
     started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
         await journal.append(started)
-    return await _finish(journal, root, going, started, before_seq, expand)
+    return await _finish(journal, root, going, started, before_seq, vault)
 
 
-async def complete(journal: Journal, root: Path, *, expand: Expand = bytes) -> WentBack | None:
+async def complete(journal: Journal, root: Path, *, vault: Vault) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
     started, undone = await journal.last("RewindStarted"), await journal.last("Undone")
     if started is None or not isinstance(started.event, RewindStarted):
         return None
     if undone is not None and undone.seq > started.seq:
         return None
-    going = await _plan(journal, started.event.to_seq)
+    going = await _plan(journal, started.event.to_seq, vault)
     changed = await asyncio.to_thread(conflicts, root, going.steps)
     going = msgspec.structs.replace(
         going,
         steps=tuple(step for step in going.steps if step.path not in changed),
         lost=(*going.lost, *(f"{path} (someone else changed it meanwhile)" for path in changed)),
     )
-    return await _finish(journal, root, going, started.event, started.seq - 1, expand)
+    return await _finish(journal, root, going, started.event, started.seq - 1, vault)
 
 
-async def _plan(journal: Reader, to_seq: int) -> Plan:
+async def _plan(journal: Reader, to_seq: int, vault: Vault) -> Plan:
     recorded = await read_all(journal, kinds=("FilesChanged",), after=to_seq)
-    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)
     unseen = dict.fromkeys(note for event in changed if event.calls for note in event.not_covered)
     return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
 
 
-def _check(root: Path, going: Plan) -> None:
+def _check(root: Path, going: Plan, vault: Vault) -> None:
     found = sorted({*going.foreign, *conflicts(root, going.steps)})
     if not found:
         return
     shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
     raise WorkspaceConflict(
-        f"Someone else changed {shown} since; nothing was put back.",
+        vault.redact(f"Someone else changed {shown} since; nothing was put back."),
         remedy="Move those files away and try again, or go back in the conversation alone (--conversation).",
     )
 
 
 async def _finish(
-    journal: Journal, root: Path, going: Plan, started: RewindStarted, before_seq: int, expand: Expand
+    journal: Journal, root: Path, going: Plan, started: RewindStarted, before_seq: int, vault: Vault
 ) -> WentBack:
     done: list[Step] = []
     left = list(going.lost)
     for step in going.steps:
-        problem = await asyncio.to_thread(_take, root, step, await _content(journal, step.then, expand))
+        problem = await asyncio.to_thread(_take, root, step, await _content(journal, step.then, vault))
         if problem:
             left.append(f"{step.path} ({problem})")
         else:
             done.append(step)
-    changes = tuple(as_change(step) for step in done)
+    changed = FilesChanged(changes=tuple(as_change(step) for step in done), not_covered=tuple(left))
+    changed = redacted(changed, vault)
     closing: list[Event] = []
-    if changes or left:
-        closing.append(FilesChanged(changes=changes, not_covered=tuple(left)))
+    if done or left:
+        closing.append(changed)
     closing.append(Undone(to_seq=started.to_seq, scope=started.scope))
     if started.scope != "files":
         closing += await _closed_calls(journal, started.to_seq)
+    vault.save()
     await journal.append(*closing)
-    return WentBack(to_seq=started.to_seq, before_seq=before_seq, changes=changes, left=tuple(left))
+    return WentBack(
+        to_seq=started.to_seq, before_seq=before_seq, changes=changed.changes, left=changed.not_covered
+    )
 
 
-async def _content(journal: Reader, state: FileState | None, expand: Expand) -> bytes | None:
+async def _content(journal: Reader, state: FileState | None, vault: Vault) -> bytes | None:
     """What a file held in a state; None when its secrets are no longer known."""
     if state is None or state.blob is None:
         return b""
     data = await journal.get(state.blob)
     if not state.sha256:
         return data
-    whole = expand(data)
+    whole = vault.expand_bytes(data)
     return whole if hashlib.sha256(whole).hexdigest() == state.sha256 else None
 
 

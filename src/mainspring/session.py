@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from mainspring.approvals.grants import Grant
-from mainspring.approvals.redaction import redacted
+from mainspring.approvals.redaction import redacted, redacted_blob
 from mainspring.approvals.secrets import Vault
 from mainspring.context.guards import Guards, load_guards
 from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
@@ -80,7 +80,7 @@ class Session:
         self._rewriting = asyncio.Lock()
         self._is_proceeding = False
         self.vault = parts.vault or Vault()
-        self.state = State()
+        self.state = State(self.vault)
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards(parts.idle_steps)
         self.compact_at = parts.compact_at
@@ -232,8 +232,8 @@ class Session:
     async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
         async with self._rewritten("going back"):
-            root, expand = self.state.workspace, self.vault.expand_bytes
-            went = await go_back(self._journal, root, to_seq, scope, expand=expand)
+            root = self.state.workspace
+            went = await go_back(self._journal, root, to_seq, scope, vault=self.vault)
             await self._projection.load(self._journal, until=self._feed.last_seq)
             return went
 
@@ -350,20 +350,19 @@ class Session:
             await asyncio.to_thread(self._parts.memory.add, text, f"agent, session {self.id}")
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
-        if media_type.startswith("text/"):
-            data = await asyncio.to_thread(self.vault.redact_bytes, data)
-            self.vault.save()
+        data = await asyncio.to_thread(redacted_blob, data, media_type, self.vault)
+        self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
 
     async def _begin(self) -> None:
-        await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
+        await complete(self._journal, Path(self._parts.workspace), vault=self.vault)
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
-                load_state(self._journal),
+                load_state(self._journal, self.vault),
                 load_guards(self._journal, self._parts.idle_steps),
                 self._projection.load(self._journal, until=self._feed.last_seq),
             )

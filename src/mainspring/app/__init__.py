@@ -23,7 +23,8 @@ from mainspring.app.policies import (
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
-from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
 from mainspring.caps import is_money_capped, lasting
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -46,6 +47,8 @@ from mainspring.events import (
 )
 from mainspring.journal import Reader
 from mainspring.journal.day import Today
+from mainspring.journal.index import SessionRow
+from mainspring.journal.shelf import Shelf
 from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
@@ -115,7 +118,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
-        known = await recall(journal) if journal else Known(place=workspace_at(Path(workspace)))
+        known = await (recall(journal, store, config) if journal else _beginning_in(workspace))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -249,9 +252,16 @@ def _template(name: str, config: Config) -> Template:
     return known.get(name, Template())
 
 
-def vault_of(store: Store, session: str, config: Config) -> Vault:
+def vault_of(store: Store | Shelf, session: str, config: Config) -> Vault:
     """The secrets of a session, and what stands in for them."""
     return open_vault(store.directory(session) / SECRETS_FILE, config.environment)
+
+
+def workspace_of(row: SessionRow, config: Config) -> str:
+    """Where a session works; the list of sessions has it without secrets."""
+    if not PLACEHOLDER.search(row.workspace):
+        return row.workspace
+    return vault_of(Shelf(config.home), row.id, config).expand(row.workspace)
 
 
 def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
@@ -264,6 +274,8 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
         left_out=(config.home,),
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=vault.holds_secrets,
+        hide=vault.redact,
+        expand=vault.expand,
     )
     return msgspec.structs.replace(
         parts,
@@ -288,8 +300,13 @@ class Known(msgspec.Struct, frozen=True):
     engine: EngineChosen | None = None
 
 
-async def recall(journal: Reader) -> Known:
-    """What a session works with, as its journal says."""
+async def _beginning_in(workspace: Path | str) -> Known:
+    return Known(place=workspace_at(Path(workspace)))
+
+
+async def recall(journal: Reader, store: Store, config: Config) -> Known:
+    """What a session works with, as its journal says, with the names and paths as they are."""
+    vault = vault_of(store, journal.session, config)
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
@@ -301,12 +318,12 @@ async def recall(journal: Reader) -> Known:
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
         place=workspace_at(
-            Path(started.event.workspace),
+            Path(vault.expand(started.event.workspace)),
             remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
         ),
-        model=model.event if model and isinstance(model.event, ModelChosen) else None,
+        model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
-        engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
+        engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
     )
 
 

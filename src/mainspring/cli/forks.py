@@ -15,10 +15,11 @@ import msgspec
 
 from mainspring import app
 from mainspring.app import models as built
+from mainspring.approvals.redaction import redacted
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
-from mainspring.config import load_config
+from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -59,9 +60,9 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None) 
         folder = app.workspace_at(folder)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
     shelf = Shelf(config.home)
-    made, shared = _fork(shelf, session, at, workspace=str(folder or ""))
+    made, shared = _fork(shelf, session, at, workspace=str(folder or ""), config=config)
     if opening:
-        asyncio.run(_append(config.home, made, opening))
+        asyncio.run(_append(config, made, opening))
     click.echo(made)
     click.echo(f'It shares {shared} events. Go on: mainspring resume {made} "…"', err=True)
 
@@ -76,7 +77,7 @@ def replay_command(session: str, from_seq: int | None, *, is_check: bool, **opti
     if from_seq is not None:
         config = load_config()
         shelf = Shelf(config.home)
-        made, _ = _fork(shelf, session, from_seq)
+        made, _ = _fork(shelf, session, from_seq, config=config)
         sys.exit(asyncio.run(take_turn("", made, **options)))
     sys.exit(asyncio.run(_replay(session, is_quiet=is_check)))
 
@@ -100,9 +101,14 @@ def compare_command(one: str, other: str) -> None:
             click.echo(plain(f"{label:<9} {value}"))
 
 
-def _fork(shelf: Shelf, session: str, at: int | None, *, workspace: str = "") -> tuple[str, int]:
-    """A fork knows the secrets that its history speaks of."""
+def _fork(
+    shelf: Shelf, session: str, at: int | None, *, workspace: str = "", config: Config
+) -> tuple[str, int]:
+    """A fork knows the secrets that its history speaks of, and those in the path of its workspace."""
     parent = shelf.find(session)
+    vault = app.vault_of(shelf, parent, config)
+    workspace = vault.redact(workspace)
+    vault.save()
     made, shared = fork(shelf, parent, at=at, workspace=workspace)
     secrets = shelf.directory(parent) / app.SECRETS_FILE
     if secrets.exists():
@@ -110,10 +116,14 @@ def _fork(shelf: Shelf, session: str, at: int | None, *, workspace: str = "") ->
     return made, shared
 
 
-async def _append(home: Path, session: str, events: Sequence[Event]) -> None:
-    journal = await Store(home).open(session)
+async def _append(config: Config, session: str, events: Sequence[Event]) -> None:
+    store = Store(config.home)
+    journal = await store.open(session)
     try:
-        await journal.append(*events)
+        vault = app.vault_of(store, session, config)
+        hidden = [redacted(event, vault) for event in events]
+        vault.save()
+        await journal.append(*hidden)
     finally:
         await journal.close()
 
@@ -124,7 +134,8 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     reader = await store.read(store.find(session))
     same = unknown = 0
     try:
-        async for request in replay(reader, lambda name: built.build_model(name, config)):
+        vault = app.vault_of(store, reader.session, config)
+        async for request in replay(reader, lambda name: built.build_model(vault.expand(name), config)):
             if request.verdict == "different":
                 _print_difference(request)
                 return 1

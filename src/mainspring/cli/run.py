@@ -130,8 +130,9 @@ def resume_command(session: str, text: str, **options: Any) -> None:
 def newest_here() -> str:
     """The newest session that works in this folder."""
     here = str(Path.cwd().resolve())
-    for row in Shelf(load_config().home).sessions():
-        if row.workspace == here:
+    config = load_config()
+    for row in Shelf(config.home).sessions():
+        if app.workspace_of(row, config) == here:
             return row.id
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 

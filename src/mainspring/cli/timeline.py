@@ -10,6 +10,7 @@ import click
 
 from mainspring import app
 from mainspring.approvals.screen import plain
+from mainspring.approvals.secrets import Vault
 from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
 from mainspring.config import load_config
@@ -93,14 +94,14 @@ async def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
     name = store.find(session)
     journal = await store.open(name)
     try:
-        root = await _workspace(journal)
-        expand = app.vault_of(store, name, config).expand_bytes
-        await complete(journal, root, expand=expand)
+        vault = app.vault_of(store, name, config)
+        root = await _workspace(journal, vault)
+        await complete(journal, root, vault=vault)
         said: UserSaid | None = None
         if to_seq is None:
             seq, said = await last_turn(journal, scope)
             to_seq = seq - 1
-        went = await go_back(journal, root, to_seq, scope, expand=expand)
+        went = await go_back(journal, root, to_seq, scope, vault=vault)
     finally:
         await journal.close()
     if said is not None:
@@ -119,11 +120,11 @@ def _print_went(session: str, went: WentBack, scope: Extent) -> None:
     click.echo(f"To take this back: mainspring rewind {session} --to {went.before_seq}{flag}", err=True)
 
 
-async def _workspace(journal: SqliteJournal) -> Path:
+async def _workspace(journal: SqliteJournal, vault: Vault) -> Path:
     started = await journal.last("SessionStarted")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    return Path(started.event.workspace)
+    return Path(vault.expand(started.event.workspace))
 
 
 def _print_changes(file: JournalFile, seq: int, changed: FilesChanged, step: int, *, is_short: bool) -> None:
