@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.approvals.secrets import PLACEHOLDER, Vault
-from mainspring.events import FilesChanged, TurnEnded
+from mainspring.events import FilesChanged, ModelChosen, TurnEnded
 
 from .machine import Watched, picture
 from .sessions import World, say, shell
@@ -157,3 +157,16 @@ def test_after_a_restart_a_file_with_a_key_in_its_name_is_not_taken_for_a_new_on
     changed = second.run(second.machine.end(["c1"], second.keep, is_certain=False))
     second.close()
     assert [change.path for change in changed.changes] == ["made.txt"]
+
+
+def test_a_model_with_a_key_in_its_name_is_found_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.script = tmp_path / f"script-{KEY}.json"
+    world.write_script(say("one"), say("two"))
+    world.turn("begin")
+    said = world.command("resume", world.session, "go on", "--max-cost-usd", "1")
+    assert "two" in said
+    chosen = [item.event.model for item in world.journal() if isinstance(item.event, ModelChosen)]
+    assert len(chosen) == 1, "it is the same model"
+    assert PLACEHOLDER.search(chosen[0])
+    assert_hidden(world)
