@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cli.conftest import Machine, machine
 from goals.test_loop import DONE, engine, events, goal
-
 from mainspring.approvals.secrets import PLACEHOLDER
 
 __all__ = ["machine"]
