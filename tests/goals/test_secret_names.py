@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from cli.conftest import Machine, machine
 from goals.test_loop import DONE, engine, events, goal
-from mainspring.approvals.secrets import PLACEHOLDER
+from mainspring.approvals.redaction import redacted, redacted_blob
+from mainspring.approvals.secrets import PLACEHOLDER, Vault
+from mainspring.events import ArtifactChange
+from mainspring.goals.artifacts import LISTED_FROM, Artifacts, listing_of, summed
 
 __all__ = ["machine"]
 
@@ -44,3 +47,14 @@ def test_a_goal_goes_on_with_keys_in_its_checks_its_frozen_files_and_its_artifac
     for path in machine.home.rglob("*"):
         if path.is_file() and path.name != "secrets.json":
             assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_a_long_listing_is_kept_without_secrets_and_read_with_them() -> None:
+    secret = 'p"q\\w 12345'
+    vault = Vault({"DEPLOY_TOKEN": secret})
+    changes = [ArtifactChange(path=f"{number}-{secret}", kind="new") for number in range(LISTED_FROM + 1)]
+    listing = redacted_blob(listing_of(changes), "application/json", vault)
+    assert b"12345" not in listing
+    known = Artifacts(vault)
+    known.apply(redacted(summed(1, changes), vault), listing)
+    assert set(known.present) == {change.path for change in changes}
