@@ -80,7 +80,7 @@ class Session:
         self._choosing = asyncio.Lock()
         self._rewriting = asyncio.Lock()
         self._is_proceeding = False
-        self.state = State()
+        self.state = State(self.vault)
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards(parts.idle_steps)
         self.compact_at = parts.compact_at
@@ -361,7 +361,7 @@ class Session:
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
-                load_state(self._journal),
+                load_state(self._journal, self.vault),
                 load_guards(self._journal, self._parts.idle_steps),
                 self._projection.load(self._journal, until=self._feed.last_seq),
             )

@@ -20,10 +20,11 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
-from mainspring.app.records import create_recorder, open_recorder
+from mainspring.app.records import create_recorder, open_recorder, vault_of
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
+from mainspring.approvals.redaction import expanded
 from mainspring.caps import is_money_capped, lasting
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -115,7 +116,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     recorder = await open_recorder(store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
-        known = await recall(recorder.journal) if recorder else Known(place=workspace_at(Path(workspace)))
+        known = await (recall(recorder.journal, store, config) if recorder else _beginning_in(workspace))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -257,6 +258,8 @@ def _with_folder(parts: Parts, store: Store, recorder: Recorder, config: Config)
         left_out=(config.home,),
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=recorder.vault.holds_secrets,
+        hide=recorder.vault.redact,
+        expand=recorder.vault.expand,
     )
     return msgspec.structs.replace(
         parts,
@@ -280,8 +283,13 @@ class Known(msgspec.Struct, frozen=True):
     engine: EngineChosen | None = None
 
 
-async def recall(journal: Reader) -> Known:
-    """What a session works with, as its journal says."""
+async def _beginning_in(workspace: Path | str) -> Known:
+    return Known(place=workspace_at(Path(workspace)))
+
+
+async def recall(journal: Reader, store: Store, config: Config) -> Known:
+    """What a session works with, as its journal says, with the names and paths as they are."""
+    vault = vault_of(store, journal.session, config)
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
@@ -293,12 +301,12 @@ async def recall(journal: Reader) -> Known:
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
         place=workspace_at(
-            Path(started.event.workspace),
+            Path(vault.expand(started.event.workspace)),
             remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
         ),
-        model=model.event if model and isinstance(model.event, ModelChosen) else None,
+        model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
-        engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
+        engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
     )
 
 

@@ -14,12 +14,13 @@ import msgspec
 from mainspring import __version__
 from mainspring.approvals.grants import write_private
 from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
 from mainspring.config import Config
 from mainspring.events import Event, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.compose import compose
 from mainspring.journal.fork import fork
+from mainspring.journal.index import SessionRow
 from mainspring.journal.shelf import Shelf
 from mainspring.journal.store import Store
 from mainspring.recorder import Recorder, hide_secrets
@@ -52,6 +53,13 @@ async def create_recorder(store: Store, config: Config) -> Recorder:
 def vault_of(shelf: Shelf, session: str, config: Config) -> Vault:
     """The secrets of a session, and what stands in for them."""
     return _vault_in(shelf.directory(session), config)
+
+
+def workspace_of(row: SessionRow, config: Config) -> str:
+    """Where a session works; the list of sessions has it without secrets."""
+    if not PLACEHOLDER.search(row.workspace):
+        return row.workspace
+    return vault_of(Shelf(config.home), row.id, config).expand(row.workspace)
 
 
 def fork_session(

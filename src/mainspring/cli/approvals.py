@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from mainspring import app
 from mainspring.app import DEFAULT_TOOLS, policies
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import LEVELS, MODES, Answer, Finding, Policy, Proposed
@@ -17,6 +18,7 @@ from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.rules import Rule, load
 from mainspring.approvals.screen import plain
+from mainspring.approvals.secrets import Vault
 from mainspring.approvals.simulate import PastCall, counts, simulate
 from mainspring.cli.answers import reach
 from mainspring.cli.numbers import POSITIVE
@@ -133,9 +135,9 @@ def check_command(
 def simulate_command(session: str, mode: str | None, max_cost_usd: float | None) -> None:
     """Say what today's rules, grants and mode would have said to the calls of SESSION. Nothing is run."""
     config = load_config()
-    past = _Past(config)
     shelf = Shelf(config.home)
     file = shelf.file(shelf.find(session))
+    past = _Past(config, app.vault_of(shelf, file.session, config))
     try:
         after = 0
         while page := file.read(after=after, kinds=_KINDS):
@@ -162,8 +164,9 @@ def simulate_command(session: str, mode: str | None, max_cost_usd: float | None)
 class _Past:
     """The calls of a session as they were proposed, and what was decided; a fold of its journal."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, vault: Vault) -> None:
         self._config = config
+        self._vault = vault
         self._toolbox = Toolbox(DEFAULT_TOOLS)
         self._answered: dict[str, tuple[Proposed, Answer]] = {}
         self._session = ""
@@ -175,7 +178,8 @@ class _Past:
     def apply(self, event: Event) -> None:
         match event:
             case SessionStarted():
-                self._session, self.workspace = event.session, Path(event.workspace)
+                self._session = event.session
+                self.workspace = Path(self._vault.expand(event.workspace))
             case ModeChosen():
                 self.mode = event.level or event.mode
             case SandboxChosen():

@@ -117,14 +117,15 @@ async def _look(session: str) -> Filled:
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
     config = load_config()
+    vault = app.vault_of(Store(config.home), journal.session, config)
     outside = engine.event.engine if engine and isinstance(engine.event, EngineChosen) else ""
     broken: list[Broken] = []
     if started and isinstance(started.event, SessionStarted):
-        _, broken = app.skills_of(Path(started.event.workspace), config)
+        _, broken = app.skills_of(Path(vault.expand(started.event.workspace)), config)
     return Filled(
         model=name,
         engine="" if outside == builtin.NAME else outside,
-        window=None if outside not in ("", builtin.NAME) else _window(name, config),
+        window=None if outside not in ("", builtin.NAME) else _window(vault.expand(name), config),
         tokens=sum(part.tokens for part in parts),
         last=last,
         parts=parts,

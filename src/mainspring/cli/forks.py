@@ -106,7 +106,8 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     reader = await store.read(store.find(session))
     same = unknown = 0
     try:
-        async for request in replay(reader, lambda name: built.build_model(name, config)):
+        vault = app.vault_of(store, reader.session, config)
+        async for request in replay(reader, lambda name: built.build_model(vault.expand(name), config)):
             if request.verdict == "different":
                 _print_difference(request)
                 return 1

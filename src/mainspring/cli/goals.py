@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app import goals
+from mainspring.app.records import goals, workspace_of
 from mainspring.approvals.screen import plain
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.pursuing import pursue
@@ -185,7 +185,8 @@ def _goals() -> list[SessionRow]:
 
 def _newest_here() -> str:
     here = str(Path.cwd().resolve())
+    config = load_config()
     for row in _goals():
-        if row.workspace == here:
+        if workspace_of(row, config) == here:
             return row.id
     raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")

@@ -18,6 +18,7 @@ from typing import Any, get_args
 import click
 
 from mainspring import app
+from mainspring.app.records import workspace_of
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
@@ -130,8 +131,9 @@ def resume_command(session: str, text: str, **options: Any) -> None:
 def newest_here() -> str:
     """The newest session that works in this folder."""
     here = str(Path.cwd().resolve())
-    for row in Shelf(load_config().home).sessions():
-        if row.workspace == here:
+    config = load_config()
+    for row in Shelf(config.home).sessions():
+        if workspace_of(row, config) == here:
             return row.id
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 

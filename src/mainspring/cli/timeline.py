@@ -10,6 +10,7 @@ import click
 
 from mainspring.app.records import recording
 from mainspring.approvals.screen import plain
+from mainspring.approvals.secrets import Vault
 from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
 from mainspring.config import load_config
@@ -89,7 +90,7 @@ for _option in reversed(_SCOPES):
 async def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
     said: UserSaid | None = None
     async with recording(session, load_config()) as recorder:
-        root = await _workspace(recorder.journal)
+        root = await _workspace(recorder.journal, recorder.vault)
         await complete(recorder, root)
         if to_seq is None:
             seq, said = await last_turn(recorder.journal, scope)
@@ -111,11 +112,11 @@ def _print_went(session: str, went: WentBack, scope: Extent) -> None:
     click.echo(f"To take this back: mainspring rewind {session} --to {went.before_seq}{flag}", err=True)
 
 
-async def _workspace(journal: Reader) -> Path:
+async def _workspace(journal: Reader, vault: Vault) -> Path:
     started = await journal.last("SessionStarted")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    return Path(started.event.workspace)
+    return Path(vault.expand(started.event.workspace))
 
 
 def _print_changes(file: JournalFile, seq: int, changed: FilesChanged, step: int, *, is_short: bool) -> None:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from mainspring import __version__
+from mainspring import __version__, app
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
 from mainspring.config import Config, load_config
@@ -130,8 +130,10 @@ def _environment(file: JournalFile, config: Config) -> Mapping[str, str]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
     started = file.last("SessionStarted")
-    if started and isinstance(started.event, SessionStarted) and Path(started.event.workspace).is_dir():
-        git = Git(Path(started.event.workspace), config.environment)
-        if commit := git.text("rev-parse", "--verify", "HEAD", check=False):
+    if started and isinstance(started.event, SessionStarted):
+        vault = app.vault_of(Shelf(config.home), file.session, config)
+        folder = Path(vault.expand(started.event.workspace))
+        git = Git(folder, config.environment)
+        if folder.is_dir() and (commit := git.text("rev-parse", "--verify", "HEAD", check=False)):
             found["commit"] = commit
     return found
