@@ -10,7 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app.records import goals, workspace_of
+from mainspring.app import goals
+from mainspring.app.records import workspace_of
 from mainspring.approvals.screen import plain
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.pursuing import pursue
