@@ -118,7 +118,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     journal = await store.open(store.find(session)) if session else None
     chosen: Model | None = None
     try:
-        known = await (recall(journal, store, config) if journal else _beginning_in(workspace))
+        known = await (_recalled(journal, store, config) if journal else _beginning_in(workspace))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -304,9 +304,12 @@ async def _beginning_in(workspace: Path | str) -> Known:
     return Known(place=workspace_at(Path(workspace)))
 
 
-async def recall(journal: Reader, store: Store, config: Config) -> Known:
+async def _recalled(journal: Reader, store: Store, config: Config) -> Known:
+    return await recall(journal, vault_of(store, journal.session, config))
+
+
+async def recall(journal: Reader, vault: Vault) -> Known:
     """What a session works with, as its journal says, with the names and paths as they are."""
-    vault = vault_of(store, journal.session, config)
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
