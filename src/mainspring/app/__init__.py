@@ -25,6 +25,7 @@ from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.caps import is_money_capped, lasting
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -116,7 +117,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     recorder = await open_recorder(store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
-        known = await (recall(recorder.journal, store, config) if recorder else _beginning_in(workspace))
+        known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -287,9 +288,8 @@ async def _beginning_in(workspace: Path | str) -> Known:
     return Known(place=workspace_at(Path(workspace)))
 
 
-async def recall(journal: Reader, store: Store, config: Config) -> Known:
+async def recall(journal: Reader, vault: Vault) -> Known:
     """What a session works with, as its journal says, with the names and paths as they are."""
-    vault = vault_of(store, journal.session, config)
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")

@@ -19,6 +19,7 @@ from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, workspace_of
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
@@ -164,7 +165,7 @@ async def resume_goal(
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
-    started = await _workspace_of(store, session, config)
+    started = await _workspace_of(store, session, vault)
     with workspace_held(config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
@@ -303,9 +304,9 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 
-async def _workspace_of(store: Store, session: str, config: Config) -> Path:
+async def _workspace_of(store: Store, session: str, vault: Vault) -> Path:
     reader = await store.read(session)
     try:
-        return (await app.recall(reader, store, config)).place
+        return (await app.recall(reader, vault)).place
     finally:
         await reader.close()
