@@ -22,6 +22,7 @@ from mainspring.context.guards import Guards, load_guards
 from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
+    SCOPES,
     ApprovalAsked,
     ApprovalGiven,
     Blob,
@@ -83,10 +84,9 @@ class Session:
         self.state = State()
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards(parts.idle_steps)
-        self.compact_at = parts.compact_at
-        self.nested = parts.nested
-        self.reach = parts.reach
+        self.compact_at, self.nested, self.reach = parts.compact_at, parts.nested, parts.reach
         self.policy, self.files = parts.policy, parts.files
+        self.scopes = SCOPES if parts.grants else SCOPES[:1]
         others = (*parts.fallbacks, *parts.tiers.values())
         self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)

@@ -229,6 +229,7 @@ async def run_step(
         template=chosen,
         grants=GrantFile(config.home),
         approver=approver,
+        approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
     )
     store = Store(steps_home(config.home))
