@@ -247,8 +247,9 @@ class OurSide:
         try:
             outcome = await permit(self._turn, wanted, edit=edit)
         except MainspringError as error:
-            self._inbox.put_nowait(error)  # the protocol's package would tell nobody but the agent
-            raise
+            # Raised by `tell`: whoever is waiting here would tell nobody but the agent.
+            self._inbox.put_nowait(error)
+            return Refused("person", error.message)
         match outcome:
             case Blocked(question):
                 detail = (
