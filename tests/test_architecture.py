@@ -60,6 +60,7 @@ ROOMS = [
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
+    "events/session.py": 420,  # every kind of event of a session, in one table to read
     "session.py": 450,  # every command of a face is one method
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/__init__.py:open": 80}  # names every part of a session once

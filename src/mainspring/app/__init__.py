@@ -20,7 +20,7 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
-from mainspring.app.records import create_recorder, open_recorder, vault_of
+from mainspring.app.records import create_recorder, open_recorder
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -231,6 +231,7 @@ async def run_step(
         template=chosen,
         grants=GrantFile(config.home),
         approver=approver,
+        approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
     )
     recorder = await create_recorder(Store(steps_home(config.home)), config)

@@ -18,7 +18,7 @@ from mainspring import app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
-from mainspring.app.records import recording, workspace_of
+from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.approvals.secrets import Vault
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
@@ -108,7 +108,7 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
     store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
     for row in await asyncio.to_thread(store.sessions):
         if workspace_of(row, config) == place and row.goal and row.goal_state in _UNFINISHED:
-            vault = app.vault_of(store, row.id, config)
+            vault = vault_of(store, row.id, config)
             goal = await load_goal(store, row.id, vault)
             if (vault.expand(goal.now.text), goal.now.profile) == (text, profile):
                 return row.id
@@ -160,7 +160,7 @@ async def resume_goal(
     config = config or load_config()
     store = Store(config.home)
     session = store.find(session)
-    vault = app.vault_of(store, session, config)
+    vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
@@ -194,7 +194,7 @@ async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
     store = Store(config.home)
     session = store.find(session)
-    vault = app.vault_of(store, session, config)
+    vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
     async with _open(GoalOptions(), goal.now, config, session=session) as opened:
         await opened.emit(

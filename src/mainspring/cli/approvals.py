@@ -10,9 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
 from mainspring.app import DEFAULT_TOOLS, policies
 from mainspring.app.policies import DEFAULT_MODE
+from mainspring.app.records import vault_of
 from mainspring.approvals import LEVELS, MODES, Answer, Finding, Policy, Proposed
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
@@ -137,7 +137,7 @@ def simulate_command(session: str, mode: str | None, max_cost_usd: float | None)
     config = load_config()
     shelf = Shelf(config.home)
     file = shelf.file(shelf.find(session))
-    past = _Past(config, app.vault_of(shelf, file.session, config))
+    past = _Past(config, vault_of(shelf, file.session, config))
     try:
         after = 0
         while page := file.read(after=after, kinds=_KINDS):

@@ -12,6 +12,7 @@ import msgspec
 
 from mainspring import app
 from mainspring.app import models
+from mainspring.app.records import vault_of
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.cli.run import newest_here
@@ -117,7 +118,7 @@ async def _look(session: str) -> Filled:
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
     config = load_config()
-    vault = app.vault_of(Store(config.home), journal.session, config)
+    vault = vault_of(Store(config.home), journal.session, config)
     outside = engine.event.engine if engine and isinstance(engine.event, EngineChosen) else ""
     broken: list[Broken] = []
     if started and isinstance(started.event, SessionStarted):

@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring import app
 from mainspring.app import models as built
-from mainspring.app.records import fork_session, recording
+from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
@@ -106,7 +106,7 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     reader = await store.read(store.find(session))
     same = unknown = 0
     try:
-        vault = app.vault_of(store, reader.session, config)
+        vault = vault_of(store, reader.session, config)
         async for request in replay(reader, lambda name: built.build_model(vault.expand(name), config)):
             if request.verdict == "different":
                 _print_difference(request)

@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 import click
 
-from mainspring import __version__, app
+from mainspring import __version__
+from mainspring.app.records import vault_of
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
 from mainspring.config import Config, load_config
@@ -131,7 +132,7 @@ def _environment(file: JournalFile, config: Config) -> Mapping[str, str]:
     }
     started = file.last("SessionStarted")
     if started and isinstance(started.event, SessionStarted):
-        vault = app.vault_of(Shelf(config.home), file.session, config)
+        vault = vault_of(Shelf(config.home), file.session, config)
         folder = Path(vault.expand(started.event.workspace))
         git = Git(folder, config.environment)
         if folder.is_dir() and (commit := git.text("rev-parse", "--verify", "HEAD", check=False)):

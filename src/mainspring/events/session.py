@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from mainspring.events.base import Dropped, Event, Id, JsonText, OwnPath, Sha256, Word
 from mainspring.events.values import (
+    SCOPES,
     Blob,
+    BlockedBy,
     CallAsked,
     CapScope,
     CapUnit,
@@ -182,8 +184,9 @@ class AssistantSaid(Event, frozen=True):
 
 
 class ApprovalAsked(Event, frozen=True):
-    """A person must decide. The answer is bound to exactly these arguments by their hash.
-    Without `offers` a yes for more than once covers this very call and no other."""
+    """A person must decide. The answer is bound to exactly these arguments by their hash. Without `offers` a
+    yes for more than once covers this very call and no other. `rule` is what asked, `blocked_by` its kind.
+    `estimate_usd` is None without a known price; `remaining_usd` is what is left of the tightest cap."""
 
     call: Id
     tool: str
@@ -191,6 +194,14 @@ class ApprovalAsked(Event, frozen=True):
     arguments_sha256: Sha256
     reason: str = ""
     offers: Annotated[tuple[Offer, ...], Dropped()] = ()
+    is_editable: bool = True
+    scopes: tuple[Scope, ...] = SCOPES
+    rule: str = ""
+    blocked_by: BlockedBy = ""
+    estimate_usd: float | None = None
+    remaining_usd: float | None = None
+    cap_usd: float | None = None
+    cap_scope: CapScope | None = None
 
 
 class ApprovalGiven(Event, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -25,6 +25,15 @@ Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 
 Scope = Literal["once", "session", "project", "forever"]
 """How far a person's yes reaches; more than `once` is also kept as a grant."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+BlockedBy = Literal[
+    "", "mode", "rule", "danger", "recurring", "unknown_price", "invalid_price", "over_cap", "no_cap", "agent"
+]
+"""What keeps a call from running unasked: the mode, a rule, a built-in danger, that it takes effect later or
+again, its price (unknown, impossible, above what a cap leaves, or without any cap), or that the agent itself
+asks a person something."""
 
 Extent = Literal["conversation", "files", "both"]
 """What going back takes back."""
