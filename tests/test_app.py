@@ -1,6 +1,8 @@
 """What is settled before a session begins: whether the model can take the prompt, and what it may spend."""
 
 import asyncio
+import os
+import pwd
 from pathlib import Path
 
 import msgspec
@@ -8,9 +10,9 @@ import pytest
 
 from mainspring.app import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
-from mainspring.app.policies import build_mode
+from mainspring.app.policies import build_mode, confinement_of
 from mainspring.approvals.secrets import Vault
-from mainspring.config import Caps, with_caps
+from mainspring.config import Caps, load_config, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
@@ -90,3 +92,12 @@ def test_what_a_person_told_a_session_to_spend_is_known_when_it_is_opened_again(
 @pytest.mark.parametrize("limits", [Limits(goal=Cap(usd=5.0)), Limits(session=Cap(usd=5.0))])
 def test_a_cap_of_any_scope_that_lasts_is_a_budget_for_yolo(limits: Limits) -> None:
     assert build_mode("yolo", "", limits).mode == "yolo"
+
+
+@pytest.mark.parametrize("environment", [{}, {"HOME": ""}])
+def test_without_home_the_secrets_of_the_account_are_hidden(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    config = load_config({**environment, "MAINSPRING_HOME": str(tmp_path / "home")})
+    hidden = confinement_of(tmp_path, "auto", config).hidden_paths
+    assert Path(pwd.getpwuid(os.getuid()).pw_dir).resolve() / ".ssh" in hidden

@@ -71,9 +71,12 @@ def test_ctrl_c_gives_130_and_the_goal_goes_on_later(workspace: Path) -> None:
     os.mkfifo(workspace / "reached")
     agent(workspace, "[ -e go ] && echo '<promise>DONE</promise>' || { echo x > reached; exec sleep 300; }")
     with subprocess.Popen([sys.executable, "-c", INTERRUPTED], cwd=workspace) as running:
-        assert (workspace / "reached").read_text() == "x\n"
-        running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 130
+        try:
+            assert (workspace / "reached").read_text() == "x\n"
+            running.send_signal(signal.SIGINT)
+            assert running.wait(60) == 130
+        finally:
+            running.kill()
     (workspace / "go").touch()
     assert subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=workspace, check=False).returncode == 0
     assert "Turn 1 of 10" in (workspace / "prompt").read_text()
@@ -84,10 +87,13 @@ def test_a_background_job_ignores_ctrl_c_and_ends_on_sigterm(workspace: Path) ->
     agent(workspace, "echo $$ > reached; exec sleep 300")
     argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", INTERRUPTED]
     with subprocess.Popen(argv, cwd=workspace) as running:
-        assert int((workspace / "reached").read_text())
-        running.send_signal(signal.SIGINT)
-        running.terminate()
-        assert running.wait(60) == -signal.SIGTERM
+        try:
+            assert int((workspace / "reached").read_text())
+            running.send_signal(signal.SIGINT)
+            running.terminate()
+            assert running.wait(60) == -signal.SIGTERM
+        finally:
+            running.kill()
 
 
 def test_they_are_loaded_when_they_are_used() -> None:

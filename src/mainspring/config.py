@@ -5,6 +5,7 @@ with settings. Nothing else in the house looks at the environment.
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import tomllib
 from collections.abc import Mapping
@@ -129,6 +130,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_config(environment: Mapping[str, str] | None = None) -> Config:
     values = dict(os.environ if environment is None else environment)
+    values["HOME"] = values.get("HOME") or _account_home()
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
         home = Path(chosen).expanduser().absolute()
@@ -138,6 +140,14 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
     settings = _load_settings(folder / "config.toml")
     return Config(home=home, folder=folder, settings=settings, environment=values)
+
+
+def _account_home() -> str:
+    """Where secrets of the user lie when HOME is not set, as in a service; else "/"."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 def _load_settings(file: Path) -> Settings:

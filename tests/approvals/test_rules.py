@@ -192,21 +192,27 @@ def test_a_wrong_rule_is_named_with_its_file(text: str, said: str) -> None:
     assert "somewhere.toml" in str(caught.value)
 
 
-def test_examples_are_tried_as_the_rule_would_decide() -> None:
-    parse(
-        rule(
-            answer="allow",
-            command="git",
-            match=("git a && git b",),
-            not_match=("git a && ls", "$X", "git 'x"),
-        )
-    )
-    parse(
-        rule(answer="deny", command="rm -r", match=("ls; sudo rm -v -r x",), not_match=("rm x", "echo rm -r"))
-    )
-    parse(rule(answer="ask", path="~/x/**", match=("~/x/a",), not_match=("~/y",)))
-    parse(rule(answer="ask", host="*.org", match=("a.org",), not_match=("a.com",)))
-    parse(rule(answer="deny", tool="mcp_*", match=("mcp_a",), not_match=("shell",)))
+@pytest.mark.parametrize(
+    ("subject", "match", "not_match"),
+    [
+        ({"answer": "allow", "command": "git"}, ("git a && git b",), ("git a && ls", "$X", "git 'x")),
+        ({"answer": "deny", "command": "rm -r"}, ("ls; sudo rm -v -r x",), ("rm x", "echo rm -r")),
+        ({"answer": "ask", "path": "~/x/**"}, ("~/x/a",), ("~/y",)),
+        ({"answer": "ask", "host": "*.org"}, ("a.org",), ("a.com",)),
+        ({"answer": "deny", "tool": "mcp_*"}, ("mcp_a",), ("shell",)),
+    ],
+)
+def test_examples_are_tried_as_the_rule_would_decide(
+    subject: dict[str, str], match: tuple[str, ...], not_match: tuple[str, ...]
+) -> None:
+    (read,) = parse(rule(**subject, match=match, not_match=not_match)).rules
+    assert read.answer == subject["answer"]
+    for example in not_match:
+        with pytest.raises(ConfigError):
+            parse(rule(**subject, match=(example,)))
+    for example in match:
+        with pytest.raises(ConfigError):
+            parse(rule(**subject, not_match=(example,)))
 
 
 def test_a_missing_file_has_no_rules_and_an_unreadable_one_is_an_error(tmp_path: Path) -> None:

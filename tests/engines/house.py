@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -82,7 +83,7 @@ class Acting(ScriptedModel):
 def _replies(said: str) -> tuple[ScriptedReply, ...]:
     if said.startswith("hang"):
         script = "import time; print('hanging here\\nand here', flush=True); time.sleep(600)"
-        command = f'trap : TERM; {sys.executable} -c "{script}" {said.split()[1]}'
+        command = f'trap : TERM; {shlex.quote(sys.executable)} -c "{script}" {said.split()[1]}'
         return (ScriptedReply(calls=(ScriptedCall("shell", {"command": command}),)),)
     if said.startswith("work"):
         return (

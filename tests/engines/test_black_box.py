@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_kill_9_leaves_no_orphan(name: str, machine: Machine) -> None:
 
 def test_kill_9_of_the_builtin_engine_leaves_no_orphan(machine: Machine) -> None:
     marker = f"marker-{os.getpid()}-builtin"
-    command = f"echo hanging; {sys.executable} -c 'import time; time.sleep(600)' {marker}"
+    command = f"echo hanging; {shlex.quote(sys.executable)} -c 'import time; time.sleep(600)' {marker}"
     model = machine.serve(
         {"text": "hanging here", "calls": [{"name": "shell", "arguments": {"command": command}}]}
     )

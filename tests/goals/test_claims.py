@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -145,9 +146,12 @@ def test_named_tables_and_one_name_are_read_too() -> None:
 
 
 @given(st.binary(max_size=80), st.text(max_size=80))
-def test_no_file_breaks_the_reader(data: bytes, text: str) -> None:
-    parse_claims(data)
-    parse_claims(f"[[claim]]\n{text}".encode())
+def test_any_file_gives_claims_that_can_be_kept_or_says_what_is_wrong(data: bytes, text: str) -> None:
+    for file in (data, f"[[claim]]\n{text}".encode()):
+        claims, problems = parse_claims(file)
+        assert claims or problems
+        assert len({claim.name for claim in claims}) == len(claims)
+        assert all(claim.name and claim.status in get_args(ClaimStatus) for claim in claims)
 
 
 def test_an_agent_cannot_write_proved(proof: Proof) -> None:

@@ -1,5 +1,6 @@
 """Measurements: read where people and programs write them, and judged against the noise."""
 
+import math
 import random
 import xml.etree.ElementTree as ET
 
@@ -89,9 +90,11 @@ def test_what_is_read_is_bounded() -> None:
 
 
 @given(st.text(max_size=200), st.sampled_from(["r.json", "r.csv", "r.jsonl", "r.tsv"]))
-def test_no_text_breaks_the_readers(text: str, name: str) -> None:
-    read_file(name, text.encode())
-    read_lines(f"METRIC {text}\nMETRIC a={text}")
+def test_whatever_is_read_only_finite_values_of_printable_metrics_come_out(text: str, name: str) -> None:
+    for found in (read_file(name, text.encode()), read_lines(f"METRIC {text}\nMETRIC a={text}")):
+        assert all(item.metric and item.metric.isprintable() for item in found.values)
+        assert all(math.isfinite(item.value) for item in found.values)
+        assert all(map(str.isprintable, found.notes))
 
 
 def row(iteration: int, *values: float) -> Summary:

@@ -61,13 +61,23 @@ def test_an_absurd_pause_is_a_problem(value):
     assert len(said.problems) == 1
 
 
-def test_a_job_that_could_be_a_command_is_a_problem():
-    assert read("<slurm_job_number>1; rm -rf /</slurm_job_number>").jobs == ()
+@pytest.mark.parametrize("job", ["1; rm -rf /", "1\u0663"])
+def test_a_job_that_no_cluster_gives_is_a_problem(job):
+    said = read(f"<slurm_job_number>{job}</slurm_job_number>")
+    assert said.jobs == ()
+    assert len(said.problems) == 1
 
 
-@given(st.text())
-def test_no_text_is_too_strange(text):
-    read(text)
+@given(
+    st.text(),
+    st.sampled_from(["pid_number", "slurm_job_number", "wait_seconds"]),
+    st.text(alphabet="0123456789.-+e_ ;x\u0663", max_size=12),
+)
+def test_whatever_is_said_only_what_can_be_waited_for_comes_out(text, word, value):
+    for said in (read(text), read(f"{text}\n<{word}>{value}</{word}>")):
+        assert all(1 < pid <= 2**22 for pid in said.pids)
+        assert all(job.isascii() and " " not in job and ";" not in job for job in said.jobs)
+        assert said.wait_s is None or 0 <= said.wait_s <= 31 * 24 * 3600
 
 
 @given(st.text(alphabet="ab\n `>~"))

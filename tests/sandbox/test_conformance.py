@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.sandbox.probe import Report, build, probe
+from mainspring.sandbox.programs import REPLACED
 from mainspring.testing.sandboxes import ATTACKS, Attack, broken, ground, is_listed
 
 RUNGS = ("bwrap", "landlock", "container")
@@ -24,10 +26,21 @@ def report() -> Report:
     return asyncio.run(probe({"PATH": os.environ["PATH"], "HOME": str(Path.home())}))
 
 
+def place() -> Path:
+    """Not below /tmp, where a private /tmp would hide it and nothing would be tried; and a path that the attacks,
+    which are shell scripts, need not quote."""
+    possible = [
+        place for place in (Path(__file__).parent.resolve(), Path.home()) if os.access(place, os.W_OK)
+    ]
+    open_ones = [place for place in possible if not any(place.is_relative_to(each) for each in REPLACED)]
+    return next(
+        (place for place in open_ones if re.fullmatch(r"[\w/.-]+", str(place), re.ASCII)), possible[0]
+    )
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # Not below /tmp: there a private /tmp would hide it, and nothing would be tried.
-    made = Path(tempfile.mkdtemp(prefix=".ground-", dir=Path(__file__).parent))
+    made = Path(tempfile.mkdtemp(prefix=".ground-", dir=place()))
     yield made
     # A copy of a mask is as unreadable as the mask.
     subprocess.run(["chmod", "-R", "u+rwX", made], check=True)

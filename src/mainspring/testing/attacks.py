@@ -72,7 +72,7 @@ WRITES = [
     _attack("hardlink-secret", "ln $SECRETS/.ssh/id h && cat h"),
     _attack("move-outside-in", "mv $OUT/file here && echo ESCAPED"),
     _attack("move-inside-out", "echo x > f; mv f $OUT/new && echo ESCAPED"),
-    _attack("delete-outside", "rm -f $OUT/file; [ -e $OUT/file ] || echo ESCAPED"),
+    _attack("delete-outside", "rm $OUT/file && echo ESCAPED"),
     _attack("truncate-outside", "truncate -s 0 $OUT/file && echo ESCAPED"),
     _attack("change-modes-outside", "chmod 777 $OUT/file && echo ESCAPED"),
     _attack("rename-workspace", "cd ..; mv work other && echo ESCAPED"),

@@ -13,7 +13,7 @@ from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch, last_lines
 
-JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?")
+JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
 _UNKNOWN_TIMES = 3
 _TIMEOUT_S = 30.0
 _KEPT_BYTES = 256 * 1024
