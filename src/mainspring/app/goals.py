@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of

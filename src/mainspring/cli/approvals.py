@@ -10,7 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app import DEFAULT_TOOLS, policies
+from mainspring.app import policies
+from mainspring.app.building import DEFAULT_TOOLS
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import LEVELS, MODES, Answer, Finding, Policy, Proposed
 from mainspring.approvals.dangerous import DANGERS

@@ -11,7 +11,7 @@ from typing import Literal
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.config import load_config

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.app import models
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text

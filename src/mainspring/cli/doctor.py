@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from mainspring import __version__
-from mainspring.app import skills_of
+from mainspring.app.building import skills_of
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
 from mainspring.errors import SandboxError

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.app import models as built
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money

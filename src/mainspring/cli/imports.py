@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from mainspring import __version__, app
+from mainspring import __version__
+from mainspring.app import building as app
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import open_vault

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mainspring.app import memory_of
+from mainspring.app.building import memory_of
 from mainspring.approvals.screen import plain
 from mainspring.config import load_config
 from mainspring.workspace.memory import Memory

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 import click
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
