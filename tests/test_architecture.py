@@ -45,8 +45,8 @@ ROOMS = [
     "config",
     "choice",
     "steps",
-    "app",
     "daemon",
+    "app",
     "cli",
     "serve",
     "protocols",
@@ -67,6 +67,7 @@ IMPORTS_IN_FUNCTIONS = {
     "cli/__init__.py": "--version must not wait for the other commands",
     "__init__.py": "importing the package costs nothing",
     "app/engines.py": "outside agents are not loaded for a session that takes its own turns",
+    "app/stores.py": "listing sessions does not wait for what runs steps",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 LOOP_LINES = 250

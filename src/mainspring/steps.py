@@ -131,7 +131,7 @@ async def run_step(file: Journal, asked: CommandAsked, runner: Runner) -> Comman
 async def _permit(
     journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox: Sandbox
 ) -> CommandStarted | CommandEnded:
-    verdict = judge(asked, runner, is_contained=sandbox.is_containing)
+    verdict = judge(asked, runner.template, runner.policy, is_contained=sandbox.is_containing)
     if verdict.answer == "allow":
         return CommandStarted(reason=verdict.reason)
     if verdict.answer == "deny":
@@ -165,11 +165,11 @@ async def _permit(
     return CommandStarted(reason="a person allowed it")
 
 
-def judge(asked: CommandAsked, runner: Runner, *, is_contained: bool) -> Verdict:
+def judge(asked: CommandAsked, template: Template, policy: Policy, *, is_contained: bool) -> Verdict:
     """What the template says, and then the policy."""
-    if runner.template.commands:
+    if template.commands:
         argv = tuple(Word(text) for text in asked.argv)
-        if not any(allows(_words(pattern), argv) for pattern in runner.template.commands):
+        if not any(allows(_words(pattern), argv) for pattern in template.commands):
             reason = f"the template {asked.template} does not allow this command"
             return Verdict(answer="deny", reason=reason, rule=f"template:{asked.template}")
     proposed = Proposed(
@@ -181,7 +181,7 @@ def judge(asked: CommandAsked, runner: Runner, *, is_contained: bool) -> Verdict
         cwd=asked.cwd,
         is_contained=is_contained,
     )
-    return runner.policy.judge(proposed)
+    return policy.judge(proposed)
 
 
 def _words(pattern: str) -> tuple[str, ...]:

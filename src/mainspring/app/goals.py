@@ -18,6 +18,7 @@ from mainspring.app import building as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.stores import sessions_of
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
@@ -101,7 +102,7 @@ def profile_name(given: str) -> str:
 
 async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
-    store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
+    store, place = sessions_of(config), str(await asyncio.to_thread(folder.resolve))
     for row in await asyncio.to_thread(store.sessions):
         if row.workspace == place and row.goal and row.goal_state in _UNFINISHED:
             goal = await load_goal(store, row.id)
@@ -153,7 +154,7 @@ async def resume_goal(
 ) -> AsyncGenerator[Pursuit]:
     """An earlier goal, with other limits where they are given."""
     config = config or load_config()
-    store = Store(config.home)
+    store = sessions_of(config)
     session = store.find(session)
     goal = await load_goal(store, session)
     if goal.ended is not None and goal.ended.ending == "done":
@@ -186,7 +187,7 @@ async def is_priced(options: GoalOptions, config: Config) -> bool:
 
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
-    store = Store(config.home)
+    store = sessions_of(config)
     session = store.find(session)
     goal = await load_goal(store, session)
     async with _open(GoalOptions(), goal.now, config, session=session) as opened:
