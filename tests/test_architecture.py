@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ ROOMS = [
     "processes",
     "waits",
     "approvals",
+    "recorder",
     "workspace",
     "context",
     "web",
@@ -70,6 +72,11 @@ IMPORTS_IN_FUNCTIONS = {
     "app/stores.py": "listing sessions does not wait for what runs steps",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
+WRITERS = {
+    "recorder.py": "the one writer: a journal and its vault",
+    "app/records.py": "opens a journal and hands it to a Recorder",
+}
+WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
 LOOP_LINES = 250
 
 
@@ -111,6 +118,28 @@ def type_checking_lines(path: Path) -> set[int]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return lines
+
+
+def journal_writes(path: Path) -> Iterator[tuple[int, str]]:
+    """Where a journal is appended to, or opened for writing: `append` of a list has no value to use, and files
+    are not awaited."""
+    nodes = list(ast.walk(tree(path)))
+    unused = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
+    for node in nodes:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr == "append" and id(node) not in unused:
+            yield node.lineno, "only a Recorder appends to a journal"
+        elif node.func.attr in ("open", "create") and (id(node) in awaited or is_store(node.func.value)):
+            yield node.lineno, "app/records.py opens journals for writing, with their vault"
+
+
+def is_store(receiver: ast.expr) -> bool:
+    """Whether an expression is called a store, or makes one."""
+    called = receiver.func if isinstance(receiver, ast.Call) else receiver
+    found = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return found.lower().endswith("store")
 
 
 def only_in(rooms: set[str], forbidden: tuple[str, ...], sentence: str) -> None:
@@ -177,6 +206,42 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
 
 def test_sql_stays_in_the_journal() -> None:
     only_in({"journal"}, ("sqlite3", "apsw", "asyncpg", "psycopg"), "SQL belongs in journal/")
+
+
+def test_only_the_recorder_writes_journals() -> None:
+    """The type that can write is named, and a journal opened for writing, only where it gets its vault."""
+    writers = ("mainspring.journal.Journal", *(f"mainspring.journal.{each}" for each in WRITING_MODULES))
+    for path in files():
+        if room(path) in ("journal", "testing") or name(path) in WRITERS:
+            continue
+        for line, module in imported(path):
+            is_writer = any(module == each or module.startswith(each + ".") for each in writers)
+            assert not is_writer, f"{name(path)}:{line} imports {module}: write through a Recorder"
+        found = [f"{name(path)}:{line}: {sentence}" for line, sentence in journal_writes(path)]
+        assert not found, found[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from mainspring.journal import Journal",
+        "from mainspring.journal.sqlite import SqliteJournal",
+        "from mainspring.journal.fork import fork",
+        "async def f(a):\n    await a.append(1)",
+        "async def f(a):\n    group.create_task(a.append(1))",
+        "async def f(home):\n    a = await Store(home).open('s')",
+        "async def f(self):\n    return await self._store.create()",
+        "async def f(shelf):\n    a = await shelf.open('s')",
+        "def f(store):\n    group.create_task(store.open('s'))",
+    ],
+)
+def test_the_rule_about_writers_finds_each_way_around_it(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    (tmp_path / "rewind.py").write_text(source)
+    with pytest.raises(AssertionError, match=r"rewind\.py"):
+        test_only_the_recorder_writes_journals()
 
 
 def test_screens_stay_in_faces() -> None:

@@ -26,7 +26,7 @@ from mainspring.cli.schedules import (
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused
-from mainspring.goals.control import Order, tell
+from mainspring.goals.control import Order
 from mainspring.goals.profiles import load_profile, profile_names
 from mainspring.journal.index import SessionRow
 from mainspring.journal.store import Store
@@ -161,13 +161,14 @@ def profiles_command() -> None:
 
 
 def _tell(session: str, order: Order, event: GoalPaused | GoalEnded) -> None:
-    store = Store(load_config().home)
+    config = load_config()
+    store = Store(config.home)
     name = store.find(session)
     goal = asyncio.run(goals.load_goal(store, name))
     if goal.ended is not None:
         click.echo(f"{name} has ended: {goal.ended.ending}")
         return
-    told = asyncio.run(tell(store, name, order, event))
+    told = asyncio.run(goals.tell_goal(name, order, event, config))
     click.echo(f"{name}: {told}")
 
 

@@ -10,18 +10,16 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.building import DEFAULT_TOOLS, SECRETS_FILE, workspace_at
+from mainspring.app.building import DEFAULT_TOOLS, workspace_at
 from mainspring.app.policies import DEFAULT_MODE
+from mainspring.app.records import compose_session
 from mainspring.app.stores import sessions_of
-from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import open_vault
 from mainspring.config import Config
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.reading import read_transcript
 from mainspring.errors import JournalForeign
 from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
-from mainspring.journal.compose import compose
 from mainspring.journal.transfer import import_journal
 from mainspring.tools.toolbox import Toolbox
 
@@ -48,16 +46,15 @@ def import_session(
 ) -> Imported:
     """Reads what an export wrote, checking every hash, or a session file of Claude Code or Codex, which goes
     on in `workspace`, else where it was, else `here`."""
-    store = sessions_of(config)
     rest = iter(lines)
     first = next(rest, b"")
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
     if transcript is None:
-        return Imported(session=import_journal(store, chain([first], rest), blobs_beside=blobs))
+        return Imported(session=import_journal(sessions_of(config), chain([first], rest), blobs_beside=blobs))
     if not transcript.events:
         raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
-    session = compose(store, lambda name, folder: _events(transcript, name, folder, place, config))
+    session = compose_session(lambda name: _events(transcript, name, place), config)
     return Imported(
         session=session,
         agent=transcript.agent,
@@ -66,11 +63,8 @@ def import_session(
     )
 
 
-def _events(
-    transcript: Transcript, session: str, folder: Path, workspace: Path, config: Config
-) -> Iterator[tuple[int, Event]]:
-    """The events of a session that goes on from a transcript, without the secrets in it."""
-    vault = open_vault(folder / SECRETS_FILE, config.environment)
+def _events(transcript: Transcript, session: str, workspace: Path) -> Iterator[tuple[int, Event]]:
+    """The events of a session that goes on from a transcript."""
     began_us = transcript.events[0][0] or time.time_ns() // 1000
     origin = f"{transcript.agent}:{transcript.session}"
     note = f"What follows was imported from {transcript.agent} (model {transcript.model or 'unknown'})."
@@ -82,7 +76,5 @@ def _events(
         ),
         NoteAdded(text=f"{note} Its tools had other names than yours.", source="import"),
     ]
-    for time_us, event in (*((began_us, event) for event in opening), *transcript.events):
-        clear = redacted(event, vault)
-        vault.save()
-        yield time_us, clear
+    yield from ((began_us, event) for event in opening)
+    yield from transcript.events
