@@ -6,7 +6,6 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -42,9 +41,6 @@ from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.reading import read_report
-from mainspring.journal.owner import owner_of
 from mainspring.journal.store import Store
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
@@ -112,17 +108,6 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
             if (goal.now.text, goal.now.profile) == (text, profile):
                 return row.id
     return ""
-
-
-async def load_report(store: Store, session: str) -> Report:
-    """What there is to tell about a goal, while it runs as well, read without owning its journal."""
-    owner = await asyncio.to_thread(owner_of, store.directory(session))
-    reader = await store.read(session)
-    try:
-        is_running = owner is not None and owner.is_alive
-        return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
-    finally:
-        await reader.close()
 
 
 @asynccontextmanager

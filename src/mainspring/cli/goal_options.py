@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -10,12 +9,11 @@ from typing import Any, get_args
 import click
 
 from mainspring.app.goals import GoalOptions
+from mainspring.app.operations.schedule_arguments import parse_target
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
-from mainspring.events import Effort, Evaluation, GoalChecks, Target
-
-_TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
+from mainspring.events import Effort, Evaluation, GoalChecks
 
 
 def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,10 +108,3 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
     )
-
-
-def parse_target(text: str) -> Target:
-    found = _TARGET.fullmatch(text)
-    if found is None:
-        raise UsageError(f"The target {text!r} cannot be read.", remedy='Write it as "time<=1.5".')
-    return Target(metric=found[1], relation=found[2], value=float(found[3]))  # pyright: ignore[reportArgumentType]
