@@ -77,8 +77,10 @@ def test_an_export_is_sound_and_comes_back_elsewhere(world: World, tmp_path: Pat
 def test_a_session_of_another_agent_goes_on_in_the_folder_that_is_named(world: World) -> None:
     line = b'{"type":"user","sessionId":"s1","message":{"role":"user","content":"hello"},"cwd":"/gone"}\n'
     imported = imports.import_session(world.config, [line], here=world.home, workspace=world.root)
-    assert imported.agent == "claude"
-    assert imported.events == 1
+    assert imported.agent == "claude-code"
+    events = [recorded.event for recorded in sessions.read_events(world.config, imported.session)]
+    assert "hello" in [event.text for event in events if isinstance(event, UserSaid)]
+    assert len(events) == imported.events + 3
     assert sessions.newest_session(world.config, world.root) == imported.session
 
 
