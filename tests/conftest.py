@@ -1,8 +1,10 @@
-"""Property tests draw the same examples every time; `HYPOTHESIS_PROFILE=explore` looks for new ones."""
+"""Property tests draw the same examples every time; `HYPOTHESIS_PROFILE=explore` looks for new ones. Processes
+that tests start are not deaf to Ctrl-C, however the suite itself was started."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +13,8 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.register_profile("same", settings.get_profile("patient"), derandomize=True)
 settings.register_profile("explore", settings.get_profile("patient"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A background job is started with SIGINT ignored, and what it starts would ignore it too. A handler is not passed
+# on: children begin with the default, and this process still takes no notice.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, lambda *_: None)

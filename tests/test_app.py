@@ -9,6 +9,7 @@ import pytest
 from mainspring.app.building import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Caps, with_caps
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
@@ -74,7 +75,7 @@ def test_what_a_person_told_a_session_to_spend_is_known_when_it_is_opened_again(
         journal = await Store(tmp_path).create()
         await journal.append(SessionStarted(session="s", workspace=str(tmp_path), version="1"), *events)
         try:
-            return (await recall(journal)).limits
+            return (await recall(journal, Vault())).limits
         finally:
             await journal.close()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from mainspring.events import STORED
 
 SOURCE = Path(__file__).parent.parent / "src" / "mainspring"
 
@@ -57,6 +60,7 @@ ROOMS = [
 FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
+    "events/session.py": 420,  # every kind of event of a session, in one table to read
     "session.py": 450,  # every command of a face is one method
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 80}  # names every part of a session once
@@ -89,10 +93,13 @@ CLI_IMPORTS = (
     "mainspring.session",  # what `mainspring.open` gives
 )
 CLI_EXCEPTIONS = {
+    "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked
+    "cli/render.py": ("mainspring.approvals",),  # as above
     "cli/demo.py": ("mainspring.journal.shelf",),  # counts what is in a journal, to prove what it says
     "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
     "cli/render_goals.py": ("mainspring.waits.words",),  # renders waits as the agent is told of them
 }
+NO_EVENTS = {"testing/journals.py": "a journal must stand being asked for kinds that do not exist"}
 LOOP_LINES = 250
 
 
@@ -396,3 +403,75 @@ def test_names_say_what_things_are() -> None:
                 assert not node.name.endswith(banned), (
                     f"{name(path)}:{node.lineno} {node.name}: name what it is"
                 )
+
+
+def event_names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every string of a module that is used as the kind of an event: what a journal is asked for, what `kind` is
+    compared with, what stands in a name like `_KINDS`, and whatever stands together with the name of an event."""
+    assigned = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id != "__all__"
+    }
+    used = [value for named, value in assigned.items() if "KIND" in named]
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call):
+            is_asked = isinstance(node.func, ast.Attribute) and node.func.attr in ("last", "count")
+            used += node.args if is_asked else []
+            used += [keyword.value for keyword in node.keywords if keyword.arg == "kinds"]
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            is_kind = any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides)
+            used += sides if is_kind else []
+    stored = {kind.__name__ for kind in STORED}
+    for value in assigned.values():
+        if isinstance(value, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.Call):
+            used += [value] if any(text in stored for _, text in _strings(value, {})) else []
+    for value in used:
+        yield from (
+            (line, text) for line, text in _strings(value, assigned) if re.fullmatch(r"[A-Z]\w+", text)
+        )
+
+
+def _strings(value: ast.AST, assigned: dict[str, ast.expr]) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        elif isinstance(node, ast.Name) and node.id in assigned:
+            others = {named: other for named, other in assigned.items() if named != node.id}
+            yield from _strings(assigned[node.id], others)
+
+
+def test_only_events_that_exist_are_looked_for() -> None:
+    stored = {kind.__name__ for kind in STORED}
+    found = {
+        (name(path), *use)
+        for path in files()
+        for use in event_names(tree(path))
+        if name(path) not in NO_EVENTS
+    }
+    assert {text for *_, text in found} >= {"SessionStarted", "UserSaid", "CallStarted", "ArtifactsChanged"}
+    unknown = sorted(use for use in found if use[-1] not in stored)
+    assert not unknown, f"no event has such a name: {unknown}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'journal.last("UserSaid", "ThingStarted")',
+        '_TOLD = ("ThingStarted",)\njournal.last(*_TOLD)',
+        'journal.count("ThingStarted", after=3)',
+        'journal.read(kinds=("ThingStarted",))',
+        'journal.read(kinds={*KINDS, "ThingStarted"})',
+        'LOOKED_FOR = frozenset({"ThingStarted"})\njournal.read(kinds=LOOKED_FOR)',
+        'is_found = recorded.kind == "ThingStarted"',
+        'is_found = recorded.kind in ("UserSaid", "ThingStarted")',
+        '_KINDS = ("ThingStarted",)',
+        '_PROGRESS = frozenset({"PlanSet", "ThingStarted"})',
+        '_ORDER = {"PlanSet": 1, "ThingStarted": 2}',
+    ],
+)
+def test_a_made_up_event_name_is_found_wherever_it_is_used(source: str) -> None:
+    assert "ThingStarted" in {text for _, text in event_names(ast.parse(source))}

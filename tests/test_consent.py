@@ -73,7 +73,7 @@ def test_an_answer_on_record_is_kept_as_a_grant_after_a_crash_and_kept_once(tmp_
 
 def test_a_session_without_a_place_for_grants_says_so(tmp_path: Path) -> None:
     stage = Stage(tmp_path, ASKS, says("Done."))
-    with pytest.raises(UsageError, match="answer once"):
+    with pytest.raises(UsageError, match="only for once"):
         stage.take("go", approver=always())
     assert stage.effects == []
 

@@ -79,6 +79,17 @@ def test_ctrl_c_gives_130_and_the_goal_goes_on_later(workspace: Path) -> None:
     assert "Turn 1 of 10" in (workspace / "prompt").read_text()
 
 
+def test_a_background_job_ignores_ctrl_c_and_ends_on_sigterm(workspace: Path) -> None:
+    os.mkfifo(workspace / "reached")
+    agent(workspace, "echo $$ > reached; exec sleep 300")
+    argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(argv, cwd=workspace) as running:
+        assert int((workspace / "reached").read_text())
+        running.send_signal(signal.SIGINT)
+        running.terminate()
+        assert running.wait(60) == -signal.SIGTERM
+
+
 def test_they_are_loaded_when_they_are_used() -> None:
     code = "import sys, mainspring; assert 'asyncio' not in sys.modules; mainspring.run_exploop"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

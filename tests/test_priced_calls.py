@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.approvals import ByMode
+from mainspring.approvals import ByMode, why_asked
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -58,6 +58,17 @@ def rent(*asked: Any, settled: float | None = None, **traits: Any) -> Any:
     return staged
 
 
+def money_of(question: ApprovalAsked) -> tuple[Any, ...]:
+    """What a question says about money, in its fields."""
+    return (
+        question.blocked_by,
+        question.estimate_usd,
+        question.remaining_usd,
+        question.cap_usd,
+        question.cap_scope,
+    )
+
+
 def usd(amount: float | None) -> Any:
     return call("rent", {"usd": amount})
 
@@ -71,7 +82,10 @@ def test_calls_of_one_step_are_let_through_in_order_until_the_cap(tmp_path: Path
     ended = stage.take("go", approver=nobody, **budgeted(5.0))
     assert ended.ending == "blocked"
     (asked,) = stage.events(ApprovalAsked)
-    assert asked.reason == "it may cost 1.00 USD, and 0.50 of 5.00 USD are left"
+    assert money_of(asked) == ("over_cap", 1.0, 0.5, 5.0, "session")
+    assert why_asked(asked).endswith("(it may cost 1.00 USD, 0.50 of 5.00 USD are left in this session)")
+    assert "USD" not in asked.reason
+    assert why_asked(asked) in ended.detail
     assert [reserved.usd for reserved in stage.events(SpendReserved) if reserved.source == "call"] == [
         2.0, 2.5, 0.25,
     ]  # fmt: skip
@@ -99,25 +113,24 @@ def test_the_price_is_on_record_before_the_call_and_settled_with_its_end(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("asked", "money"),
     [
-        (usd(None), "its price is unknown, and 5.00 of 5.00 USD are left"),
-        (call("daily"), "scheduled and recurring effects always need a person"),
-        (usd(-1.0), "its price of -1.0 USD makes no sense"),
+        (usd(None), ("unknown_price", None, 5.0, 5.0, "session")),
+        (call("daily"), ("recurring", None, None, None, None)),
+        (usd(-1.0), ("invalid_price", -1.0, 5.0, 5.0, "session")),
     ],
 )
-def test_what_has_no_price_or_recurs_needs_a_person(tmp_path: Path, asked: Any, reason: str) -> None:
+def test_what_has_no_price_or_recurs_needs_a_person(tmp_path: Path, asked: Any, money: Any) -> None:
     stage = rent(asked)(tmp_path)
     assert stage.take("go", approver=nobody, **budgeted(5.0)).ending == "blocked"
-    assert [question.reason for question in stage.events(ApprovalAsked)] == [reason]
+    assert [money_of(question) for question in stage.events(ApprovalAsked)] == [money]
 
 
 def test_without_a_budget_a_price_is_asked_about(tmp_path: Path) -> None:
     stage = rent(usd(0.01))(tmp_path)
     stage.take("go", approver=nobody)
-    assert [question.reason for question in stage.events(ApprovalAsked)] == [
-        "it may cost 0.01 USD, and there is no budget"
-    ]
+    (asked,) = stage.events(ApprovalAsked)
+    assert money_of(asked) == ("no_cap", 0.01, None, None, None)
 
 
 def test_a_price_can_be_the_same_for_every_call(tmp_path: Path) -> None:
@@ -162,4 +175,4 @@ def test_the_cap_of_the_day_holds_for_calls_too(tmp_path: Path) -> None:
     policy = ByMode("yolo", max_cost_usd=100.0)
     stage.take("go", approver=nobody, policy=policy, limits=day, day=Today(stage.store))
     (asked,) = stage.events(ApprovalAsked)
-    assert asked.reason == "it may cost 2.00 USD, and 1.00 of 3.00 USD are left"
+    assert money_of(asked) == ("over_cap", 2.0, 1.0, 3.0, "day")

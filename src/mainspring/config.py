@@ -5,6 +5,7 @@ with settings. Nothing else in the house looks at the environment.
 from __future__ import annotations
 
 import os
+import signal
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -182,3 +183,10 @@ def with_caps(limits: Limits, caps: Caps) -> Limits:
             "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
         )
     return told
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """What asks this process to stop: SIGTERM, and SIGINT unless it was ignored when we were started. A shell
+    starts background jobs so, and the Ctrl-C of its terminal is not meant for them."""
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return (signal.SIGTERM,) if is_ignored else (signal.SIGINT, signal.SIGTERM)

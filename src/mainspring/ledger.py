@@ -172,11 +172,12 @@ class Ledger:
             output = min(output, fitting)
         return output
 
-    def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float] | None:
-        """The cap on money that leaves the least, and what it leaves; None when money is not capped."""
-        caps = [
-            (cap.usd, cap.usd - used.usd)
-            for _, cap, used in self._capped(limits, today)
+    def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float, CapScope] | None:
+        """The cap on money that leaves the least, what it leaves, and its scope; None when money is not
+        capped."""
+        caps: list[tuple[float, float, CapScope]] = [
+            (cap.usd, cap.usd - used.usd, scope)
+            for scope, cap, used in self._capped(limits, today)
             if cap.usd is not None
         ]
         return min(caps, key=lambda cap: cap[1], default=None)

@@ -17,6 +17,7 @@ from mainspring.approvals.inbox import Inbox
 from mainspring.caps import relimited
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.events import (
+    SCOPES,
     ApprovalAsked,
     ApprovalGiven,
     ChosenBy,
@@ -30,6 +31,7 @@ from mainspring.events import (
     ModelChosen,
     PromptPart,
     PromptSet,
+    Scope,
     SessionResumed,
     SessionStarted,
 )
@@ -111,6 +113,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def chosen(self) -> ModelChosen:
         names = tuple(model.name for model in self.fallbacks)
         return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """How far a person's yes can reach."""
+        return SCOPES if self.grants else SCOPES[:1]
 
     def tier_of(self, name: str, model: str) -> str:
         """The tier that was named, or that a model belongs to; empty when it belongs to none."""

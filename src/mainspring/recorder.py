@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from mainspring.approvals.redaction import redacted
+from mainspring.approvals.redaction import redacted, redacted_blob
 from mainspring.approvals.secrets import Vault
 from mainspring.events import Blob, Event, Recorded
 from mainspring.journal import Journal, Reader
@@ -43,9 +43,8 @@ class Recorder:
 
     async def put_blob(self, data: bytes, media_type: str = "text/plain") -> Blob:
         """Keeps the bytes; a text without its secrets."""
-        if media_type.startswith("text/"):
-            data = await asyncio.to_thread(self.vault.redact_bytes, data)
-            self.vault.save()
+        data = await asyncio.to_thread(redacted_blob, data, media_type, self.vault)
+        self.vault.save()
         return await self._journal.put(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.redaction import expanded, redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import each, is_undone, read_all, undone_ranges
 from mainspring.errors import UsageError, WorkspaceConflict
 from mainspring.events import (
@@ -64,15 +66,15 @@ async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
 async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) -> WentBack:
     """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
     when a file would be overwritten that someone else changed."""
-    journal = recorder.journal
+    journal, vault = recorder.journal, recorder.vault
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
         raise UsageError(
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = Plan() if scope == "conversation" else await _plan(journal, to_seq)
-    await asyncio.to_thread(_check, root, going)
+    going = Plan() if scope == "conversation" else await _plan(journal, to_seq, vault)
+    await asyncio.to_thread(_check, root, going, vault)
     started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
         await recorder.record(started)
@@ -81,13 +83,13 @@ async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) ->
 
 async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
-    journal = recorder.journal
+    journal, vault = recorder.journal, recorder.vault
     started, undone = await journal.last("RewindStarted"), await journal.last("Undone")
     if started is None or not isinstance(started.event, RewindStarted):
         return None
     if undone is not None and undone.seq > started.seq:
         return None
-    going = await _plan(journal, started.event.to_seq)
+    going = await _plan(journal, started.event.to_seq, vault)
     changed = await asyncio.to_thread(conflicts, root, going.steps)
     going = msgspec.structs.replace(
         going,
@@ -97,21 +99,21 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
-async def _plan(journal: Reader, to_seq: int) -> Plan:
+async def _plan(journal: Reader, to_seq: int, vault: Vault) -> Plan:
     recorded = await read_all(journal, kinds=("FilesChanged",), after=to_seq)
-    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)
     unseen = dict.fromkeys(note for event in changed if event.calls for note in event.not_covered)
     return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
 
 
-def _check(root: Path, going: Plan) -> None:
+def _check(root: Path, going: Plan, vault: Vault) -> None:
     found = sorted({*going.foreign, *conflicts(root, going.steps)})
     if not found:
         return
     shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
     raise WorkspaceConflict(
-        f"Someone else changed {shown} since; nothing was put back.",
+        vault.redact(f"Someone else changed {shown} since; nothing was put back."),
         remedy="Move those files away and try again, or go back in the conversation alone (--conversation).",
     )
 
@@ -127,15 +129,18 @@ async def _finish(
             left.append(f"{step.path} ({problem})")
         else:
             done.append(step)
-    changes = tuple(as_change(step) for step in done)
+    changed = FilesChanged(changes=tuple(as_change(step) for step in done), not_covered=tuple(left))
+    changed = redacted(changed, recorder.vault)
     closing: list[Event] = []
-    if changes or left:
-        closing.append(FilesChanged(changes=changes, not_covered=tuple(left)))
+    if done or left:
+        closing.append(changed)
     closing.append(Undone(to_seq=started.to_seq, scope=started.scope))
     if started.scope != "files":
         closing += await _closed_calls(recorder.journal, started.to_seq)
     await recorder.record(*closing)
-    return WentBack(to_seq=started.to_seq, before_seq=before_seq, changes=changes, left=tuple(left))
+    return WentBack(
+        to_seq=started.to_seq, before_seq=before_seq, changes=changed.changes, left=changed.not_covered
+    )
 
 
 async def _content(recorder: Recorder, state: FileState | None) -> bytes | None:

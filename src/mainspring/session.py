@@ -77,16 +77,13 @@ class Session:
         )
         self._opened = (0, 0)
         self._sandbox: Sandbox | None = None
-        self._choosing = asyncio.Lock()
-        self._rewriting = asyncio.Lock()
+        self._choosing, self._rewriting = asyncio.Lock(), asyncio.Lock()
         self._is_proceeding = False
-        self.state = State()
+        self.state = State(self.vault)
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards(parts.idle_steps)
-        self.compact_at = parts.compact_at
-        self.nested = parts.nested
-        self.reach = parts.reach
-        self.policy, self.files = parts.policy, parts.files
+        self.compact_at, self.nested, self.reach = parts.compact_at, parts.nested, parts.reach
+        self.policy, self.files, self.scopes = parts.policy, parts.files, parts.scopes
         others = (*parts.fallbacks, *parts.tiers.values())
         self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
@@ -153,10 +150,13 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._failure is None:
-                await self.stop()
-                await self.emit(*await end_all(self.state.processes))
-            await self.time_machine.close()
+            try:
+                if self._failure is None:
+                    await self.stop()
+                    await self.emit(*await end_all(self.state.processes))
+                await self.time_machine.close()
+            except asyncio.CancelledError as cancelled:  # by the group, perhaps, because a turn failed
+                kind, error = type(cancelled), cancelled
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
@@ -361,7 +361,7 @@ class Session:
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
-                load_state(self._journal),
+                load_state(self._journal, self.vault),
                 load_guards(self._journal, self._parts.idle_steps),
                 self._projection.load(self._journal, until=self._feed.last_seq),
             )

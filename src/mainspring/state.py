@@ -14,6 +14,8 @@ from typing import Any, get_args
 import msgspec
 
 from mainspring.approvals.answers import Consenting, Requests
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.errors import ELSEWHERE, ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
@@ -64,6 +66,9 @@ _ELSEWHERE = frozenset(kind.__name__ for kind in ELSEWHERE)
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
 _Turn = UserSaid | TurnStarted | TurnEnded | Undone
 _Room = RequestFailed | Compacted
+_NAMING = (SessionStarted, ModelChosen, RequestFailed, EngineChosen, NoteAdded)
+"""Events with names or paths that are compared with what is there."""
+
 _Setting = SessionStarted | PromptSet | ModelChosen | EffortChosen | ModeChosen | SessionResumed | NoteAdded
 
 
@@ -80,7 +85,10 @@ class OpenCall(msgspec.Struct, frozen=True):
 
 
 class State:
-    def __init__(self) -> None:
+    """With a vault, names and paths are told as they are; on record they have no secrets."""
+
+    def __init__(self, vault: Vault | None = None) -> None:
+        self._vault = vault
         self.session = ""
         self.workspace = Path()
         self.model = ""
@@ -130,6 +138,8 @@ class State:
 
     def apply(self, recorded: Recorded) -> None:
         event = recorded.event
+        if self._vault and isinstance(event, _NAMING):
+            event = expanded(event, self._vault)
         if isinstance(event, SessionResumed):  # time counts while a process is at work, not while it is off
             self._last_us = recorded.time_us
         self.pass_time(recorded.time_us)
@@ -319,9 +329,9 @@ _LIGHT = tuple(
 )
 
 
-async def load_state(journal: Reader) -> State:
+async def load_state(journal: Reader, vault: Vault | None = None) -> State:
     """Folds a journal, leaving the bodies of old replies and results unread."""
-    state = State()
+    state = State(vault)
     reply = await journal.last("AssistantSaid")
     boundary = reply.seq - 1 if reply else 0
     after = 0

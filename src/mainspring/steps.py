@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import time
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from mainspring import __version__
-from mainspring.approvals import Policy, Proposed, Verdict
-from mainspring.approvals.grants import GrantFile, arguments_sha256, grants_of
+from mainspring.approvals import Policy, Proposed, Verdict, why_asked
+from mainspring.approvals.answers import Requests
+from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.patterns import allows, words_of
+from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
 from mainspring.approvals.secrets import Vault
 from mainspring.approvals.wrappers import Word
 from mainspring.config import Template
@@ -32,11 +34,14 @@ from mainspring.events import (
     CommandEnded,
     CommandStarted,
     Outcome,
+    Scope,
     SessionStarted,
 )
 from mainspring.journal.file import JournalFile
 from mainspring.journal.owner import owner_of
 from mainspring.journal.shelf import Shelf
+from mainspring.parts import Approver
+from mainspring.questions import Questions
 from mainspring.recorder import Recorder
 from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
 
@@ -46,13 +51,15 @@ _FOLDER = "steps"
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step is run with. Without an approver there is nobody to ask."""
+    """What a step is run with. Without an approver there is nobody to ask, without a file for grants a yes is
+    for once. A yes for a session would be for once too: each step has a journal of its own."""
 
     policy: Policy
     sandbox: Callable[[], Awaitable[Sandbox]]
     template: Template = Template()
     grants: GrantFile | None = None
-    approver: Callable[[ApprovalAsked], Awaitable[ApprovalGiven | None]] | None = None
+    approver: Approver | None = None
+    approval_timeout_s: float | None = None
     on_output: OnOutput | None = None
 
 
@@ -89,8 +96,10 @@ async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> C
         if isinstance(permitted, CommandEnded):
             ended = permitted
         else:
-            await recorder.record(permitted)
-            ended = await _run(recorder, asked, runner, sandbox)
+            if permitted.is_edited:
+                await recorder.record(permitted.action)
+            await recorder.record(CommandStarted(reason=permitted.reason))
+            ended = await _run(recorder, permitted.action, runner, sandbox)
     except asyncio.CancelledError:
         await recorder.record(CommandEnded(outcome="cancelled", reason="stopped by request"))
         raise
@@ -105,60 +114,96 @@ async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> C
     return ended
 
 
-async def _permit(
-    recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
-) -> CommandStarted | CommandEnded:
-    verdict = judge(asked, runner.template, runner.policy, is_contained=sandbox.is_containing)
-    if verdict.answer == "allow":
-        return CommandStarted(reason=verdict.reason)
-    if verdict.answer == "deny":
-        return CommandEnded(outcome="refused", reason=verdict.reason)
-    arguments = msgspec.json.encode({"argv": asked.argv}).decode()
-    sha256 = arguments_sha256(arguments)
-    question = ApprovalAsked(
-        call=_STEP,
-        tool=_STEP,
-        arguments=arguments,
-        arguments_sha256=sha256,
-        reason=verdict.reason,
-        offers=verdict.offers,
-    )
-    await recorder.record(question)
-    given = await runner.approver(question) if runner.approver else None
-    if given is None:
-        return CommandEnded(outcome="refused", reason=f"nobody was there to approve it: {verdict.reason}")
-    await recorder.record(given)
-    if given.decision != "allow":
-        return CommandEnded(outcome="refused", reason=given.feedback or "a person refused it")
-    if given.edited_arguments is not None:
-        return CommandEnded(
-            outcome="refused", reason="a step runs as it was asked for; ask for the other one"
-        )
-    if given.scope != "once" and runner.grants is not None:
-        now_us = time.time_ns() // 1000
-        bounds = {"session": recorder.session, "workspace": asked.cwd, "exactly_sha256": sha256}
-        for grant in grants_of(question, given, **bounds, now_us=now_us):
-            await asyncio.to_thread(runner.grants.add, grant)
-    return CommandStarted(reason="a person allowed it")
-
-
-def judge(asked: CommandAsked, template: Template, policy: Policy, *, is_contained: bool) -> Verdict:
-    """What the template says, and then the policy."""
-    if template.commands:
-        argv = tuple(Word(text) for text in asked.argv)
-        if not any(allows(_words(pattern), argv) for pattern in template.commands):
-            reason = f"the template {asked.template} does not allow this command"
-            return Verdict(answer="deny", reason=reason, rule=f"template:{asked.template}")
-    proposed = Proposed(
+def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool) -> Proposed:
+    """A command as it is judged."""
+    return Proposed(
         tool=_STEP,
         effect="execute",
         arguments={"argv": asked.argv},
         command=shlex.join(asked.argv),
         workspace=asked.cwd,
         cwd=asked.cwd,
+        session=session,
         is_contained=is_contained,
     )
+
+
+def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Verdict:
+    """What the template of this name says to a step, and then the policy."""
+    argv = tuple(Word(text) for text in proposed.arguments["argv"])
+    if template.commands and not any(allows(_words(pattern), argv) for pattern in template.commands):
+        reason = f"the template {name} does not allow this command"
+        return Verdict(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
     return policy.judge(proposed)
+
+
+async def _permit(
+    recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
+) -> Permitted[CommandAsked] | CommandEnded:
+    """The command as it may run, or its end."""
+
+    def wanted(command: CommandAsked) -> Wanted[CommandAsked]:
+        proposed = proposed_step(command, session=recorder.session, is_contained=sandbox.is_containing)
+        return Wanted(call=_STEP, action=command, proposed=proposed)
+
+    async def edit(arguments: str) -> Wanted[CommandAsked] | str:
+        edited = edited_as(_Edited, arguments, recorder.vault)
+        return edited if isinstance(edited, str) else wanted(replace(asked, argv=edited.argv))
+
+    replace = msgspec.structs.replace
+    outcome = await permit(_Asker(recorder, asked, runner), wanted(asked), edit=edit)
+    match outcome:
+        case Permitted():
+            return outcome
+        case Blocked(question):
+            reason = f"nobody was there to approve it: {why_asked(question)}"
+        case Refused():
+            reason = outcome.feedback or outcome.reason
+        case Stopped():
+            reason = outcome.feedback or "a person refused it"
+    return CommandEnded(outcome="refused", reason=reason)
+
+
+class _Edited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    argv: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
+class _Asker:
+    """A step where `permit` asks: its template is judged before the policy."""
+
+    def __init__(self, recorder: Recorder, asked: CommandAsked, runner: Runner) -> None:
+        self._recorder = recorder
+        self._asked = asked
+        self._runner = runner
+        self.vault = recorder.vault
+        self.scopes: tuple[Scope, ...] = ("once", "project", "forever") if runner.grants else ("once",)
+
+    @property
+    def policy(self) -> Policy:
+        return self
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
+
+    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        refusal = Requests({question.call: question}).refusal
+        approver, timeout_s = self._runner.approver or _nobody, self._runner.approval_timeout_s
+        questions = Questions(refusal, approver=approver, timeout_s=timeout_s)
+        with questions.opened(question):
+            await self._recorder.record(question)
+            given = await questions.first_answer(question.call)
+        if given is not None:
+            await self._recorder.record(given)
+        return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if (file := self._runner.grants) is not None:
+            for grant in grants:
+                await asyncio.to_thread(file.add, grant)
+
+
+async def _nobody(_: ApprovalAsked) -> None:
+    return None
 
 
 def _words(pattern: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted
 from stage import Stage, call, calls, says, take, wait_for
@@ -58,7 +59,8 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(
     stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(tmp_path)
 
     async def answered() -> str:
-        async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
+        grants = GrantFile(tmp_path)
+        async with stage.opened(inbox=inbox, grants=grants) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
             question = await wait_for(session, ApprovalAsked)
             wrong, right = inbox.leave(answer(question, **fields)), inbox.leave(answer(question))

@@ -10,6 +10,7 @@ import pytest
 from mainspring.approvals import (
     LEVELS,
     MODES,
+    Allowance,
     Answer,
     ByMode,
     Effect,
@@ -94,7 +95,8 @@ def test_what_recurs_or_has_no_known_price_is_asked(mode: Mode) -> None:
         Proposed(**kind, cost_usd=6.0),
     ):
         assert policy(mode).judge(held).answer == "ask"
-    assert "5.00 of 5.00 USD are left" in policy(mode).judge(Proposed(**kind, cost_usd=6.0)).reason
+    verdict = policy(mode).judge(Proposed(**kind, cost_usd=6.0))
+    assert (verdict.blocked_by, verdict.allowance) == ("over_cap", Allowance(cap_usd=5.0, left_usd=5.0))
     assert ByMode("auto").judge(free).answer == "ask"
 
 

@@ -53,9 +53,11 @@ class Machine:
             check=False,
         )
 
-    def start(self, *arguments: str, **extra: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, is_background_job: bool = False, **extra: str) -> subprocess.Popen[str]:
+        """The command; as a background job it ignores SIGINT from its start, as a shell starts such."""
+        deaf = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh") if is_background_job else ()
         return subprocess.Popen(
-            [sys.executable, "-m", "mainspring", *arguments],
+            [*deaf, sys.executable, "-m", "mainspring", *arguments],
             cwd=self.workspace,
             env=self.environment(**extra),
             stdin=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.app.operations.answers import answers_in, lasting
+from mainspring.app.operations.answers import answers_in, help_for, lasting
 from mainspring.approvals.grants import arguments_sha256
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Offer
@@ -61,6 +61,23 @@ def test_without_a_pattern_in_the_offer_none_can_be_given() -> None:
     with pytest.raises(UsageError, match="only as it is"):
         typed("a git *", asked(offers=()))
     assert typed("a", asked(offers=()))[0].scope == "session"
+
+
+def test_a_command_without_an_agent_is_edited_as_its_words() -> None:
+    step = asked(tool="step", arguments='{"argv":["git","push"]}')
+    assert typed("e git log 'a b'", step)[0].edited_arguments == '{"argv":["git","log","a b"]}'
+    with pytest.raises(UsageError):
+        typed("e git 'log", step)
+
+
+def test_only_what_will_be_honoured_is_offered_and_taken() -> None:
+    engine = asked(tool="engine", arguments='{"engine":"codex"}', is_editable=False, scopes=("once",))
+    assert "[e]dit" in help_for([asked()])
+    assert help_for([engine]) == "[y]es, [n]o (add why), [s]top the turn, [v]iew all"
+    for line, why in (("e x", "cannot be edited"), ("e {}", "cannot be edited"), ("a", "only for once")):
+        with pytest.raises(UsageError, match=why):
+            typed(line, engine)
+    assert typed("y", engine)[0].decision == "allow"
 
 
 def test_of_several_questions_each_or_all_are_answered_and_never_one_by_guess() -> None:

@@ -171,8 +171,13 @@ def test_a_step_is_asked_about_and_allowed_for_the_project(machine: Machine) -> 
     shown = person.until("[v]iew all: ")
     assert "[1] step: touch made" in shown
     assert "always would allow step: touch made $" in shown
+    assert "in this session" not in shown, "a step belongs to none"
     person.type("e touch other")
-    person.until("JSON object")
+    assert person.ends() == 0
+    assert (machine.workspace / "other").exists()
+    assert not (machine.workspace / "made").exists()
+    assert json.loads(machine.run("steps", "--json").stdout.splitlines()[0])["argv"] == ["touch", "other"]
+    person = Person(machine, *step)
     person.until("[v]iew all: ")
     person.type("p")
     assert person.ends() == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +132,7 @@ def test_doctor_names_the_rung_the_gaps_and_the_keys_but_no_values(machine: Mach
     assert [rung["name"] for rung in found["rungs"]] == ["bwrap", "landlock", "container", "none"]
     for rung in found["rungs"]:
         assert rung["holds"] if rung["is_available"] else rung["why_not"] and rung["remedy"]
-    assert {check["name"] for check in found["checks"]} == {"python", "git", "rg", "data folder"}
+    assert {check["name"] for check in found["checks"]} >= {"python", "git", "rg", "data folder"}
     assert done.returncode == (0 if found["ok"] else 1)
     assert value not in machine.run("doctor", ANTHROPIC_API_KEY=value).stdout
 
@@ -142,3 +144,13 @@ def test_doctor_says_what_is_missing_and_ends_with_1(machine: Machine, tmp_path:
     assert "· rg: not found" in done.stdout
     assert "✗ data folder" in done.stdout
     assert "✗ bwrap" in done.stdout
+
+
+def test_doctor_names_the_entries_of_path_that_commands_do_not_reach(machine: Machine) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        path = f"{folder}:relative/bin:{os.environ['PATH']}"
+        done = json.loads(machine.run("doctor", "--json", PATH=path).stdout)
+    found = [check["found"] for check in done["checks"] if check["name"] == "PATH"]
+    assert [sum(entry in each for each in found) for entry in (folder, "relative/bin")] == [1, 1]
+    assert done["ok"]

@@ -180,6 +180,19 @@ def test_one_signal_stops_the_turn_closes_its_calls_and_ends_with_130(
     assert ended["TurnEnded"]["ending"] == "interrupted"
 
 
+def test_a_background_job_is_stopped_by_sigterm_and_not_by_ctrl_c(machine: Machine) -> None:
+    slow = {"name": "shell", "arguments": {"command": "sleep 300"}}
+    model = machine.serve({"calls": [slow]}, {"text": "done"})
+    run = machine.start("run", "--json", "--model", model, *FREE, "go", is_background_job=True)
+    until(run, "CallStarted")
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGTERM)
+    out, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert {event["kind"]: event["body"] for event in lines(out)}["TurnEnded"]["ending"] == "interrupted"
+    assert said.count("stopping") == 1
+
+
 def test_two_signals_quit_at_once_and_the_session_resumes(machine: Machine) -> None:
     slow = {"text": "slow", "delay_s": 1, "chunk_size": 1}
     model = machine.serve(slow)

@@ -36,6 +36,7 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    CallAsked,
     CallEnded,
     Compacted,
     Limits,
@@ -44,11 +45,13 @@ from mainspring.events import (
     OnProcess,
     OnQuota,
     OnSlurm,
+    ProcessEnded,
+    ProcessStarted,
     Remembered,
     RequestFailed,
+    SessionResumed,
     SpendReserved,
     SpendSettled,
-    Unknown,
     UserSaid,
     WaitEnded,
     WaitStarted,
@@ -81,7 +84,7 @@ def test_facts_are_what_must_not_be_forgotten():
     tale.step(
         ("shell", {"command": "make"}, "exit code 2\nno rule"), ("edit", {"path": "b.py"}, "!not found")
     )
-    tale.step(("shell", {"command": "make"}, "exit code 0\nstill running in the background: 4242, 4243"))
+    tale.step(("shell", {"command": "make"}, "exit code 0"))
     tale.add(
         UserSaid(text="Also keep Python 3.9 working."), NoteAdded(text="the disk is slow", source="user")
     )
@@ -91,20 +94,25 @@ def test_facts_are_what_must_not_be_forgotten():
     assert facts.plan == ["[done] profile it", "[open] cache it"]
     assert facts.files == {"a.py": {"read": 1, "edit": 1}}
     assert facts.commands == {"pytest -q": 1, "make": 0}
-    assert set(facts.open) == {"4242", "4243", "c9"}
+    assert set(facts.open) == {"c9"}
     assert [about for _, about in facts.errors] == ["pytest -q", "b.py"]
     assert facts.notes == ["user: the disk is slow"]
     tale.add(ApprovalGiven(call="c9", arguments_sha256="x", decision="reject"))
     assert "c9" not in facts.open
 
 
-def test_events_of_later_versions_open_and_close_handles_by_their_names():
+def test_processes_are_open_until_they_have_ended():
     facts = Facts()
     tale = Tale(facts)
-    opened = {"handle": "p7", "command": "train.py"}
-    tale.add(Unknown(kind="ProcessStarted", body=msgspec.Raw(msgspec.json.encode(opened))))
-    assert facts.open == {"p7": "process p7: command train.py"}
-    tale.add(Unknown(kind="ProcessEnded", body=msgspec.Raw(b'{"handle":"p7"}')))
+    asked = CallAsked(call="c2", name="shell", arguments='{"command": "make"}')
+    tale.add(AssistantSaid(step=1, parts=(asked,), stop="calls"))
+    tale.add(ProcessStarted(handle="p1", call="c1", command="train.py", folder="/f/p1"))
+    tale.add(CallEnded(call="c2", outcome="ok", left_running=(4242,)))
+    assert set(facts.open) == {"p1", "4242"}
+    assert "train.py" in facts.open["p1"]
+    tale.add(SessionResumed(version="1", host="h", pid=1))
+    assert set(facts.open) == {"p1"}
+    tale.add(ProcessEnded(handle="p1", exit_code=0))
     assert facts.open == {}
 
 

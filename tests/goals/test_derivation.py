@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from mainspring.approvals.secrets import Vault
 from mainspring.errors import SandboxError
 from mainspring.events import Event
 from mainspring.goals.claimfile import DEFAULT_PATH, EXAMPLE
@@ -44,7 +45,15 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
 
     files = Files(policy(root, home=home))
     try:
-        yield Derivation(DEFAULT_PATH, journal=journal, files=files, sandbox=get, keep=journal.put, emit=emit)
+        yield Derivation(
+            DEFAULT_PATH,
+            journal=journal,
+            files=files,
+            sandbox=get,
+            keep=journal.put,
+            emit=emit,
+            vault=Vault(),
+        )
     finally:
         await sandbox.close()
         await journal.close()

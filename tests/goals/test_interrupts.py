@@ -76,6 +76,20 @@ def test_a_signal_leaves_a_goal_on_record_and_nothing_running(
     goes_on(machine, words)
 
 
+def test_a_goal_in_a_background_job_is_stopped_by_sigterm_and_not_by_ctrl_c(machine: Machine) -> None:
+    os.mkfifo(machine.workspace / "reached")
+    (machine.workspace / "stop-engine").touch()
+    words = command(machine, "reach it")
+    with machine.start(*words, is_background_job=True) as first:
+        assert stage_reached(machine.workspace) == "engine"
+        first.send_signal(signal.SIGINT)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(60) == 130
+    (paused,) = events(machine, "GoalPaused")
+    assert paused["by"] == "signal"
+    goes_on(machine, words)
+
+
 def goes_on(machine: Machine, words: tuple[str, ...]) -> None:
     again = machine.run(*words)
     assert again.returncode == 0, again.stderr

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from mainspring import app
+from mainspring.config import load_config
+from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
 from mainspring.journal.shelf import Shelf
+from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Background, Finished
 from mainspring.sandbox.process import PlainSandbox
 from mainspring.tools.process import TOOL as PROCESS
@@ -136,6 +140,45 @@ def test_the_model_is_told_what_was_left_running_and_what_was_set_aside(shop):
     assert "background=true" in said
     finished = Finished(exit_code=0, stdout=b"", stderr=b"", duration_s=0.1, set_aside=(".git/hooks/x",))
     assert "set aside or put back: .git/hooks/x" in told(finished)
+
+
+def test_a_compaction_names_what_commands_left_running(tmp_path):
+    """The model that sums up names exactly what it is told to be open."""
+
+    def on_request(request):
+        if request.system == INSTRUCTIONS:
+            still_open = re.findall(r"Still open: \w+", request.messages[0].decode())
+            model._script = Script(closing=ScriptedReply(text=" ".join(["Tend the processes.", *still_open])))
+
+    steps = [
+        [call("shell", command="sleep 300 & true"), call("shell", command="exec sleep 300", background=True)],
+        *([call("shell", command=f"echo {number}; yes | head -c 20000")] for number in range(6)),
+    ]
+    replies = tuple(ScriptedReply(calls=tuple(calls)) for calls in steps)
+    model = ScriptedModel(Script(replies=(*replies, ScriptedReply(text="done"))), on_request=on_request)
+
+    async def compacted():
+        config = load_config({"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"})
+        (tmp_path / "work").mkdir()
+        opened = app.open(
+            tmp_path / "work",
+            model=model,
+            config=config,
+            sandbox="none",
+            mode="auto",
+            approver=answering(""),
+        )
+        async with opened as running:
+            events = [event async for event in running.run("Tend the processes.")]
+            return events, await running.compact()
+
+    events, summed_up = asyncio.run(compacted())
+    left = [pid for ended in only(events, CallEnded) for pid in ended.left_running]
+    assert len(left) == 1
+    assert summed_up.model == model.name
+    still_open = summed_up.summary.partition("Still open")[2]
+    assert "p1: " in still_open
+    assert f"{left[0]}: " in still_open
 
 
 def test_an_end_that_nobody_saw_is_told_once_between_steps(tmp_path):

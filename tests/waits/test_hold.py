@@ -316,6 +316,24 @@ def test_a_callback_has_the_same_address_after_a_resume(tmp_path: Path) -> None:
     assert len(asleep.events(WaitStarted)) == 1
 
 
+def test_a_callback_goes_on_with_the_file_that_is_on_record_without_the_key_in_its_name(
+    tmp_path: Path,
+) -> None:
+    asleep, name = Asleep(tmp_path), "url-sk-proj-" + "Zx9Qw7Er5Ty3" * 3
+
+    async def calls(_: Session) -> None:
+        assert await called(on.url) == "HTTP/1.1 200 OK"
+
+    with reserved_port() as port:
+        on = OnCallback(
+            token="abc", url=f"http://127.0.0.1:{port}/abc", file="url-__secret_openai_0123456789__"
+        )
+        seed(asleep, wanted(on))
+        assert asleep.wait(OnCallback(token="abc", file=name), meanwhile=calls).cause == "met"
+    assert [path.name for path in tmp_path.rglob("url-*")] == [name]
+    assert len(asleep.events(WaitStarted)) == 1
+
+
 def test_a_callback_whose_port_was_taken_has_a_new_address_on_record(tmp_path: Path) -> None:
     asleep = Asleep(tmp_path)
 

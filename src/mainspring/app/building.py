@@ -25,6 +25,8 @@ from mainspring.app.stores import sessions_of, steps_of
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.caps import is_money_capped, lasting
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
@@ -116,7 +118,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     recorder = await open_recorder(store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
-        known = await recall(recorder.journal) if recorder else Known(place=workspace_at(Path(workspace)))
+        known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -230,6 +232,7 @@ async def run_step(
         template=chosen,
         grants=GrantFile(config.home),
         approver=approver,
+        approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
     )
     recorder = await create_recorder(steps_of(config), config)
@@ -259,6 +262,8 @@ def _with_folder(parts: Parts, store: Store, recorder: Recorder, config: Config)
         left_out=(config.home,),
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=recorder.vault.holds_secrets,
+        hide=recorder.vault.redact,
+        expand=recorder.vault.expand,
     )
     return msgspec.structs.replace(
         parts,
@@ -282,8 +287,12 @@ class Known(msgspec.Struct, frozen=True):
     engine: EngineChosen | None = None
 
 
-async def recall(journal: Reader) -> Known:
-    """What a session works with, as its journal says."""
+async def _beginning_in(workspace: Path | str) -> Known:
+    return Known(place=workspace_at(Path(workspace)))
+
+
+async def recall(journal: Reader, vault: Vault) -> Known:
+    """What a session works with, as its journal says, with the names and paths as they are."""
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
@@ -295,12 +304,12 @@ async def recall(journal: Reader) -> Known:
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
         place=workspace_at(
-            Path(started.event.workspace),
+            Path(vault.expand(started.event.workspace)),
             remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
         ),
-        model=model.event if model and isinstance(model.event, ModelChosen) else None,
+        model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
-        engine=engine.event if engine and isinstance(engine.event, EngineChosen) else None,
+        engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
     )
 
 

@@ -17,8 +17,9 @@ from mainspring.app import building as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
-from mainspring.app.records import recording
+from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
@@ -103,9 +104,10 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
     store, place = sessions_of(config), str(await asyncio.to_thread(folder.resolve))
     for row in await asyncio.to_thread(store.sessions):
-        if row.workspace == place and row.goal and row.goal_state in _UNFINISHED:
-            goal = await load_goal(store, row.id)
-            if (goal.now.text, goal.now.profile) == (text, profile):
+        if workspace_of(row, config) == place and row.goal and row.goal_state in _UNFINISHED:
+            vault = vault_of(store, row.id, config)
+            goal = await load_goal(store, row.id, vault)
+            if (vault.expand(goal.now.text), goal.now.profile) == (text, profile):
                 return row.id
     return ""
 
@@ -144,11 +146,12 @@ async def resume_goal(
     config = config or load_config()
     store = sessions_of(config)
     session = store.find(session)
-    goal = await load_goal(store, session)
+    vault = vault_of(store, session, config)
+    goal = await load_goal(store, session, vault)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
-    started = await _workspace_of(store, session)
+    started = await _workspace_of(store, session, vault)
     with workspace_held(config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
@@ -177,7 +180,8 @@ async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
     store = sessions_of(config)
     session = store.find(session)
-    goal = await load_goal(store, session)
+    vault = vault_of(store, session, config)
+    goal = await load_goal(store, session, vault)
     async with _open(GoalOptions(), goal.now, config, session=session) as opened:
         await opened.emit(
             msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
@@ -286,9 +290,9 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 
-async def _workspace_of(store: Store, session: str) -> Path:
+async def _workspace_of(store: Store, session: str, vault: Vault) -> Path:
     reader = await store.read(session)
     try:
-        return (await app.recall(reader)).place
+        return (await app.recall(reader, vault)).place
     finally:
         await reader.close()

@@ -15,12 +15,14 @@ from mainspring import __version__
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.grants import write_private
 from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
 from mainspring.config import Config
 from mainspring.events import Event, SessionStarted
 from mainspring.journal import Journal
 from mainspring.journal.compose import compose
 from mainspring.journal.fork import fork
+from mainspring.journal.index import SessionRow
+from mainspring.journal.shelf import Shelf
 from mainspring.journal.store import Store
 from mainspring.recorder import Recorder, hide_secrets
 
@@ -49,9 +51,16 @@ async def create_recorder(store: Store, config: Config) -> Recorder:
     return await _with_vault(await store.create(), store, config)
 
 
-def vault_in(folder: Path, config: Config) -> Vault:
-    """The secrets that a session keeps in its folder, and what stands in for them."""
-    return open_vault(folder / _SECRETS_FILE, config.environment)
+def vault_of(shelf: Shelf, session: str, config: Config) -> Vault:
+    """The secrets of a session, and what stands in for them."""
+    return _vault_in(shelf.directory(session), config)
+
+
+def workspace_of(row: SessionRow, config: Config) -> str:
+    """Where a session works; the list of sessions has it without secrets."""
+    if not PLACEHOLDER.search(row.workspace):
+        return row.workspace
+    return vault_of(sessions_of(config), row.id, config).expand(row.workspace)
 
 
 def fork_session(
@@ -60,7 +69,7 @@ def fork_session(
     """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
     store = sessions_of(config)
     parent = store.find(session)
-    vault = vault_in(store.directory(parent), config)
+    vault = vault_of(store, parent, config)
     begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
     made, shared = fork(store, parent, at=at, workspace=begun.workspace)
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
@@ -73,7 +82,7 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
     for the session's id, which is returned."""
 
     def hidden(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
-        vault = vault_in(folder, config)
+        vault = _vault_in(folder, config)
         for time_us, event in events_of(session):
             for each in hide_secrets([event], vault):
                 yield time_us, each
@@ -83,7 +92,11 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
 
 async def _with_vault(journal: Journal, store: Store, config: Config) -> Recorder:
     try:
-        return Recorder(journal, vault_in(store.directory(journal.session), config))
+        return Recorder(journal, vault_of(store, journal.session, config))
     except BaseException:
         await journal.close()
         raise
+
+
+def _vault_in(folder: Path, config: Config) -> Vault:
+    return open_vault(folder / _SECRETS_FILE, config.environment)

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from mainspring.errors import ConfigError
-from mainspring.events import Offer
+from mainspring.events import ApprovalAsked, BlockedBy, CapScope, Offer
 
 Answer = Literal["allow", "ask", "deny"]
 """Ordered from mild to strict; `ask` means that only a person can say yes."""
@@ -47,10 +47,11 @@ LEVELS_WITH_BUDGET = frozenset({"L4", "L5"})
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What may be spent unasked: the cap that leaves the least, and what it leaves."""
+    """What may be spent unasked: the cap that leaves the least, what it leaves, and what it holds for."""
 
     cap_usd: float
     left_usd: float
+    scope: CapScope | None = None
 
 
 class Proposed(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,15 +88,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     accepts: tuple[str, ...] = ()
     offer: Offer | None = None
+    blocked_by: BlockedBy = ""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer, one sentence for it, the rule that gave it, and every part that was judged."""
+    """The answer, one sentence for it, the rule that gave it and the kind of that, every part that was
+    judged, and what the price was compared with."""
 
     answer: Answer
     reason: str
     rule: str
     findings: tuple[Finding, ...] = ()
+    blocked_by: BlockedBy = ""
+    allowance: Allowance | None = None
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -106,6 +111,32 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 class Policy(Protocol):
     def judge(self, proposed: Proposed) -> Verdict: ...
+
+
+_NOT_FREE: dict[BlockedBy, str] = {
+    "recurring": "scheduled and recurring effects always need a person",
+    "unknown_price": "its price is unknown",
+    "invalid_price": "its price makes no sense",
+    "over_cap": "it may cost more than is left",
+    "no_cap": "it costs money, and there is no budget",
+}
+_IN_SCOPE: dict[CapScope | None, str] = {
+    "turn": " in this turn",
+    "session": " in this session",
+    "goal": " for this goal",
+    "day": " today",
+}
+
+
+def why_asked(question: ApprovalAsked) -> str:
+    """Why a person is asked, with the money that it is about."""
+    money: list[str] = []
+    if question.estimate_usd is not None:
+        money.append(f"it may cost {question.estimate_usd:.2f} USD")
+    if question.remaining_usd is not None and question.cap_usd is not None:
+        where = _IN_SCOPE.get(question.cap_scope, "")
+        money.append(f"{question.remaining_usd:.2f} of {question.cap_usd:.2f} USD are left{where}")
+    return f"{question.reason} ({', '.join(money)})" if money else question.reason
 
 
 class ByMode:
@@ -125,7 +156,8 @@ class ByMode:
         self.max_cost_usd = max_cost_usd
 
     def judge(self, proposed: Proposed) -> Verdict:
-        return strictest((self._of_effect(proposed), self._of_money(proposed)))
+        verdict = strictest((self._of_effect(proposed), self._of_money(proposed)))
+        return msgspec.structs.replace(verdict, allowance=self.allowance(proposed))
 
     def _of_effect(self, proposed: Proposed) -> Verdict:
         if proposed.effect in ("none", "read"):
@@ -147,28 +179,32 @@ class ByMode:
                 return self._says("allow", "everything is free within the budget")
 
     def _of_money(self, proposed: Proposed) -> Verdict:
-        blocked = self.why_not_free(proposed)
-        return self._says("ask", blocked) if blocked else self._says("allow", "it costs nothing unforeseen")
+        if blocked_by := self.why_not_free(proposed):
+            return self._says("ask", _NOT_FREE[blocked_by], blocked_by)
+        return self._says("allow", "it costs nothing unforeseen")
 
-    def why_not_free(self, proposed: Proposed) -> str:
+    def allowance(self, proposed: Proposed) -> Allowance | None:
+        """What this call may cost unasked: what the caps leave, where somebody counts, else the budget."""
+        if proposed.allowance is None and self.max_cost_usd is not None:
+            return Allowance(self.max_cost_usd, self.max_cost_usd)
+        return proposed.allowance
+
+    def why_not_free(self, proposed: Proposed) -> BlockedBy:
         """Why this call needs a person for what it costs or repeats; empty when it does not."""
         if proposed.is_recurring:
-            return "scheduled and recurring effects always need a person"
-        cap_usd, allowance = self.max_cost_usd, proposed.allowance
-        if allowance is None and cap_usd is not None:
-            allowance = Allowance(cap_usd, cap_usd)
-        left_usd = max(allowance.left_usd, 0.0) if allowance else 0.0
-        left = (
-            f"{left_usd:.2f} of {allowance.cap_usd:.2f} USD are left" if allowance else "there is no budget"
-        )
+            return "recurring"
         if proposed.cost_usd is None:
-            return f"its price is unknown, and {left}"
+            return "unknown_price"
         if not proposed.cost_usd >= 0:
-            return f"its price of {proposed.cost_usd} USD makes no sense"
-        return f"it may cost {proposed.cost_usd:.2f} USD, and {left}" if proposed.cost_usd > left_usd else ""
+            return "invalid_price"
+        allowance = self.allowance(proposed)
+        if proposed.cost_usd > (max(allowance.left_usd, 0.0) if allowance else 0.0):
+            return "over_cap" if allowance else "no_cap"
+        return ""
 
-    def _says(self, answer: Answer, reason: str) -> Verdict:
-        return Verdict(answer=answer, reason=reason, rule=f"mode:{self.mode}")
+    def _says(self, answer: Answer, reason: str, blocked_by: BlockedBy = "mode") -> Verdict:
+        blocked_by = "" if answer == "allow" else blocked_by
+        return Verdict(answer=answer, reason=reason, rule=f"mode:{self.mode}", blocked_by=blocked_by)
 
 
 def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:

@@ -31,6 +31,9 @@ Consenting = (
 """The events that requests and answers follow from."""
 
 
+NOT_EDITABLE = "it cannot be edited, because the agent runs it itself; allow or refuse it as it is"
+
+
 class Requests(msgspec.Struct, frozen=True):
     """Requests by call: those that wait for a person, and what became of the others."""
 
@@ -61,11 +64,7 @@ class Requests(msgspec.Struct, frozen=True):
         asked = self.open.get(answer.call)
         if asked is None:
             return self.closed.get(answer.call, "nothing like it was asked")
-        if asked.arguments_sha256 != answer.arguments_sha256:
-            return "it was given for other arguments"
-        if asked.arguments_sha256 != arguments_sha256(asked.arguments):
-            return "the request itself does not fit its hash"
-        return _misfit(asked, answer)
+        return misfit(asked, answer)
 
     def _close(self, call: str, why: str) -> Requests:
         if call not in self.open:
@@ -78,8 +77,16 @@ class Requests(msgspec.Struct, frozen=True):
         return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)}) if self.open else self
 
 
-def _misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
-    """Why a yes cannot reach as far as it says."""
+def misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
+    """Why this is no answer to this question, or a yes cannot reach as far as it says; empty when it can."""
+    if asked.arguments_sha256 != answer.arguments_sha256:
+        return "it was given for other arguments"
+    if asked.arguments_sha256 != arguments_sha256(asked.arguments):
+        return "the request itself does not fit its hash"
+    if answer.scope not in asked.scopes:
+        return f"it cannot be allowed for {answer.scope} here, only for {', '.join(asked.scopes)}"
+    if answer.edited_arguments is not None and not asked.is_editable:
+        return NOT_EDITABLE
     if answer.edited_arguments is not None and answer.scope != "once":
         return "edited arguments can be allowed only once"
     if not answer.pattern:

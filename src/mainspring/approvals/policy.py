@@ -27,7 +27,7 @@ from mainspring.approvals.grants import Grant, arguments_sha256
 from mainspring.approvals.places import Place, cwds_of
 from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
 from mainspring.approvals.shell import Simple, read
-from mainspring.events import Offer
+from mainspring.events import BlockedBy, Offer
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -64,7 +64,14 @@ class Layered:
         grants = tuple(self._grants(proposed))
         findings = tuple(self._judge_part(part, proposed, grants) for part in self._parts(proposed))
         worst = max(findings, key=lambda finding: strictness(finding.answer))
-        return Verdict(answer=worst.answer, reason=worst.reason, rule=worst.rule, findings=findings)
+        return Verdict(
+            answer=worst.answer,
+            reason=worst.reason,
+            rule=worst.rule,
+            findings=findings,
+            blocked_by=worst.blocked_by,
+            allowance=self.mode.allowance(proposed),
+        )
 
     def _parts(self, proposed: Proposed) -> list[_Part]:
         parts = self._of_shell(proposed) if proposed.command else []
@@ -100,7 +107,7 @@ class Layered:
         """The strictest of: built-in denials, the user's side, the project's rules."""
         findings = [self._by_user(part, proposed, grants), *self._by_project(part, proposed)]
         findings += [
-            _finding(part, "deny", DANGERS[name].reason, f"builtin:{name}")
+            _finding(part, "deny", DANGERS[name].reason, f"builtin:{name}", blocked_by="danger")
             for name in sorted(part.dangers)
             if DANGERS[name].answer == "deny"
         ]
@@ -124,17 +131,17 @@ class Layered:
         if rule is not None and rule.answer != "allow":
             return _by_rule(part, rule, label, is_sure=match == "yes")
         allowed = [(rule.reason or "a rule allows it", label, rule.accepts)] if rule is not None else []
-        money = self.mode.why_not_free(proposed)
+        is_free = not self.mode.why_not_free(proposed)
         is_priced = rule is not None and rule.cost_up_to_usd is not None
         if is_priced and proposed.allowance is None and not proposed.is_recurring:
-            money = ""
+            is_free = True
         allowed += [
             ("a person allowed it", f"grant:{grant.id}", grant.accepts)
             for grant in grants
             if not grant.arguments_sha256 and self._covers(grant, part, proposed)
         ]
         for reason, source, accepts in allowed:
-            if not money and not self._holding(part, proposed, accepts):
+            if is_free and not self._holding(part, proposed, accepts):
                 return _finding(part, "allow", reason, source)
         return by_mode
 
@@ -148,9 +155,11 @@ class Layered:
             reason = DANGERS[held[0]].reason
             if subject.is_opaque:
                 reason = f"{reason}: {subject.text}"
-            found = _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held)
+            found = _finding(part, "ask", reason, f"builtin:{held[0]}", accepts=held, blocked_by="danger")
         else:
-            found = _finding(part, verdict.answer, verdict.reason, verdict.rule)
+            found = _finding(
+                part, verdict.answer, verdict.reason, verdict.rule, blocked_by=verdict.blocked_by
+            )
         if found.answer != "ask" or self.mode.why_not_free(proposed):
             return found
         return msgspec.structs.replace(found, offer=_offer(subject, accepts=found.accepts))
@@ -204,10 +213,10 @@ def _is_exactly(grant: Grant, proposed: Proposed) -> bool:
 
 def _by_rule(part: _Part, rule: Rule, label: str, *, is_sure: bool) -> Finding:
     if is_sure:
-        return _finding(part, rule.answer, rule.reason or f"a rule says {rule.answer}", label)
-    return _finding(
-        part, "ask", f"it may be what a rule means: {rule.reason or rule.command or rule.path}", label
-    )
+        reason = rule.reason or f"a rule says {rule.answer}"
+        return _finding(part, rule.answer, reason, label, blocked_by="rule")
+    reason = f"it may be what a rule means: {rule.reason or rule.command or rule.path}"
+    return _finding(part, "ask", reason, label, blocked_by="rule")
 
 
 def _offer(subject: Subject, *, accepts: tuple[str, ...]) -> Offer | None:
@@ -226,7 +235,13 @@ def _offer(subject: Subject, *, accepts: tuple[str, ...]) -> Offer | None:
 
 
 def _finding(
-    part: _Part, answer: Answer, reason: str, rule: str, *, accepts: tuple[str, ...] = ()
+    part: _Part,
+    answer: Answer,
+    reason: str,
+    rule: str,
+    *,
+    accepts: tuple[str, ...] = (),
+    blocked_by: BlockedBy = "",
 ) -> Finding:
     argv = part.subject.simple.argv if part.subject.simple else ()
     return Finding(
@@ -236,4 +251,5 @@ def _finding(
         rule=rule,
         argv=tuple(word.text for word in argv),
         accepts=accepts,
+        blocked_by=blocked_by,
     )

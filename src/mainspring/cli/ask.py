@@ -15,7 +15,8 @@ from typing import TextIO
 import click
 import msgspec
 
-from mainspring.app.operations.answers import HELP, Approver, answers_in, is_question, reach
+from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, reach
+from mainspring.approvals import why_asked
 from mainspring.approvals.screen import plain
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
@@ -75,7 +76,8 @@ class _Terminal:
         if waiting:
             is_own = len(waiting) == 1 and is_question(waiting[0].question)
             several = "" if len(waiting) == 1 else " · say which: 1 y, 2 n, all y"
-            click.echo("Your answer: " if is_own else f"{HELP}{several}: ", nl=False, err=True)
+            choices = help_for([asked.question for asked in waiting])
+            click.echo("Your answer: " if is_own else f"{choices}{several}: ", nl=False, err=True)
 
     def _waiting(self) -> list[_Open]:
         return [asked for asked in self._open.values() if not asked.answer.done()]
@@ -110,9 +112,10 @@ def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
     text = _telling(question.arguments)
     more = f"\n    … {len(text) - limit:,} more characters; `v` shows them" if len(text) > limit else ""
     covers = "; ".join(reach(question.tool, offer) for offer in question.offers)
+    always = f"\n    always would allow {covers or 'this very call and no other'}"
     return (
-        f"\n[{number}] {question.tool}: {text[:limit]}{more}\n    why it is asked: {question.reason}"
-        f"\n    always would allow {covers or 'this very call and no other'}"
+        f"\n[{number}] {question.tool}: {text[:limit]}{more}\n    why it is asked: {why_asked(question)}"
+        f"{always if len(question.scopes) > 1 else ''}"
     )
 
 

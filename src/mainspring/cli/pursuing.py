@@ -16,7 +16,7 @@ from mainspring.app.operations.goals import Pursuit, take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
-from mainspring.config import load_config
+from mainspring.config import load_config, stop_signals
 from mainspring.events import GoalEnded, GoalPaused
 
 
@@ -56,7 +56,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
         click.echo("stopping; once more to quit at once", err=True)
         working.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
 
 

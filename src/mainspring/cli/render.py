@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
+from mainspring.approvals import why_asked
 from mainspring.approvals.screen import plain, plain_name
 from mainspring.cli.render_goals import goal_text
 from mainspring.events import (
@@ -109,7 +110,7 @@ def _text(event: Event, *, whole: bool) -> str:
         case CallEnded():
             return _ended(event, whole=whole)
         case ApprovalAsked():
-            return f"? {event.tool} needs approval: {event.reason}\n  {event.arguments[:_MAX_ARGUMENTS]}"
+            return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:_MAX_ARGUMENTS]}"
         case ApprovalGiven():
             feedback = f": {event.feedback}" if event.feedback else ""
             reach = "" if event.scope == "once" else f", {event.scope}"

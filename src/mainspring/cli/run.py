@@ -26,7 +26,7 @@ from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
-from mainspring.config import load_config
+from mainspring.config import load_config, stop_signals
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -203,7 +203,7 @@ def _stop_on_signals(session: Session) -> None:
         click.echo("stopping; once more to quit at once", err=True)
         session.stop_soon()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from mainspring.context.intent import rules
-from mainspring.context.values import canonical, fields, touched_by
+from mainspring.context.values import canonical, touched_by
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -18,11 +18,18 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     Compacted,
+    Event,
+    GuardTripped,
     NoteAdded,
     PlanSet,
+    ProcessEnded,
+    ProcessStarted,
     Recorded,
     Remembered,
+    SessionResumed,
+    Undone,
     UserSaid,
+    WaitEnded,
     WaitStarted,
 )
 from mainspring.waits.words import joined
@@ -33,37 +40,29 @@ _MAX_NOTES = 20
 _MAX_FILES = 150
 _MAX_RULES = 40
 _SHOWN = 240
-_LEFT_RUNNING = "still running in the background: "
-_THINGS = ("Process", "Wait", "Timer", "Job", "Child")
-_OPENED = {f"{thing}{did}": thing for thing in _THINGS for did in ("Started", "Opened", "Begun", "Set")}
-_CLOSED = frozenset(
-    f"{thing}{did}"
-    for thing in _THINGS
-    for did in ("Ended", "Stopped", "Closed", "Met", "Woke", "Expired", "Cancelled")
+_FOLDED: tuple[type[Event], ...] = (
+    UserSaid,
+    NoteAdded,
+    AssistantSaid,
+    CallEnded,
+    GuardTripped,
+    ApprovalAsked,
+    ApprovalGiven,
+    PlanSet,
+    Remembered,
+    Undone,
+    Compacted,
+    SessionResumed,
+    ProcessStarted,
+    ProcessEnded,
+    WaitStarted,
+    WaitEnded,
 )
-KINDS = frozenset(
-    {
-        "UserSaid",
-        "NoteAdded",
-        "AssistantSaid",
-        "CallEnded",
-        "GuardTripped",
-        "ApprovalAsked",
-        "ApprovalGiven",
-        "PlanSet",
-        "Remembered",
-        "Undone",
-        "Compacted",
-        *_OPENED,
-        *_CLOSED,
-    }
-)
+KINDS = frozenset(kind.__name__ for kind in _FOLDED)
 """The kinds of events that matter when history is made short."""
 
 FRESH = "a fresh history"
 """The reason of a compaction that leaves everything out: what was said before no longer asks for anything."""
-
-_NAMES = ("handle", "process", "wait", "timer", "job", "child", "id")
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -83,6 +82,7 @@ class Facts:
         self.errors: dict[tuple[str, str], str] = {}
         self._asked: dict[str, CallAsked] = {}
         self._waits: dict[str, str] = {}
+        self._left_running: set[str] = set()
 
     @property
     def goal(self) -> str:
@@ -111,7 +111,7 @@ class Facts:
             case ApprovalGiven(call=call):
                 self.open.pop(call, None)
             case _:
-                self._apply_handle(recorded)
+                self._apply_open(recorded.event)
 
     def _forget(self) -> None:
         """What is still open stays open, and the plan stays the plan."""
@@ -140,12 +140,9 @@ class Facts:
             self.commands.pop(touched.command, None)
             self.commands[touched.command] = ended.exit_code
             _keep_newest(self.commands, _MAX_COMMANDS)
-        self._note_left_running(ended.output, about)
-
-    def _note_left_running(self, output: str, about: str) -> None:
-        _, found, rest = output[:2000].partition(_LEFT_RUNNING)
-        for process in rest.partition("\n")[0].split(", ") if found else ():
-            self.open[process] = f"process {process}, left running by {about[:_SHOWN]}"
+        for pid in map(str, ended.left_running):
+            self.open[pid] = f"process {pid}, left running by {about}"[:_SHOWN]
+            self._left_running.add(pid)
 
     def _touch(self, path: str, tool: str) -> None:
         deeds = self.files.pop(path, {})
@@ -153,23 +150,25 @@ class Facts:
         self.files[path] = deeds
         _keep_newest(self.files, _MAX_FILES)
 
-    def _apply_handle(self, recorded: Recorded) -> None:
-        """Kinds of events that open and close something, by their names, also those not known here."""
-        if isinstance(started := recorded.event, WaitStarted):
-            reason = f" ({started.reason})" if started.reason else ""
-            self.open[started.wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
-            self._waits[started.wait] = started.call
-            return
-        opened = _OPENED.get(recorded.kind)
-        if not opened and recorded.kind not in _CLOSED:
-            return
-        values = fields(recorded.event)
-        name = next((str(values[key]) for key in _NAMES if values.get(key)), "")
-        if name and opened:
-            about = ", ".join(f"{key} {value}" for key, value in values.items() if key not in _NAMES)
-            self.open[name] = f"{opened.lower()} {name}: {about}"[:_SHOWN]
-        elif name:
-            self.open.pop(name, None)
+    def _apply_open(self, event: Event) -> None:
+        """What outlives the call that began it, from its beginning to its end."""
+        match event:
+            case ProcessStarted(handle=handle, command=command):
+                self.open[handle] = f"background process {handle}: {command}"[:_SHOWN]
+            case ProcessEnded(handle=handle):
+                self.open.pop(handle, None)
+            case WaitStarted(wait=wait) as started:
+                reason = f" ({started.reason})" if started.reason else ""
+                self.open[wait] = f"wait for {joined(started)}{reason}"[:_SHOWN]
+                self._waits[wait] = started.call
+            case WaitEnded(wait=wait):
+                self.open.pop(wait, None)
+            case SessionResumed():  # what a command left running ended with the process that ran it
+                for pid in self._left_running:
+                    self.open.pop(pid, None)
+                self._left_running.clear()
+            case _:
+                pass
 
 
 def _shown(output: str) -> str:

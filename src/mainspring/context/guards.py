@@ -43,7 +43,7 @@ _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
 _WAITING = frozenset({"wait"})
 _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
-_PROGRESS = frozenset({"PlanSet", "Remembered", "FilesChanged", "ArtifactRecorded"})
+_PROGRESS = frozenset({"PlanSet", "Remembered", "FilesChanged"})
 _KINDS = (
     "UserSaid",
     "NoteAdded",

@@ -1,20 +1,10 @@
-"""Plain values out of what was recorded: arguments that can be compared, events of any kind as fields."""
+"""Plain values out of what was recorded: arguments that can be compared, and what a call is about."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 import msgspec
-
-from mainspring.events import Event, Unknown
-
-
-def fields(event: Event) -> dict[str, Any]:
-    """An event as plain values, also when this version does not know its kind."""
-    if isinstance(event, Unknown):
-        value = msgspec.json.decode(event.body)
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return msgspec.to_builtins(event)
 
 
 def _number(text: str) -> float | int:

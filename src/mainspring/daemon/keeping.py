@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.config import Config
+from mainspring.config import Config, stop_signals
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
 from mainspring.daemon.place import Handled, Place, Record, Result, Run, has_ended, is_run_by
 from mainspring.errors import JournalError, MainspringError
@@ -69,7 +69,7 @@ class Daemon:
     async def run(self, ready: Callable[[], None], *, is_once: bool = False) -> None:
         """Until a signal ends it; with `is_once`, until there is nothing left to do."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signals():
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._wake)
         self._adopt()

@@ -10,12 +10,12 @@ from typing import cast
 
 import msgspec
 
-from mainspring.approvals import Mode, Proposed
-from mainspring.approvals.grants import arguments_sha256
+from mainspring.approvals import Mode, Proposed, why_asked
+from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
 from mainspring.engines.facts import PROXIES, Facts, Task
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, EngineChosen
+from mainspring.events import EngineChosen
 from mainspring.models import (
     AssistantMessage,
     Message,
@@ -28,7 +28,7 @@ from mainspring.models import (
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox.policy import Network
 from mainspring.turns import End, Turn, closed
-from mainspring.turns.spending import left_usd
+from mainspring.turns.spending import allowance, left_usd
 
 _VERSION_WITHIN_S = 30.0
 _PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these
@@ -209,26 +209,27 @@ async def _permit(turn: Turn, outside: Outside, sandbox: Sandbox) -> End | None:
         workspace=str(turn.state.workspace),
         session=turn.state.session,
         is_contained=sandbox.is_containing,
+        allowance=allowance(turn),
     )
-    verdict = turn.policy.judge(proposed)
-    if verdict.answer == "allow":
-        return None
-    detail = f"A whole turn of {outside.name} needs a person's yes: {verdict.reason}."
-    if verdict.answer == "deny":
-        return End("failed", detail, "Choose another mode, or a sandbox that confines it.")
-    arguments = msgspec.json.encode(proposed.arguments).decode()
-    question = ApprovalAsked(
+    wanted = Wanted(
         call=f"turn{turn.state.turn}",
-        tool="engine",
-        arguments=arguments,
-        arguments_sha256=arguments_sha256(arguments),
-        reason=f"{outside.name} works unasked through a whole turn: {verdict.reason}",
-        offers=verdict.offers,
+        action=None,
+        proposed=proposed,
+        about=f"{outside.name} works unasked through a whole turn: ",
     )
-    answer = await turn.ask(question)
-    if answer is None:
-        return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
-    return None if answer.decision == "allow" else End("interrupted", "A person refused this turn.")
+    match await permit(turn, wanted):
+        case Permitted():
+            return None
+        case Refused("rule", reason):
+            detail = f"A whole turn of {outside.name} needs a person's yes: {reason}."
+            return End("failed", detail, "Choose another mode, or a sandbox that confines it.")
+        case Refused(_, reason):
+            return End("interrupted", f"The turn of {outside.name} was not begun: {reason}.")
+        case Stopped():
+            return End("interrupted", f"A person stopped the turn before {outside.name} began it.")
+        case Blocked(question):
+            detail = f"A whole turn needs a person's yes: {why_asked(question)}."
+            return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
 
 
 async def prompt_of(turn: Turn) -> str:

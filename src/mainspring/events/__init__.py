@@ -84,7 +84,9 @@ from mainspring.events.session import (
 )
 from mainspring.events.values import (
     KEEPS_CALLS_OPEN,
+    SCOPES,
     Blob,
+    BlockedBy,
     CallAsked,
     Cap,
     CapScope,
@@ -135,6 +137,7 @@ from mainspring.events.waits import (
 
 __all__ = [
     "KEEPS_CALLS_OPEN",
+    "SCOPES",
     "STORED",
     "ApprovalAsked",
     "ApprovalGiven",
@@ -142,6 +145,7 @@ __all__ = [
     "ArtifactsChanged",
     "AssistantSaid",
     "Blob",
+    "BlockedBy",
     "BranchMoved",
     "BudgetWarned",
     "CallAsked",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from mainspring.events.base import Event
+from mainspring.events.base import Event, Exempt, Sha256, Word
 from mainspring.events.values import Blob, Value
 
 GoalEnding = Literal[
@@ -26,6 +26,9 @@ IterationOutcome = Literal["continued", "done", "refused", "failed"]
 """What an iteration came to; `refused` said that it was done and was not."""
 
 ClaimStatus = Literal["open", "proved", "refuted", "assumed"]
+
+SetBy = Annotated[str, Exempt("a schedule's name, by which the daemon finds the goals that it began")]
+Conversation = Annotated[str, Exempt("an outside agent's name of its conversation, needed to go on with it")]
 
 
 class Target(Value, frozen=True):
@@ -70,7 +73,7 @@ class FrozenFile(Value, frozen=True):
     """A file that must stay as it was; without a hash, one that must not be there."""
 
     path: str
-    sha256: str = ""
+    sha256: Sha256 = ""
 
 
 class Evaluation(Value, frozen=True):
@@ -98,8 +101,8 @@ class GoalSet(Event, frozen=True):
     checks: GoalChecks = GoalChecks()
     rules: GoalRules = GoalRules()
     evaluation: Evaluation = Evaluation()
-    by: str = "user"
-    sandbox: str = ""
+    by: SetBy = "user"
+    sandbox: Word = ""
     allow_unpriced: bool = False
 
 
@@ -107,7 +110,7 @@ class IterationStarted(Event, frozen=True):
     """The prompt follows as `UserSaid`. `goal_sha256` tells which text of the goal it works on."""
 
     iteration: int
-    goal_sha256: str = ""
+    goal_sha256: Sha256 = ""
 
 
 class ArtifactChange(Value, frozen=True):
@@ -115,7 +118,7 @@ class ArtifactChange(Value, frozen=True):
 
     path: str
     kind: Literal["new", "modified", "deleted", "renamed"]
-    sha256: str = ""
+    sha256: Sha256 = ""
     size: int = 0
     mtime_us: int = 0
     renamed_from: str = ""
@@ -186,7 +189,7 @@ class ClaimChecked(Event, frozen=True):
     claim: str
     status: ClaimStatus
     exit_code: int | None = None
-    statement_sha256: str = ""
+    statement_sha256: Sha256 = ""
     detail: str = ""
     output: Blob | None = None
     duration_s: float = 0.0
@@ -202,7 +205,7 @@ class CheckEnded(Event, frozen=True):
     exit_code: int | None = None
     detail: str = ""
     output: Blob | None = None
-    sha256: str = ""
+    sha256: Sha256 = ""
     duration_s: float = 0.0
 
 
@@ -215,7 +218,7 @@ class IterationEnded(Event, frozen=True):
     detail: str = ""
     is_waiting: bool = False
     exit_code: int | None = None
-    changed: tuple[str, ...] = ()
+    changed: tuple[Word, ...] = ()
     cost_usd: float = 0.0
     tokens: int = 0
 
@@ -251,7 +254,7 @@ class EngineChosen(Event, frozen=True):
     engine: str
     program: str = ""
     version: str = ""
-    conversation: str = ""
+    conversation: Conversation = ""
 
 
 class EngineEnded(Event, frozen=True):

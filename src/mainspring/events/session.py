@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from mainspring.events.base import Event
+from mainspring.events.base import Dropped, Event, Id, JsonText, OwnPath, Sha256, Word
 from mainspring.events.values import (
+    SCOPES,
     Blob,
+    BlockedBy,
     CallAsked,
     CapScope,
     CapUnit,
@@ -34,9 +36,9 @@ from mainspring.events.values import (
 
 
 class SessionStarted(Event, frozen=True):
-    session: str
+    session: Id
     workspace: str
-    version: str
+    version: Word
     parent: str = ""
     parent_seq: int = 0
 
@@ -45,7 +47,7 @@ class SessionResumed(Event, frozen=True):
     """Another process took this journal over; calls it found open are closed before anything else. `limits`
     are those of the open turn from here on, when a person gave other ones."""
 
-    version: str
+    version: Word
     host: str
     pid: int
     limits: Limits | None = None
@@ -85,14 +87,14 @@ class EffortChosen(Event, frozen=True):
 class ModeChosen(Event, frozen=True):
     """`level` is set when a level of autonomy (L0 to L5) was named instead of the mode that it means."""
 
-    mode: str
-    level: str = ""
+    mode: Word
+    level: Word = ""
 
 
 class SandboxChosen(Event, frozen=True):
     """Where commands run from here on: the highest rung that worked, or the one that a person named."""
 
-    rung: str
+    rung: Word
 
 
 class UserSaid(Event, frozen=True):
@@ -118,21 +120,21 @@ class SpendReserved(Event, frozen=True):
     names the session that spends it, when that is not this one: it shares the caps here, and has the same
     entry in its own journal."""
 
-    spend: str
-    source: str
+    spend: Id
+    source: Word
     model: str
     tokens: int = 0
     usd: float = 0.0
     priced: bool = True
-    child: str = ""
-    request_sha256: str = ""
+    child: Id = ""
+    request_sha256: Sha256 = ""
 
 
 class SpendSettled(Event, frozen=True):
     """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches. A
     request that failed has no reply; as a step it does not count."""
 
-    spend: str
+    spend: Id
     usage: Usage = Usage()
     usd: float = 0.0
     total_usd: float = 0.0
@@ -148,7 +150,7 @@ class BudgetWarned(Event, frozen=True):
     percent: int
     spent: float
     cap: float
-    day: str = ""
+    day: Word = ""
 
 
 class RequestFailed(Event, frozen=True):
@@ -157,7 +159,7 @@ class RequestFailed(Event, frozen=True):
 
     step: int
     attempt: int
-    error: str
+    error: Word
     message: str
     retry_in_s: float | None = None
     model: str = ""
@@ -182,41 +184,51 @@ class AssistantSaid(Event, frozen=True):
 
 
 class ApprovalAsked(Event, frozen=True):
-    """A person must decide. The answer is bound to exactly these arguments by their hash.
-    Without `offers` a yes for more than once covers this very call and no other."""
+    """A person must decide. The answer is bound to exactly these arguments by their hash. Without `offers` a
+    yes for more than once covers this very call and no other. `rule` is what asked, `blocked_by` its kind.
+    `estimate_usd` is None without a known price; `remaining_usd` is what is left of the tightest cap."""
 
-    call: str
+    call: Id
     tool: str
-    arguments: str
-    arguments_sha256: str
+    arguments: JsonText
+    arguments_sha256: Sha256
     reason: str = ""
-    offers: tuple[Offer, ...] = ()
+    offers: Annotated[tuple[Offer, ...], Dropped()] = ()
+    is_editable: bool = True
+    scopes: tuple[Scope, ...] = SCOPES
+    rule: str = ""
+    blocked_by: BlockedBy = ""
+    estimate_usd: float | None = None
+    remaining_usd: float | None = None
+    cap_usd: float | None = None
+    cap_scope: CapScope | None = None
 
 
 class ApprovalGiven(Event, frozen=True):
     """`pattern` is what a person allowed in place of what was offered."""
 
-    call: str
-    arguments_sha256: str
+    call: Id
+    arguments_sha256: Sha256
     decision: Decision
     by: str = "user"
     feedback: str = ""
-    edited_arguments: str | None = None
+    edited_arguments: JsonText | None = None
     scope: Scope = "once"
     pattern: str = ""
     expires_us: int | None = None
 
 
 class CallStarted(Event, frozen=True):
-    call: str
+    call: Id
     tool: str
 
 
 class CallEnded(Event, frozen=True):
     """What came of a call. `output` is what the model is told; `full` keeps what did not fit; `suspicious`
-    quotes what reads like orders to the model."""
+    quotes what reads like orders to the model; `left_running` are processes that its command left: they end
+    when its time is over, or with the process that runs the session."""
 
-    call: str
+    call: Id
     outcome: Outcome
     output: str = ""
     media: tuple[Media, ...] = ()
@@ -224,6 +236,7 @@ class CallEnded(Event, frozen=True):
     full: Blob | None = None
     duration_s: float = 0.0
     suspicious: tuple[str, ...] = ()
+    left_running: tuple[int, ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -234,10 +247,10 @@ class ProcessStarted(Event, frozen=True):
     """A call starts a command that outlives it, under this handle; its keeper writes what becomes of it to
     `folder`. It ends with its session, unless it is staying."""
 
-    handle: str
-    call: str
+    handle: Id
+    call: Id
     command: str
-    folder: str
+    folder: OwnPath
     is_staying: bool = False
 
 
@@ -246,10 +259,10 @@ class ProcessEnded(Event, frozen=True):
     the model is told; without it a note follows. `set_aside` are protected paths that it made or changed, and
     that were renamed or put back."""
 
-    handle: str
+    handle: Id
     exit_code: int | None = None
     reason: str = ""
-    call: str = ""
+    call: Id = ""
     set_aside: tuple[str, ...] = ()
 
 
@@ -257,7 +270,7 @@ class GuardTripped(Event, frozen=True):
     """A guard saw that the model is stuck. The model is told `message`; when it `is_final`, the turn
     ends for this reason instead."""
 
-    guard: str
+    guard: Word
     message: str
     is_final: bool = False
 
@@ -266,7 +279,7 @@ class PlanSet(Event, frozen=True):
     """The to-do list as it is from here on."""
 
     items: tuple[PlanItem, ...] = ()
-    call: str = ""
+    call: Id = ""
 
 
 class Remembered(Event, frozen=True):
@@ -274,7 +287,7 @@ class Remembered(Event, frozen=True):
     call may record it again."""
 
     text: str
-    call: str = ""
+    call: Id = ""
 
 
 class WorkFinished(Event, frozen=True):
@@ -282,7 +295,7 @@ class WorkFinished(Event, frozen=True):
 
     summary: str
     evidence: tuple[Evidence, ...] = ()
-    call: str = ""
+    call: Id = ""
 
 
 class CommandAsked(Event, frozen=True):
@@ -320,7 +333,7 @@ class FilesChanged(Event, frozen=True):
     `not_covered` names what changed and cannot be put back. `is_certain` is False after an interruption:
     someone else may have made some of these changes."""
 
-    calls: tuple[str, ...] = ()
+    calls: tuple[Id, ...] = ()
     changes: tuple[FileChange, ...] = ()
     not_covered: tuple[str, ...] = ()
     is_certain: bool = True
@@ -333,7 +346,7 @@ class BranchMoved(Event, frozen=True):
     action: Literal["started", "committed", "merged", "squashed", "discarded"]
     branch: str
     base: str
-    commit: str
+    commit: Sha256
     files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 

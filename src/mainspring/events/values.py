@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+
+from mainspring.events.base import Id, JsonText, Sealed, SealedBy, Sha256, Word
 
 Ending = Literal["done", "failed", "blocked", "waiting", "budget", "limit", "interrupted"]
 """How a turn ended: `blocked` needs a person, `limit` is steps or wall time, `budget` is money or tokens."""
@@ -23,6 +25,15 @@ Decision = Literal["allow", "reject", "stop", "abandon", "expire"]
 
 Scope = Literal["once", "session", "project", "forever"]
 """How far a person's yes reaches; more than `once` is also kept as a grant."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+BlockedBy = Literal[
+    "", "mode", "rule", "danger", "recurring", "unknown_price", "invalid_price", "over_cap", "no_cap", "agent"
+]
+"""What keeps a call from running unasked: the mode, a rule, a built-in danger, that it takes effect later or
+again, its price (unknown, impossible, above what a cap leaves, or without any cap), or that the agent itself
+asks a person something."""
 
 Extent = Literal["conversation", "files", "both"]
 """What going back takes back."""
@@ -49,9 +60,9 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 class Blob(Value, frozen=True):
     """Content kept once in the journal, named by its SHA-256."""
 
-    sha256: str
+    sha256: Sha256
     size: int
-    media_type: str = "text/plain"
+    media_type: Word = "text/plain"
 
 
 class Media(Value, frozen=True):
@@ -68,19 +79,19 @@ class Text(Value, frozen=True, tag="text", tag_field="part"):
 class Thinking(Value, frozen=True, tag="thinking", tag_field="part"):
     """Reasoning, with whatever its provider needs to accept it back (`opaque`, of that `wire` only)."""
 
-    text: str = ""
-    opaque: str = ""
-    wire: str = ""
+    text: Annotated[str, SealedBy("opaque")] = ""
+    opaque: Sealed = ""
+    wire: Word = ""
 
 
 class CallAsked(Value, frozen=True, tag="call", tag_field="part"):
     """A call that the model asked for; `arguments` is the text it wrote, which may not be JSON."""
 
-    call: str
+    call: Id
     name: str
-    arguments: str = ""
+    arguments: JsonText = ""
     provider_id: str = ""
-    opaque: str = ""
+    opaque: Sealed = ""
 
 
 Part = Text | Thinking | CallAsked
@@ -97,7 +108,7 @@ class ToolSpec(Value, frozen=True):
 class PromptPart(Value, frozen=True):
     """A part of a system prompt: how many characters it has, and the file it came from."""
 
-    name: str
+    name: Word
     source: str = ""
     size: int = 0
 
@@ -163,7 +174,7 @@ class Offer(Value, frozen=True):
     command: str = ""
     path: str = ""
     host: str = ""
-    accepts: tuple[str, ...] = ()
+    accepts: tuple[Word, ...] = ()
 
 
 class PlanItem(Value, frozen=True):
@@ -175,7 +186,7 @@ class Evidence(Value, frozen=True):
     """A claim, and the calls whose recorded results bear it out."""
 
     claim: str
-    calls: tuple[str, ...]
+    calls: tuple[Id, ...]
 
 
 class FileState(Value, frozen=True):
@@ -186,7 +197,7 @@ class FileState(Value, frozen=True):
     mode: int = 0
     size: int = 0
     blob: Blob | None = None
-    sha256: str = ""
+    sha256: Sha256 = ""
     reason: str = ""
 
     @property

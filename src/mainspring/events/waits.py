@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mainspring.events.base import Event
+from mainspring.events.base import Event, Id, Word
 from mainspring.events.values import Value
 
 WaitCause = Literal["met", "deadline", "stalled", "unknown", "cancelled"]
@@ -15,7 +15,7 @@ more, or a person or the session's end broke it off."""
 class OnProcess(Value, frozen=True, tag="process", tag_field="on"):
     """A background process of this session ends."""
 
-    handle: str
+    handle: Id
 
 
 class OnPid(Value, frozen=True, tag="pid", tag_field="on"):
@@ -23,7 +23,7 @@ class OnPid(Value, frozen=True, tag="pid", tag_field="on"):
     program that it ran."""
 
     pid: int
-    identity: str = ""
+    identity: Id = ""
     name: str = ""
 
 
@@ -39,7 +39,7 @@ class OnFile(Value, frozen=True, tag="file", tag_field="on"):
     path: str
     until: Literal["exists", "gone", "changed", "matches"] = "exists"
     pattern: str = ""
-    before: str = ""
+    before: Word = ""
 
 
 class OnSlurm(Value, frozen=True, tag="slurm", tag_field="on"):
@@ -58,7 +58,7 @@ class OnCommand(Value, frozen=True, tag="command", tag_field="on"):
 class OnCallback(Value, frozen=True, tag="callback", tag_field="on"):
     """Somebody calls the address that ends with this token; it is written to `file` for whoever should."""
 
-    token: str
+    token: Id
     url: str = ""
     file: str = ""
 
@@ -92,20 +92,20 @@ class WaitStarted(Event, frozen=True):
     nothing that it waits for has used the processor for `stall_s`. `call` is the one that asked for it. Said
     again of an open wait, it replaces the conditions: an address has changed."""
 
-    wait: str
+    wait: Id
     conditions: tuple[Condition, ...]
     needs: Literal["any", "all"] = "any"
     deadline_us: int | None = None
     stall_s: float | None = None
     reason: str = ""
-    call: str = ""
+    call: Id = ""
 
 
 class ConditionMet(Event, frozen=True):
     """One of several conditions that are all needed was met, and need not be looked at again. `at_us` is when
     that happened, as far as it is known."""
 
-    wait: str
+    wait: Id
     condition: int
     detail: str = ""
     at_us: int | None = None
@@ -115,7 +115,7 @@ class WaitEnded(Event, frozen=True):
     """The one wake of a wait: `met` are the conditions that held, by their place. `late_s` is how long ago it
     could have woken, when nobody was there to see it."""
 
-    wait: str
+    wait: Id
     cause: WaitCause
     summary: str = ""
     met: tuple[int, ...] = ()

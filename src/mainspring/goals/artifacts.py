@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import each
 from mainspring.events import (
     ArtifactChange,
@@ -56,7 +58,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 class Artifacts:
     """The fold. `previews` are kept contents by their hash; `first` are the paths before the goal."""
 
-    def __init__(self) -> None:
+    def __init__(self, vault: Vault | None = None) -> None:
+        self._vault = vault
         self._known: dict[str, Artifact] = {}
         self.previews: dict[str, Blob] = {}
         self.first: set[str] = set()
@@ -83,7 +86,8 @@ class Artifacts:
         """Takes an event in; `listing` is the content of its listing, when it has one."""
         self.is_begun = True
         self.previews |= {blob.sha256: blob for blob in event.previews}
-        for change in event.changes if listing is None else _DECODE(listing):
+        for recorded in event.changes if listing is None else _DECODE(listing):
+            change = expanded(recorded, self._vault) if self._vault else recorded
             self._known[change.path] = _artifact(change, event.iteration)
             if not event.iteration:
                 self.first.add(change.path)
@@ -94,9 +98,9 @@ class Artifacts:
                 )
 
 
-async def read_artifacts(journal: Reader) -> Artifacts:
-    """The artifacts that a journal knows."""
-    artifacts = Artifacts()
+async def read_artifacts(journal: Reader, vault: Vault | None = None) -> Artifacts:
+    """The artifacts that a journal knows; with a vault by their paths as they are on disk."""
+    artifacts = Artifacts(vault)
     async for recorded in each(journal, kinds=(KIND,)):
         if isinstance(recorded.event, ArtifactsChanged):
             listing = recorded.event.listing
@@ -145,7 +149,7 @@ def listing_of(changes: list[ArtifactChange]) -> bytes:
     return msgspec.json.encode(changes)
 
 
-def makers(events: Iterable[Recorded], below: str = "") -> dict[str, str]:
+def makers(events: Iterable[Recorded], below: str = "", *, vault: Vault | None = None) -> dict[str, str]:
     """The command that was running when each file last changed, for files below a folder of the workspace."""
     commands: dict[str, str] = {}
     made: dict[str, str] = {}
@@ -157,7 +161,7 @@ def makers(events: Iterable[Recorded], below: str = "") -> dict[str, str]:
             case FilesChanged() as changed:
                 names = (commands.get(call, "") for call in changed.calls)
                 command = "; ".join(dict.fromkeys(name for name in names if name))[:_MAX_COMMAND]
-                for change in changed.changes:
+                for change in (expanded(changed, vault) if vault else changed).changes:
                     for path in filter(None, (change.path, change.renamed_from)):
                         if command and path.startswith(prefix):
                             made[path.removeprefix(prefix)] = command

@@ -9,6 +9,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import each
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
@@ -36,6 +38,7 @@ class Derivation:
         sandbox: Callable[[], Awaitable[Sandbox]],
         keep: Keep,
         emit: Callable[[Event], Awaitable[None]],
+        vault: Vault,
     ) -> None:
         self._path = path
         self._journal = journal
@@ -43,6 +46,7 @@ class Derivation:
         self._sandbox = sandbox
         self._keep = keep
         self._emit = emit
+        self._vault = vault
         self._claims: Claims | None = None
         self._last: ClaimsRead | None = None
         self._began: tuple[int, _States] = (0, {})
@@ -94,7 +98,7 @@ class Derivation:
         if self._claims is None:
             claims = Claims()
             async for recorded in each(self._journal, kinds=_KINDS):
-                self._take(claims, recorded.event)
+                self._take(claims, expanded(recorded.event, self._vault))
             self._claims = claims
         return self._claims
 

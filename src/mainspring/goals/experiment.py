@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
+from mainspring.approvals.redaction import expanded
 from mainspring.context.history import each
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
@@ -101,7 +102,8 @@ class Experiment:
             notes |= dict.fromkeys(readings.notes)
         said: list[Measurement] = []
         if not printed:
-            readings = read_lines(await last_message(self._session.journal, current.started_seq), "said")
+            message = await last_message(self._session.journal, current.started_seq)
+            readings = read_lines(self._session.vault.expand(message), "said")
             said += readings.values
             notes |= dict.fromkeys(readings.notes)
         filed, asked = list[Measurement](), asked_for(goal)
@@ -127,7 +129,7 @@ class Experiment:
         async for recorded in each(self._session.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
             match recorded.event:
                 case CallEnded(output=output):
-                    yield output, f"event {recorded.seq}"
+                    yield self._session.vault.expand(output), f"event {recorded.seq}"
                 case ProcessEnded(handle=handle) if process := self._session.state.processes.get(handle):
                     data = await asyncio.to_thread(process.background.output, 0, MAX_BYTES)
                     yield data.data.decode("utf-8", "replace"), f"process {handle}"
@@ -139,7 +141,7 @@ class Experiment:
             self._metrics = Metrics()
             async for recorded in each(self._session.journal, kinds=("MeasurementsTaken",)):
                 if isinstance(recorded.event, MeasurementsTaken):
-                    await self._apply(recorded.event)
+                    await self._apply(expanded(recorded.event, self._session.vault))
         return self._metrics
 
 

@@ -43,12 +43,13 @@ class Findings:
             sandbox=session.sandbox,
             keep=session.put_blob,
             emit=session.emit,
+            vault=session.vault,
         )
 
     async def look(self, iteration: int, since: int = 0) -> None:
         """Records what changed in the files since the last look. The commands recorded after `since` may have
         made it."""
-        known = self._artifacts or await read_artifacts(self._session.journal)
+        known = self._artifacts or await read_artifacts(self._session.journal, self._session.vault)
         self._artifacts = known
         made_by = await self._makers(since) if since else {}
         folder = self._folder = self._folder or await self._opened()
@@ -107,13 +108,21 @@ class Findings:
         """The folder without the files that are ours: the memory of this very goal, and the claims."""
         recorded = await self._session.journal.last("GoalSet")
         goal = recorded.event if recorded else None
-        memory = goal.memory if isinstance(goal, GoalSet) else ""
+        memory = self._session.vault.expand(goal.memory) if isinstance(goal, GoalSet) else ""
         workspace = self._session.state.workspace
         own = tuple(
             workspace / name for name in (memory or self._profile.memory, self._profile.claims) if name
         )
         include = self._profile.artifacts
-        return GoalFolder(self._session.files, workspace, self._cache, include=include, left_out=own)
+        holds_secrets = self._session.vault.holds_secrets
+        return GoalFolder(
+            self._session.files,
+            workspace,
+            self._cache,
+            include=include,
+            left_out=own,
+            holds_secrets=holds_secrets,
+        )
 
     def _deciding_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
         """The frozen files, and files from before the goal that a check names and the agent changed: who
@@ -128,7 +137,8 @@ class Findings:
         return found + [_own_check(changed[path], iteration) for path in sorted(named & changed.keys())]
 
     async def _makers(self, since: int) -> dict[str, str]:
-        return makers(await read_all(self._session.journal, kinds=_MADE_KINDS, after=since))
+        recorded = await read_all(self._session.journal, kinds=_MADE_KINDS, after=since)
+        return makers(recorded, vault=self._session.vault)
 
 
 def _own_check(item: Artifact, iteration: int) -> CheckEnded:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.approvals.redaction import expanded
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import each
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -67,8 +69,11 @@ class Iteration(msgspec.Struct, kw_only=True):
 
 
 class Goal(msgspec.Struct, kw_only=True):
-    """`refusals`, `failures` and `idle` count the iterations in a row, up to the last."""
+    """`refusals`, `failures` and `idle` count the iterations in a row, up to the last. With a vault, what the
+    goal names (commands, files, metrics) is told as it is, for whoever runs and compares it; its text is told
+    as recorded."""
 
+    vault: Vault | None = None
     seq: int = 0
     set_seq: int = 0
     origin: GoalSet | None = None
@@ -130,6 +135,9 @@ class Goal(msgspec.Struct, kw_only=True):
                 self._apply_within(recorded)
 
     def _apply_goal(self, event: GoalSet, time_us: int) -> None:
+        if self.vault is not None:
+            text, source = event.text, event.source
+            event = msgspec.structs.replace(expanded(event, self.vault), text=text, source=source)
         if self.origin is None:
             self.origin, self.started_us = event, time_us
         elif self.latest is not None and self.latest.text != event.text:
@@ -186,9 +194,9 @@ def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
 
 
-async def load_goal(store: Store, session: str) -> Goal:
+async def load_goal(store: Store, session: str, vault: Vault | None = None) -> Goal:
     """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(), await store.read(session)
+    goal, reader = Goal(vault=vault), await store.read(session)
     try:
         await goal.catch_up(reader)
     finally:

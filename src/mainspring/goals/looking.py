@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -71,6 +71,7 @@ class GoalFolder:
         *,
         include: tuple[str, ...] = (),
         left_out: tuple[Path, ...] = (),
+        holds_secrets: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
         self._files = files
         self._root = root
@@ -79,6 +80,7 @@ class GoalFolder:
         self._cache = cache / f"{key[:16]}.artifacts"
         self._include = tuple(glob_regex(pattern) for pattern in include)
         self._is_shown = shown(files, root)
+        self._holds_secrets = holds_secrets
         self._is_closed = False
         own = (*left_out, root / _OWN_FOLDER)
         self._tree = Tree(root, left_out=own, is_stopped=lambda: self._is_closed)
@@ -247,14 +249,20 @@ class GoalFolder:
             self._tree.set(path, entry)
 
     def _save(self) -> None:
-        entries = dict(self._tree.entries())
-        ignored = {path for path, is_left_out in self._ignored.items() if is_left_out}
+        entries = self._without_secrets(dict(self._tree.entries()))
+        ignored = {path for path in entries if self._ignored.get(path)}
         data = msgspec.msgpack.encode(_Cache(self._rules, entries, ignored))
         temporary = self._cache.with_suffix(f".{os.getpid()}")
         with suppress(OSError):  # without a cache the next process hashes once more
             self._cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             temporary.write_bytes(data)
             temporary.replace(self._cache)
+
+    def _without_secrets(self, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """Files without a secret in their names; the others are hashed again by the next process."""
+        if not self._holds_secrets(os.fsencode("\0".join(entries))):
+            return entries
+        return {path: entry for path, entry in entries.items() if not self._holds_secrets(os.fsencode(path))}
 
     async def _previews(self, changes: list[ArtifactChange], keep: Keep) -> tuple[Blob, ...]:
         """Contents for the report, the pictures first; a few small ones, and no secrets."""

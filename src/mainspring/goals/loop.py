@@ -71,7 +71,7 @@ class Pursuit:
     def __init__(self, session: Session, profile: Profile, *, cache: Path) -> None:
         self.session = session
         self.profile = profile
-        self.goal = Goal()
+        self.goal = Goal(vault=session.vault)
         self.wanted: Wanted = "interrupt"
         self._judge = Judge(session, profile, Findings(session, profile, cache))
         self._resting = Resting(session, profile, self.goal)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from mainspring.approvals.redaction import expanded
 from mainspring.errors import UsageError
 from mainspring.events import Condition, OnPid, OnProcess, OnSlurm, OnTime, WaitEnded, WaitStarted
 from mainspring.goals import protocol
@@ -33,7 +34,7 @@ class Resting:
         """Goes on with a wait that nobody saw the end of; None when there is none."""
         for known in self._session.state.waits.open:
             if not known.started.call:
-                return await hold(self._session, known.started)
+                return await hold(self._session, expanded(known.started, self._session.vault))
         return None
 
     async def between(self, said: protocol.Said) -> WaitEnded | None:

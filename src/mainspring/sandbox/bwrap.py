@@ -1,9 +1,9 @@
 """The highest rung: bubblewrap, with its own user, pid, mount, ipc and network namespaces.
 
 The system is read-only, the workspace writable, protected paths in it read-only, secrets masked, `/tmp`
-and `/run` private. Without a network, the commands of a session share one loopback. A command has no
-capabilities, cannot make user namespaces, and is not root inside even when we are root outside. A protected
-path that is still missing is watched for and set aside.
+and `/run` private but for programs of PATH. Without a network, the commands of a session share one loopback.
+A command has no capabilities, cannot make user namespaces, and is not root inside even when we are root
+outside. A protected path that is still missing is watched for and set aside.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mainspring.sandbox.confined import Confined, Prepared
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
 from mainspring.sandbox.policy import Network, Policy
+from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.seccomp import INET, UNIX, filter_for
 from mainspring.sandbox.survey import Findings
@@ -55,6 +56,8 @@ class BwrapSandbox:
         self._program = found
         self._masks = _Masks()
         self._policy = policy
+        self._environment = environment
+        self._programs: dict[Policy, tuple[ProgramFolder, ...]] = {}
         self._hiding: tuple[Policy, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
         self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._loopbacks: dict[Network, tuple[int, ...]] = {}
@@ -150,11 +153,32 @@ class BwrapSandbox:
                 str(self._proxies[policy.network.hosts].path),
                 PROXY_INSIDE,
             ]
+        arguments += self._shown_programs(policy)
         arguments += self._roots(policy)
         arguments += self._protected(prepared)
         for path in self._hidden(prepared):
             arguments += ["--ro-bind", str(self._masks.for_path(path)), str(path)]
         return arguments
+
+    def _shown_programs(self, policy: Policy) -> list[str]:
+        """They come first: what the policy says of a path in them wins."""
+        arguments: list[str] = []
+        folders = self._program_folders(policy)
+        shown = {path for folder in folders for path in folder.shown}
+        for path in sorted(shown):
+            arguments += ["--ro-bind-try", str(path), str(path)]
+        links = {place: target for folder in folders for place, target in folder.links}
+        for place in sorted(links):
+            if not any(path in shown or path in links for path in place.parents):
+                arguments += ["--symlink", str(links[place]), str(place)]
+        return arguments
+
+    def _program_folders(self, policy: Policy) -> tuple[ProgramFolder, ...]:
+        if policy.mode == "full":
+            return ()
+        if policy not in self._programs:
+            self._programs[policy] = program_folders(self._environment, policy)
+        return self._programs[policy]
 
     def _roots(self, policy: Policy) -> list[str]:
         arguments: list[str] = []
@@ -189,8 +213,9 @@ class BwrapSandbox:
         there = [(path, node) for path in known if (node := _node(path))]
         if self._hiding[:2] != (policy, there):
             paths = {path.resolve() for path, _ in there}
-            shown = (path for path in paths if _is_visible(path, policy) and not policy.is_shown(path))
-            self._hiding = (policy, there, sorted(shown))
+            programs = [path for folder in self._program_folders(policy) for path in folder.shown]
+            visible = (path for path in paths if _is_visible(path, policy, programs))
+            self._hiding = (policy, there, sorted(path for path in visible if not policy.is_shown(path)))
         return self._hiding[2]
 
 
@@ -203,8 +228,8 @@ def _node(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _is_visible(path: Path, policy: Policy) -> bool:
-    shown = (policy.workspace, *policy.writable, *policy.readable)
+def _is_visible(path: Path, policy: Policy, programs: Iterable[Path]) -> bool:
+    shown = (policy.workspace, *policy.writable, *policy.readable, *programs)
     if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
         return True
     return not any(path.is_relative_to(folder) for folder in PRIVATE)

@@ -29,7 +29,7 @@ class ToolFailed(Exception):
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave. `full` is what did not fit into `text`. `cost_usd` is what it cost in truth, where a
-    tool with a price knows better than its estimate."""
+    tool with a price knows better than its estimate. `left_running` are processes that its command left."""
 
     text: str
     is_error: bool = False
@@ -37,6 +37,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[Media, ...] = ()
     full: Blob | None = None
     cost_usd: float | None = None
+    left_running: tuple[int, ...] = ()
 
 
 class Seen:

@@ -56,7 +56,9 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
     is_error = finished.exit_code != 0 or bool(finished.stopped)
     wanted = _interactive().asked_for_somebody(arguments.command, finished)
     text = told(finished, advice=wanted or _advice(finished))
-    output = Output(text=text, is_error=is_error, exit_code=finished.exit_code)
+    output = Output(
+        text=text, is_error=is_error, exit_code=finished.exit_code, left_running=finished.left_running
+    )
     return await bounded(output, place, limit=min(_MAX_SHOWN, place.room))
 
 

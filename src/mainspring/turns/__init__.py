@@ -31,6 +31,7 @@ from mainspring.events import (
     Ending,
     Event,
     Limits,
+    Scope,
     TurnEnded,
 )
 from mainspring.journal.fold import Spent
@@ -145,6 +146,11 @@ class Turn(Protocol):
 
     async def recall(self, name: str) -> bytes:
         """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
+        ...
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """How far a person's yes can reach here."""
         ...
 
     async def grant(self, *grants: Grant) -> None:

@@ -14,14 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals import Allowance, Proposed, Verdict
-from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
+from mainspring.approvals import Proposed, why_asked
 from mainspring.approvals.injection import suspicions
-from mainspring.approvals.redaction import redacted, redacted_arguments
+from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
 from mainspring.errors import PathRefused
 from mainspring.events import (
-    ApprovalAsked,
-    ApprovalGiven,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -34,7 +31,7 @@ from mainspring.state import OpenCall
 from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
 from mainspring.turns import End, Turn, abandoned, closed
-from mainspring.turns.spending import allowed, reserve_call, settle_call
+from mainspring.turns.spending import CallMoney, settle_call
 
 _MAX_LIVE_CHARS = 256 * 1024
 _TRUNCATED = (
@@ -115,10 +112,11 @@ async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -
         return None
     if isinstance(permitted, End):
         return permitted
-    told = "" if permitted is prepared else f"[a person changed the arguments to {permitted.text}]\n"
+    prepared = permitted.action
+    told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
     if not call.is_started:
-        await turn.emit(CallStarted(call=call.asked.call, tool=permitted.tool.name))
-    await _run(turn, permitted, told=told, room=room)
+        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+    await _run(turn, prepared, told=told, room=room)
     return None
 
 
@@ -170,6 +168,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
         full=output.full,
         duration_s=round(time.monotonic() - began, 6),
         suspicious=suspicions(output.text),
+        left_running=output.left_running,
     )
     await settle_call(turn, prepared.call, output.cost_usd, *changed, ended)
 
@@ -211,111 +210,67 @@ async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Ou
     return output, [changed] if changed else []
 
 
-async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Prepared | CallEnded | End:
+async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Permitted[Prepared] | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
-    asked = call.asked
-    to_person = prepared.tool.question(prepared.arguments) if prepared.tool.question else ""
-    proposed, verdict = await _judge(turn, prepared, is_asked=bool(to_person))
-    if verdict.answer == "deny":
-        return CallEnded(call=asked.call, outcome="refused", output=f"Refused: {verdict.reason}.")
-    if verdict.answer == "allow" and not to_person:
-        return prepared
-    question = call.question or _question(turn, prepared, verdict, to_person=to_person)
-    answer = call.answer or await turn.ask(question)
-    if answer is None and to_person:
-        return End("blocked", f"The agent asks: {to_person}", "Resume the session with the answer.")
-    if answer is None:
-        detail = f"A person must approve the call of {asked.name}: {verdict.reason}."
-        remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."
-        return End("blocked", detail, remedy)
-    if answer.decision == "stop":
-        raise _Stopped(End("interrupted", f"A person refused the call of {asked.name} and stopped the turn."))
-    if answer.decision != "allow":
-        return _refused(call, answer)
-    if answer.edited_arguments is not None:
-        return await _edited(turn, asked, answer.edited_arguments)
-    if answer.scope != "once":
-        await turn.grant(*_grants(question, answer, proposed))
-    await _set_aside(turn, prepared)
-    return prepared
+    name = call.asked.name
+
+    async def edit(arguments: str) -> Wanted[Prepared] | str:
+        edited = _prepare(turn, call.asked, arguments)
+        return edited.text if isinstance(edited, Output) else await _wanted(turn, call, edited)
+
+    wanted = await _wanted(turn, call, prepared)
+    match await permit(turn, wanted, edit=edit, money=CallMoney(turn)):
+        case Permitted() as permitted:
+            return permitted
+        case Refused() as refused:
+            return _refused(call, refused)
+        case Blocked() if wanted.question:
+            return End("blocked", f"The agent asks: {wanted.question}", "Resume the session with the answer.")
+        case Blocked(question):
+            detail = f"A person must approve the call of {name}: {why_asked(question)}."
+            remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."
+            return End("blocked", detail, remedy)
+        case Stopped():
+            raise _Stopped(End("interrupted", f"A person refused the call of {name} and stopped the turn."))
 
 
-async def _judge(turn: Turn, prepared: Prepared, *, is_asked: bool) -> tuple[Proposed, Verdict]:
-    """What the policy says. The price of a call that it lets run is set aside before another call of the
-    same step is judged, so that two that fit alone do not overspend together."""
-    if prepared.tool.cost_usd is None:
-        proposed = await _propose(turn, prepared)
-        return proposed, turn.policy.judge(proposed)
-    async with allowed(turn, prepared.call) as allowance:
-        proposed = await _propose(turn, prepared, allowance)
-        verdict = turn.policy.judge(proposed)
-        if verdict.answer == "allow" and not is_asked:
-            await _set_aside(turn, prepared)
-    return proposed, verdict
+def _refused(call: OpenCall, refused: Refused) -> CallEnded:
+    name = call.asked.call
+    match refused.by:
+        case "abandoned":
+            return abandoned(call)
+        case "edit":
+            return CallEnded(call=name, outcome="error", output=f"Edited by a person: {refused.reason}")
+        case "rule":
+            text = f"Refused: {refused.reason}."
+        case "expired":
+            text = f"Not run: {refused.reason}."
+        case "person":
+            feedback = f" They said: {refused.feedback}" if refused.feedback else ""
+            text = f"A person refused this call.{feedback}"
+    return CallEnded(call=name, outcome="refused", output=text)
 
 
-async def _set_aside(turn: Turn, prepared: Prepared) -> None:
-    if prepared.tool.cost_usd is not None:
-        await reserve_call(turn, prepared.call, prepared.tool.name, prepared.cost_usd)
-
-
-async def _edited(turn: Turn, asked: CallAsked, arguments: str) -> Prepared | CallEnded:
-    """The call with the arguments that a person gave it; what they may not do is still refused."""
-    edited = _prepare(turn, asked, arguments)
-    if isinstance(edited, Output):
-        return CallEnded(call=asked.call, outcome="error", output=f"Edited by a person: {edited.text}")
-    if turn.policy.judge(await _propose(turn, edited)).answer == "deny":
-        return CallEnded(
-            call=asked.call, outcome="refused", output="Refused: a rule forbids the edited call."
-        )
-    await _set_aside(turn, edited)
-    return edited
-
-
-def _grants(question: ApprovalAsked, answer: ApprovalGiven, proposed: Proposed) -> tuple[Grant, ...]:
-    return grants_of(
-        question,
-        answer,
-        session=proposed.session,
-        workspace=proposed.workspace,
-        exactly_sha256=arguments_sha256(proposed.arguments),
-        now_us=time.time_ns() // 1000,
-    )
-
-
-def _question(turn: Turn, prepared: Prepared, verdict: Verdict, *, to_person: str) -> ApprovalAsked:
-    text = redacted_arguments(prepared.text, turn.vault)
-    question = ApprovalAsked(
-        call=prepared.call,
-        tool=prepared.tool.name,
-        arguments=text,
-        arguments_sha256=arguments_sha256(text),
-        reason=to_person or verdict.reason,
-        offers=verdict.offers,
-    )
-    return redacted(question, turn.vault)
-
-
-def _refused(call: OpenCall, answer: ApprovalGiven) -> CallEnded:
-    if answer.decision == "abandon":
-        return abandoned(call)
-    feedback = f" They said: {answer.feedback}" if answer.feedback else ""
-    is_late = answer.decision == "expire"
-    text = "Not run: nobody approved it in time." if is_late else f"A person refused this call.{feedback}"
-    return CallEnded(call=call.asked.call, outcome="refused", output=text)
-
-
-async def _propose(turn: Turn, prepared: Prepared, allowance: Allowance | None = None) -> Proposed:
+async def _wanted(turn: Turn, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.effect in ("none", "read", "write")
     is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
-    return proposed_of(
+    proposed = proposed_of(
         prepared,
         files=turn.files,
         workspace=turn.state.workspace,
         session=turn.state.session,
         is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),
-        allowance=allowance,
+    )
+    tool = prepared.tool
+    return Wanted(
+        call=prepared.call,
+        action=prepared,
+        proposed=proposed,
+        arguments=prepared.text,
+        is_priced=tool.cost_usd is not None,
+        question=tool.question(prepared.arguments) if tool.question else "",
+        asked=call.question,
     )
 
 
@@ -331,7 +286,6 @@ def proposed_of(
     workspace: Path,
     session: str,
     is_contained: bool,
-    allowance: Allowance | None = None,
 ) -> Proposed:
     """The call in the words that a policy judges."""
     tool, arguments = prepared.tool, prepared.arguments
@@ -347,7 +301,6 @@ def proposed_of(
         is_contained=is_contained,
         cost_usd=prepared.cost_usd,
         is_recurring=prepared.is_recurring,
-        allowance=allowance,
     )
 
 

@@ -91,36 +91,37 @@ def spend_of(call: str) -> str:
     return f"{CALL}:{call}"
 
 
-@asynccontextmanager
-async def allowed(turn: Turn, call: str) -> AsyncGenerator[Allowance | None]:
-    """What every cap above a call leaves for it; until this ends nobody else can take it. None when money is
-    not capped. What the call itself has reserved already, before a crash, is still its own."""
-    line = tuple(lineage(turn))
-    own = turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
-    async with _today(line) as today:
-        lefts = [
-            left for each in line if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
-        ]
-        cap_usd, left_usd = min(lefts, key=lambda left: left[1], default=(0.0, 0.0))
-        yield Allowance(cap_usd, left_usd + own) if lefts else None
+class CallMoney:
+    """The money for the calls of a turn, under the caps of the turn and of all above it."""
 
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._line = tuple(lineage(turn))
 
-async def reserve_call(turn: Turn, call: str, tool: str, usd: float | None) -> None:
-    """Sets aside what a call may cost; one of unknown price is on record without a sum."""
-    if turn.state.ledger.reserved_usd(spend_of(call)) is not None:
-        return
-    reserved = SpendReserved(
-        spend=spend_of(call),
-        source=CALL,
-        model=f"tool:{tool}",
-        usd=max(usd or 0.0, 0.0),
-        priced=usd is not None,
-    )
-    line = tuple(lineage(turn))
-    for each in line:
-        each.state.ledger.hold(_seen_by(each, turn, reserved))
-    for each in reversed(line):
-        await each.emit(_seen_by(each, turn, reserved))
+    @asynccontextmanager
+    async def left(self, call: str) -> AsyncGenerator[Allowance | None]:
+        """What every cap above a call leaves for it; until this ends nobody else can take it. None when money
+        is not capped. What the call itself has reserved already, before a crash, is still its own."""
+        own = self._turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
+        async with _today(self._line) as today:
+            left = allowance(self._turn, today)
+            yield left and msgspec.structs.replace(left, left_usd=left.left_usd + own)
+
+    async def reserve(self, call: str, tool: str, usd: float | None) -> None:
+        """Sets aside what a call may cost; one of unknown price is on record without a sum."""
+        if self._turn.state.ledger.reserved_usd(spend_of(call)) is not None:
+            return
+        reserved = SpendReserved(
+            spend=spend_of(call),
+            source=CALL,
+            model=f"tool:{tool}",
+            usd=max(usd or 0.0, 0.0),
+            priced=usd is not None,
+        )
+        for each in self._line:
+            each.state.ledger.hold(_seen_by(each, self._turn, reserved))
+        for each in reversed(self._line):
+            await each.emit(_seen_by(each, self._turn, reserved))
 
 
 async def settle_call(turn: Turn, call: str, usd: float | None, *events: Event) -> None:
@@ -183,10 +184,20 @@ def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) ->
     return None
 
 
+def allowance(turn: Turn, today: Tally | None = None) -> Allowance | None:
+    """What the cap on money leaves that leaves the least, here or above; None when none is capped."""
+    lefts = [
+        Allowance(*left)
+        for each in lineage(turn)
+        if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
+    ]
+    return min(lefts, key=lambda left: left.left_usd, default=None)
+
+
 def left_usd(turn: Turn) -> float | None:
     """The least money that any cap leaves, here or above; None when none is capped."""
-    lefts = [left for each in lineage(turn) if (left := each.state.ledger.least_left(each.limits, None))]
-    return min((left[1] for left in lefts), default=None)
+    left = allowance(turn)
+    return left.left_usd if left else None
 
 
 def share_usd(turn: Turn) -> float | None:

@@ -279,10 +279,12 @@ def _going_on(known: WaitStarted, asked: WaitStarted) -> WaitStarted:
     conditions = list(known.conditions)
     for place, (old, new) in enumerate(zip(known.conditions, asked.conditions, strict=False)):
         match old, new:
-            case OnCommand(), OnCommand():
+            case (OnCommand(), OnCommand()) | (OnSlurm(), OnSlurm()) | (OnSession(), OnSession()):
                 conditions[place] = new
             case OnFile(), OnFile():
                 conditions[place] = msgspec.structs.replace(old, path=new.path, pattern=new.pattern)
+            case OnCallback(), OnCallback():
+                conditions[place] = msgspec.structs.replace(old, file=new.file)
             case _:
                 pass
     return msgspec.structs.replace(known, conditions=tuple(conditions))
@@ -290,6 +292,8 @@ def _going_on(known: WaitStarted, asked: WaitStarted) -> WaitStarted:
 
 def _has_moved(known: WaitStarted, now: WaitStarted) -> bool:
     """Whether an address of the wait is not the one on record."""
-    return [item for item in known.conditions if isinstance(item, OnCallback)] != [
-        item for item in now.conditions if isinstance(item, OnCallback)
-    ]
+    return _addresses(known) != _addresses(now)
+
+
+def _addresses(started: WaitStarted) -> list[str]:
+    return [item.url for item in started.conditions if isinstance(item, OnCallback)]

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.approvals.secrets import PLACEHOLDER
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
 from mainspring.workspace import Keep
 from mainspring.workspace.contents import Contents
@@ -40,7 +41,8 @@ _LATER = "there was no time yet to keep it"
 
 
 class Snapshots:
-    """Looks after `root` and caches in `folder`. Looking happens in threads, one at a time."""
+    """Looks after `root` and caches in `folder`. Looking happens in threads, one at a time. In the cache a
+    secret in a file's name is hidden by `hide`, which `expand` undoes."""
 
     def __init__(
         self,
@@ -51,6 +53,8 @@ class Snapshots:
         left_out: tuple[Path, ...] = (),
         is_secret: Callable[[str], bool] = lambda _: False,
         holds_secrets: Callable[[bytes], bool] = lambda _: False,
+        hide: Callable[[str], str] = str,
+        expand: Callable[[str], str] = str,
         max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._root = root
@@ -58,6 +62,7 @@ class Snapshots:
         self._git = Git(root, environment)
         self._is_secret = is_secret
         self._holds_secrets = holds_secrets
+        self._hide, self._expand = hide, expand
         self._private: dict[str, bytes] = {}
         self._max_file_bytes = max_file_bytes
         self._turn = threading.Lock()
@@ -148,8 +153,10 @@ class Snapshots:
             self._problem = f"the cache cannot be used: {error.strerror}"
             return True
         known = self._contents.load()
-        for path, entry in (known or {}).items():
-            self._tree.set(path, entry)
+        for hidden, entry in (known or {}).items():
+            # What another session has hidden is not known here: that file counts as not seen yet.
+            if not PLACEHOLDER.search(path := self._expand(hidden)):
+                self._tree.set(path, entry)
         return known is None
 
     def _close(self) -> None:
@@ -165,6 +172,7 @@ class Snapshots:
         listed = {difference.path for difference in differences}
         again = ((path, self._tree.get(path)) for path in later - listed)
         differences += [Difference(path, entry, entry) for path, entry in again if entry]
+        is_hiding = self._holds_secrets(os.fsencode("\0".join(item.path for item in differences)))
         for item in differences:
             new = item.new
             if new is not None and not new.is_folder:
@@ -175,7 +183,7 @@ class Snapshots:
                     item.new = self._with_content(item, new)
             is_other = item.new is not item.old or item.new is None
             if self._contents and is_other and is_text(item.path):
-                self._contents.see(item.path, item.new)
+                self._contents.see(self._hide(item.path) if is_hiding else item.path, item.new)
 
     def _with_content(self, item: Difference, new: Entry) -> Entry:
         """The entry with its content; the same object when a suspicion turned out to be wrong."""

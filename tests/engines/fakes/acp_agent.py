@@ -1,5 +1,6 @@
 """Speaks the Agent Client Protocol, with its own package. More words of a prompt: `permit` asks before it
-works, `files` and `terminal` work through the client, `version` speaks another version of the protocol."""
+works, `files` and `terminal` work through the client, `version` speaks another version of the protocol;
+`touch-itself`, `touch-by-write` and `touch-by-terminal` make the file `wanted` if they may."""
 
 import asyncio
 import os
@@ -82,6 +83,8 @@ class Agent(acp.Agent):
             await self._files(told)
         elif "terminal" in words:
             await self._terminal(told)
+        elif touch := next((word for word in words if word.startswith("touch-")), ""):
+            await self._touch(told, touch)
         elif "hang" in words and "size" not in words:
             ignore_asking()
             child(marker(text))
@@ -122,6 +125,42 @@ class Agent(acp.Agent):
         await self.connection.session_update(session_id=told.session, update=done)
         told.say("allowed" if is_allowed else "refused")
         return "end_turn"
+
+    async def _touch(self, told: Told, how: str) -> None:
+        session = told.session
+        try:
+            if how == "touch-by-write":
+                path = str(Path("wanted").absolute())
+                await self.connection.write_text_file(session_id=session, path=path, content="")
+            elif how == "touch-by-terminal":
+                made = await self.connection.create_terminal(
+                    session_id=session, command="touch", args=["wanted"]
+                )
+                await self.connection.wait_for_terminal_exit(session_id=session, terminal_id=made.terminal_id)
+                shown = await self.connection.terminal_output(
+                    session_id=session, terminal_id=made.terminal_id
+                )
+                told.say(shown.output)
+            else:
+                await self._touch_itself(told)
+        except acp.RequestError as error:
+            told.say(f"not made: {error}")
+
+    async def _touch_itself(self, told: Told) -> None:
+        asked = schema.ToolCallUpdate(
+            tool_call_id="p1", title="touch", kind="execute", raw_input={"command": "touch wanted"}
+        )
+        options = [
+            schema.PermissionOption(option_id="y", name="Yes", kind="allow_once"),
+            schema.PermissionOption(option_id="n", name="No", kind="reject_once"),
+        ]
+        answer = await self.connection.request_permission(
+            session_id=told.session, tool_call=asked, options=options
+        )
+        if answer.outcome.outcome == "selected" and answer.outcome.option_id == "y":
+            Path("wanted").touch()
+            done = acp.update_tool_call("p1", status="completed")
+            await self.connection.session_update(session_id=told.session, update=done)
 
     async def _files(self, told: Told) -> None:
         here = str(Path.cwd())

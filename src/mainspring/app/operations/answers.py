@@ -7,24 +7,36 @@ own the whole line is the answer.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 import msgspec
 
-from mainspring.approvals.answers import Requests
-from mainspring.approvals.grants import Grant
+from mainspring.approvals.answers import NOT_EDITABLE, Requests
+from mainspring.approvals.grants import Grant, is_pattern
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Scope
 from mainspring.parts import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.tools.ask import NAME as ASK
 
-HELP = (
-    "[y]es, [a]lways in this session, in this [p]roject, [f]or ever (add 8h or 7d, and your own pattern),"
-    " [e]dit (add the new command or JSON), [n]o (add why), [s]top the turn, [v]iew all"
-)
-
 _SCOPES: dict[str, Scope] = {"a": "session", "p": "project", "f": "forever"}
+_REACHES: dict[Scope, str] = {
+    "session": "[a]lways in this session",
+    "project": "in this [p]roject",
+    "forever": "[f]or ever",
+}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def help_for(questions: Sequence[ApprovalAsked]) -> str:
+    """The answers that at least one of these questions takes."""
+    reaches = [
+        text for scope, text in _REACHES.items() if any(scope in question.scopes for question in questions)
+    ]
+    always = [f"{', '.join(reaches)} (add 8h or 7d, and your own pattern)"] if reaches else []
+    is_editable = any(question.is_editable for question in questions)
+    edit = ["[e]dit (add the new command or JSON)"] if is_editable else []
+    return ", ".join(["[y]es", *always, *edit, "[n]o (add why), [s]top the turn, [v]iew all"])
 
 
 def answers_in(line: str, questions: Sequence[ApprovalAsked], *, now_us: int) -> tuple[ApprovalGiven, ...]:
@@ -60,15 +72,19 @@ def reach(tool: str, given: Offer | Grant) -> str:
 
 def edited(question: ApprovalAsked, text: str) -> str:
     """New arguments for a call: JSON, or the command in place of the one that was asked for."""
+    if not question.is_editable:
+        raise UsageError(f"That is not possible: {NOT_EDITABLE}.")
     if text.startswith("{"):
-        changed = text
-    else:
-        arguments = _arguments(question.arguments)
-        if not text or "command" not in arguments:
+        _arguments(text)
+        return text
+    match _arguments(question.arguments):
+        case {"command": _} as arguments if text:
+            changed = {**arguments, "command": text}
+        case {"argv": _} as arguments if is_pattern(text):
+            changed = {**arguments, "argv": shlex.split(text)}
+        case _:
             raise UsageError("Type the new arguments as a JSON object.")
-        changed = msgspec.json.encode({**arguments, "command": text}).decode()
-    _arguments(changed)
-    return changed
+    return msgspec.json.encode(changed).decode()
 
 
 def _which(line: str, questions: Sequence[ApprovalAsked]) -> tuple[tuple[ApprovalAsked, ...], str]:
@@ -101,7 +117,7 @@ def _answer(text: str, question: ApprovalAsked, *, now_us: int) -> ApprovalGiven
         case "a" | "p" | "f" as scope:
             return _lasting_yes(question, _SCOPES[scope], rest, now_us=now_us)
         case _:
-            raise UsageError(f"{HELP}.")
+            raise UsageError(f"{help_for((question,))}.")
 
 
 def _lasting_yes(question: ApprovalAsked, scope: Scope, rest: str, *, now_us: int) -> ApprovalGiven:

@@ -12,6 +12,8 @@ from mainspring.app.building import template_of, workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.policies import DEFAULT_MODE
+from mainspring.app.records import vault_of
+from mainspring.app.stores import sessions_of
 from mainspring.approvals import Finding, Policy, Proposed, Verdict
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
@@ -20,7 +22,7 @@ from mainspring.approvals.simulate import Comparison, counts, simulate
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.events import CommandAsked, Limits
-from mainspring.steps import judge
+from mainspring.steps import judge, proposed_step
 
 __all__ = [
     "Comparison",
@@ -125,7 +127,7 @@ def judge_step(
     chosen = template_of(template, config)
     policy = _policy(mode or chosen.mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, place, config)
     asked = CommandAsked(argv=tuple(argv), cwd=str(place), template=template)
-    return judge(asked, chosen, policy, is_contained=is_contained)
+    return judge(proposed_step(asked, is_contained=is_contained), template, chosen, policy)
 
 
 def is_allowed(
@@ -140,8 +142,8 @@ def judge_session(
     config: Config, session: str, *, mode: str = "", max_cost_usd: float | None = None
 ) -> list[Comparison]:
     """What today's rules, grants and mode would have said to the calls of a session. Nothing is run."""
-    past = PastCalls(config)
     with journal_of(config, session) as file:
+        past = PastCalls(config, vault_of(sessions_of(config), file.session, config))
         for recorded in pages(file, kinds=KINDS):
             past.apply(recorded.event)
     policy = _policy(mode or past.mode, max_cost_usd or past.limits.max_cost_usd, past.workspace, config)

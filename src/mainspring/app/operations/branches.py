@@ -10,6 +10,8 @@ from typing import Literal
 import msgspec
 
 from mainspring.app.records import recording
+from mainspring.approvals.redaction import expanded, redacted
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Config
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
@@ -49,27 +51,28 @@ async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
     """Commits what a session did, on record, when it has a branch and there is something new; a refusal
     (`UsageError`) loses nothing."""
     git = Git(session.state.workspace, config.environment)
-    at = await _branch(session.journal)
-    made = await _commit(session.journal, git, at) if at else None
-    if made is not None:
-        await session.emit(made)
-    return made
+    at = await _branch(session.journal, session.vault)
+    made = await _commit(session.journal, git, at, session.vault) if at else None
+    if made is None:
+        return None
+    await session.emit(made)
+    return redacted(made, session.vault)
 
 
 async def land(config: Config, session: str, how: HowToLand) -> Landed:
     """Brings the branch of a session into the branch that it began from, or gives it up."""
     async with recording(session, config) as recorder:
-        journal = recorder.journal
-        at = await _branch(journal)
+        journal, vault = recorder.journal, recorder.vault
+        at = await _branch(journal, vault)
         started = await journal.last("SessionStarted")
         if at is None or started is None or not isinstance(started.event, SessionStarted):
             raise UsageError(
                 "This session has no branch that could land.",
                 remedy="`run --branch` works on one; without it, changes are in the folder already.",
             )
-        root = Path(started.event.workspace)
+        root = Path(vault.expand(started.event.workspace))
         git = Git(root, config.environment)
-        if how != "discard" and (made := await _commit(journal, git, at)):
+        if how != "discard" and (made := await _commit(journal, git, at, vault)):
             await recorder.record(made)  # an undo since the last turn
         tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
         left: tuple[str, ...] = ()
@@ -81,20 +84,20 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
             message = await _whole_message(journal, at.seq)
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
         await recorder.record(moved)
-    return Landed(moved, tip, left)
+    return Landed(redacted(moved, vault), tip, left)
 
 
-async def _commit(journal: Reader, git: Git, at: _At) -> BranchMoved | None:
+async def _commit(journal: Reader, git: Git, at: _At, vault: Vault) -> BranchMoved | None:
     """Commits what the branch has not yet of what the session did since it began."""
     recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
-    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     message = await _message(journal)
     return await asyncio.to_thread(
         partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
     )
 
 
-async def _branch(journal: Reader) -> _At | None:
+async def _branch(journal: Reader, vault: Vault) -> _At | None:
     """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
     started = await journal.last("SessionStarted")
     inherited = started.event.parent_seq if started and isinstance(started.event, SessionStarted) else 0
@@ -102,9 +105,9 @@ async def _branch(journal: Reader) -> _At | None:
     for item in await read_all(journal, kinds=("BranchMoved",), after=inherited):
         match item.event:
             case BranchMoved(action="started") as moved:
-                at = _At(item.seq, moved)
+                at = _At(item.seq, expanded(moved, vault))
             case BranchMoved(action="committed") as moved if at:
-                at = _At(at.seq, moved)
+                at = _At(at.seq, expanded(moved, vault))
             case _:
                 at = None
     return at

@@ -11,6 +11,7 @@ import msgspec
 from mainspring.app.building import open as open_session
 from mainspring.app.building import skills_of
 from mainspring.app.models import build_model
+from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.config import Config
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
@@ -60,14 +61,15 @@ async def window_use(config: Config, session: str) -> WindowUse:
     name = chosen.event.model if chosen and isinstance(chosen.event, ModelChosen) else ""
     known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
     parts = weigh(known, compacted, events)
+    vault = vault_of(sessions_of(config), journal.session, config)
     outside = engine.event.engine if engine and isinstance(engine.event, EngineChosen) else ""
     broken: list[Broken] = []
     if started and isinstance(started.event, SessionStarted):
-        _, broken = skills_of(Path(started.event.workspace), config)
+        _, broken = skills_of(Path(vault.expand(started.event.workspace)), config)
     return WindowUse(
         model=name,
         engine="" if outside == builtin.NAME else outside,
-        window=None if outside not in ("", builtin.NAME) else _window(name, config),
+        window=None if outside not in ("", builtin.NAME) else _window(vault.expand(name), config),
         tokens=sum(part.tokens for part in parts),
         last=last,
         parts=parts,

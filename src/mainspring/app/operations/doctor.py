@@ -15,10 +15,12 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.building import skills_of
+from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.config import Config
 from mainspring.errors import SandboxError
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
+from mainspring.sandbox.programs import program_folders
 
 __all__ = ["Check", "Diagnosis", "Rung", "diagnose"]
 
@@ -72,8 +74,19 @@ def _checks(config: Config, folder: Path) -> tuple[Check, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        *_hidden_programs(config, folder),
         *_skills(config, folder),
     )
+
+
+def _hidden_programs(config: Config, workspace: Path) -> Iterator[Check]:
+    """Entries of PATH whose programs confined commands do not reach."""
+    policy = confinement_of(workspace, DEFAULT_MODE, config)
+    for folder in program_folders(config.environment, policy):
+        if folder.why_not:
+            found = f"commands do not reach {folder.entry or 'an empty entry'}: {folder.why_not}"
+            remedy = "take it out of PATH, or move its programs"
+            yield Check(name="PATH", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _skills(config: Config, folder: Path) -> Iterator[Check]:

@@ -11,7 +11,7 @@ import msgspec
 from mainspring.app.building import workspace_at
 from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of, pages
-from mainspring.app.records import fork_session, recording
+from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.config import Config
 from mainspring.errors import UsageError
@@ -87,7 +87,8 @@ async def replay_session(config: Config, session: str) -> AsyncGenerator[Request
     reader = await store.read(store.find(session))
     is_compared = False
     try:
-        async for request in replay(reader, lambda name: build_model(name, config)):
+        vault = vault_of(store, reader.session, config)
+        async for request in replay(reader, lambda name: build_model(vault.expand(name), config)):
             is_compared = is_compared or request.verdict != "unknown"
             yield request
             if request.verdict == "different":

@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.app.goals import GoalOptions, start_goal, tell_goal
 from mainspring.app.operations.daemon import ensure_daemon
+from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.config import Config
 from mainspring.errors import UsageError
@@ -68,7 +69,7 @@ def newest_goal(config: Config, folder: Path) -> str:
     """The session of the newest goal of a folder."""
     here = str(folder.resolve())
     for row in list_goals(config):
-        if row.workspace == here:
+        if workspace_of(row, config) == here:
             return row.id
     raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
 

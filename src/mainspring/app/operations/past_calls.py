@@ -9,6 +9,7 @@ from mainspring.app import policies
 from mainspring.app.building import DEFAULT_TOOLS
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import Answer, Proposed
+from mainspring.approvals.secrets import Vault
 from mainspring.approvals.simulate import PastCall
 from mainspring.config import Config
 from mainspring.events import (
@@ -41,8 +42,9 @@ KINDS = (
 class PastCalls:
     """The calls of a session as they were proposed, and what was decided; a fold of its journal."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, vault: Vault) -> None:
         self._config = config
+        self._vault = vault
         self._toolbox = Toolbox(DEFAULT_TOOLS)
         self._answered: dict[str, tuple[Proposed, Answer]] = {}
         self._session = ""
@@ -54,7 +56,8 @@ class PastCalls:
     def apply(self, event: Event) -> None:
         match event:
             case SessionStarted():
-                self._session, self.workspace = event.session, Path(event.workspace)
+                self._session = event.session
+                self.workspace = Path(self._vault.expand(event.workspace))
             case ModeChosen():
                 self.mode = event.level or event.mode
             case SandboxChosen():

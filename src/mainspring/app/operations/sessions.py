@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.config import Config
 from mainspring.errors import UsageError
@@ -27,7 +28,7 @@ def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
     here = str(folder.resolve())
     for row in list_sessions(config):
-        if row.workspace == here:
+        if workspace_of(row, config) == here:
             return row.id
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 

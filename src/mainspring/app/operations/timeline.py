@@ -9,6 +9,7 @@ import msgspec
 
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import recording
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
@@ -70,7 +71,7 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
     """Takes a session that nobody runs back to how it was after an event, or before its last turn."""
     said: UserSaid | None = None
     async with recording(session, config) as recorder:
-        root = await _workspace(recorder.journal)
+        root = await _workspace(recorder.journal, recorder.vault)
         await complete(recorder, root)
         if to_seq is None:
             seq, said = await last_turn(recorder.journal, scope)
@@ -79,11 +80,11 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
     return BackAt(session=recorder.session, went=went, said=said.text if said else None)
 
 
-async def _workspace(journal: Reader) -> Path:
+async def _workspace(journal: Reader, vault: Vault) -> Path:
     started = await journal.last("SessionStarted")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    return Path(started.event.workspace)
+    return Path(vault.expand(started.event.workspace))
 
 
 def _diffs(file: JournalFile, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:

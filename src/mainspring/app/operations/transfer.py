@@ -12,6 +12,8 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.records import vault_of
+from mainspring.app.stores import sessions_of
 from mainspring.config import Config
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
 from mainspring.journal import Verdict
@@ -88,8 +90,10 @@ def _environment(facts: SessionFacts, config: Config) -> Mapping[str, str]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
-    if facts.workspace and Path(facts.workspace).is_dir():
-        git = Git(Path(facts.workspace), config.environment)
-        if commit := git.text("rev-parse", "--verify", "HEAD", check=False):
+    if facts.workspace:
+        vault = vault_of(sessions_of(config), facts.session, config)
+        folder = Path(vault.expand(facts.workspace))
+        git = Git(folder, config.environment)
+        if folder.is_dir() and (commit := git.text("rev-parse", "--verify", "HEAD", check=False)):
             found["commit"] = commit
     return found

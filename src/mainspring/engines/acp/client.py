@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from acp import RequestError, schema
 
-from mainspring.approvals import Effect, Proposed, Verdict
-from mainspring.approvals.grants import arguments_sha256
-from mainspring.approvals.redaction import redacted_arguments
+from mainspring.approvals import Effect, Proposed, why_asked
+from mainspring.approvals.permit import Blocked, Edit, Permitted, Refused, Stopped, Wanted, edited_as, permit
 from mainspring.engines.acp.terminals import Terminal, argv_of, line_of
 from mainspring.engines.acp.updates import called, items_of
 from mainspring.engines.running import Run
 from mainspring.engines.telling import Enough
 from mainspring.engines.words import Begun, Item, Returned
-from mainspring.errors import PathRefused
-from mainspring.events import ApprovalAsked
+from mainspring.errors import MainspringError, PathRefused
 from mainspring.sandbox import Sandbox
 from mainspring.turns import End
 
@@ -40,6 +38,20 @@ _EFFECTS: dict[str, Effect] = {
     "fetch": "network",
 }
 Decision = Literal["allow", "reject"]
+_Action = TypeVar("_Action")
+
+
+class _Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str
+    content: str
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A command of a terminal; it runs in the workspace unless it says where."""
+
+    command: str
+    cwd: str = ""
+    env: dict[str, str] = {}
 
 
 class OurSide:
@@ -50,7 +62,7 @@ class OurSide:
         self._turn = run.turn
         self._sandbox = sandbox
         self._group = group
-        self._inbox: asyncio.Queue[Item | asyncio.Event | Enough] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Item | asyncio.Event | Enough | MainspringError] = asyncio.Queue()
         self._kinds: dict[str, str] = {}
         self._terminals: dict[str, Terminal] = {}
         self._asked = 0
@@ -61,7 +73,7 @@ class OurSide:
             item = await self._inbox.get()
             if isinstance(item, asyncio.Event):
                 item.set()
-            elif isinstance(item, Enough):
+            elif isinstance(item, Enough | MainspringError):
                 raise item
             else:
                 await self._run.take(item)
@@ -101,13 +113,11 @@ class OurSide:
         paths = [place.path for place in tool_call.locations or []]
         command = _command(arguments) if kind == "execute" else ""
         call = self._run.teller.call(foreign)
-        decision = await self._decide(kind, arguments, paths, command, call=call)
-        if decision == "allow":
-            self.put(Begun(foreign))
-        else:
-            self.put(Returned(foreign, "Refused.", is_refused=True))
+        outcome = await self._permit(self._wanted(kind, arguments, paths, command, call=call))
+        is_allowed = isinstance(outcome, Permitted)
+        self.put(Begun(foreign) if is_allowed else Returned(foreign, _refusal(outcome), is_refused=True))
         await self.told()
-        return _answer(decision, options)
+        return _answer("allow" if is_allowed else "reject", options)
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: Any
@@ -128,9 +138,14 @@ class OurSide:
         self, session_id: str, path: str, content: str, **kwargs: Any
     ) -> schema.WriteTextFileResponse:
         del session_id, kwargs
-        await self._must_be_allowed("edit", {"path": path}, [path])
+
+        def wanted(write: _Write) -> Wanted[_Write]:
+            return self._wanted("edit", write, [write.path])
+
+        write = (await self._permitted(_Write(path=path, content=content), wanted)).action
         try:
-            await asyncio.to_thread(self._turn.files.write, path, content.encode(errors="replace"))
+            data = write.content.encode(errors="replace")
+            await asyncio.to_thread(self._turn.files.write, write.path, data)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         return schema.WriteTextFileResponse()
@@ -146,14 +161,26 @@ class OurSide:
         **kwargs: Any,
     ) -> schema.CreateTerminalResponse:
         del session_id, kwargs
-        line = line_of(command, args)
-        await self._must_be_allowed("execute", {"command": line}, [], line)
+        workspace = self._turn.state.workspace
+
+        def wanted(line: _Line) -> Wanted[_Line]:
+            return self._wanted("execute", line, command=line.command, cwd=line.cwd)
+
+        line = _Line(
+            command=line_of(command, args),
+            cwd=cwd if cwd and Path(cwd) != workspace else "",
+            env={each.name: each.value for each in env or []},
+        )
+        permitted = await self._permitted(line, wanted)
+        line = permitted.action
         terminal = Terminal(output_byte_limit)
+        if permitted.is_edited:
+            command, args = line.command, None
+            terminal.note(f"[a person changed the command to {line.command}]\n")
         name = f"t{len(self._terminals) + 1}"
         self._terminals[name] = terminal
-        where = Path(cwd) if cwd else self._turn.state.workspace
-        variables = {each.name: each.value for each in env or []}
-        running = terminal.run(self._sandbox, argv_of(command, args), where, variables)
+        where = Path(line.cwd) if line.cwd else workspace
+        running = terminal.run(self._sandbox, argv_of(command, args), where, line.env)
         terminal.task = self._group.create_task(running)
         return schema.CreateTerminalResponse(terminal_id=name)
 
@@ -199,64 +226,83 @@ class OurSide:
             raise RequestError(_REFUSED, f"There is no terminal {name}.")
         return self._terminals[name]
 
-    async def _must_be_allowed(
-        self, kind: str, arguments: dict[str, Any], paths: Sequence[str], command: str = ""
-    ) -> None:
-        await self.told()
-        if await self._decide(kind, arguments, paths, command) != "allow":
-            raise RequestError(_REFUSED, "The policy of this session refuses it.")
+    async def _permitted(
+        self, action: _Action, wanted: Callable[[_Action], Wanted[_Action]]
+    ) -> Permitted[_Action]:
+        """What we may do for the agent, perhaps edited by a person; raises `RequestError` when we may not."""
 
-    async def _decide(
+        async def edit(arguments: str) -> Wanted[_Action] | str:
+            edited = edited_as(type(action), arguments, self._turn.vault)
+            return edited if isinstance(edited, str) else wanted(edited)
+
+        await self.told()
+        outcome = await self._permit(wanted(action), edit)
+        if not isinstance(outcome, Permitted):
+            raise RequestError(_REFUSED, _refusal(outcome))
+        return outcome
+
+    async def _permit(
+        self, wanted: Wanted[_Action], edit: Edit[_Action] | None = None
+    ) -> Permitted[_Action] | Refused | Blocked | Stopped:
+        try:
+            outcome = await permit(self._turn, wanted, edit=edit)
+        except MainspringError as error:
+            # Raised by `tell`: whoever is waiting here would tell nobody but the agent.
+            self._inbox.put_nowait(error)
+            return Refused("person", error.message)
+        match outcome:
+            case Blocked(question):
+                detail = (
+                    f"A person must approve what the agent wants: {question.tool}, {why_asked(question)}."
+                )
+                end = End("blocked", detail, "Resume in a terminal, where you can be asked.")
+                self._inbox.put_nowait(Enough(end))
+            case Stopped():
+                self._inbox.put_nowait(Enough(End("interrupted", "A person stopped the turn.")))
+            case _:
+                pass
+        return outcome
+
+    def _wanted(
         self,
         kind: str,
-        arguments: dict[str, Any],
-        paths: Sequence[str],
-        command: str,
+        action: _Action,
+        paths: Sequence[str] = (),
+        command: str = "",
         *,
+        cwd: str = "",
         call: str = "",
-    ) -> Decision:
+    ) -> Wanted[_Action]:
+        self._asked += 1
         effect = _EFFECTS.get(kind, "other")
         proposed = Proposed(
             tool=kind,
             effect=effect,
-            arguments=arguments,
+            arguments=msgspec.to_builtins(action),
             paths=tuple(map(self._real, paths)),
             command=command,
+            cwd=cwd,
             workspace=str(self._turn.state.workspace),
             session=self._turn.state.session,
             is_contained=self._sandbox.is_containing and effect != "network",
         )
-        verdict = self._turn.policy.judge(proposed)
-        if verdict.answer == "ask":
-            return await self._ask(proposed, verdict, call)
-        return "allow" if verdict.answer == "allow" else "reject"
-
-    async def _ask(self, proposed: Proposed, verdict: Verdict, call: str) -> Decision:
-        self._asked += 1
-        text = redacted_arguments(msgspec.json.encode(proposed.arguments).decode(), self._turn.vault)
-        question = ApprovalAsked(
-            call=call or f"{self._run.teller.run}q{self._asked}",
-            tool=proposed.tool,
-            arguments=text,
-            arguments_sha256=arguments_sha256(text),
-            reason=verdict.reason,
-            offers=verdict.offers,
-        )
-        answer = await self._turn.ask(question)
-        if answer is None:
-            detail = f"A person must approve what the agent wants: {proposed.tool}, {verdict.reason}."
-            self._inbox.put_nowait(
-                Enough(End("blocked", detail, "Resume in a terminal, where you can be asked."))
-            )
-        elif answer.decision == "stop":
-            self._inbox.put_nowait(Enough(End("interrupted", "A person stopped the turn.")))
-        return "allow" if answer is not None and answer.decision == "allow" else "reject"
+        return Wanted(call=call or f"{self._run.teller.run}q{self._asked}", action=action, proposed=proposed)
 
     def _real(self, path: str) -> str:
         try:
             return str(self._turn.files.resolve(path))
         except PathRefused:
             return path
+
+
+def _refusal(outcome: Refused | Blocked | Stopped) -> str:
+    match outcome:
+        case Refused():
+            return f"Refused: {outcome.reason}."
+        case Blocked():
+            return "Refused: a person must approve it, and nobody is there to ask."
+        case Stopped():
+            return "Refused: a person stopped the turn."
 
 
 def _arguments(tool_call: schema.ToolCallUpdate) -> dict[str, Any]:

@@ -32,17 +32,22 @@ class Terminal:
         return self._output.dropped > 0
 
     async def run(self, sandbox: Sandbox, argv: tuple[str, ...], cwd: Path, env: dict[str, str]) -> None:
+        noted = self._output.total
         command = Command(argv=argv, cwd=cwd, env=env, timeout_s=_LIFE_S, is_whole=True)
         try:
             done = await sandbox.run(command, self._output.feed)
             self.exit_code = done.exit_code
-            if done.stderr and not self._output.total:
+            if done.stderr and self._output.total == noted:
                 self._output.feed(done.stderr)
         except SandboxError as error:
             self._output.feed(str(error).encode())
             self.exit_code = 126
         finally:
             self.is_over.set()
+
+    def note(self, text: str) -> None:
+        """Says something of ours before the command does."""
+        self._output.feed(text.encode(errors="replace"))
 
     def stop(self) -> None:
         if self.task is not None:

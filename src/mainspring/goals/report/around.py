@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.approvals import why_asked
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -160,7 +161,7 @@ class Around:
                     call=event.call,
                     tool=event.tool,
                     arguments=event.arguments[:MAX_DETAIL],
-                    reason=event.reason[:MAX_DETAIL],
+                    reason=why_asked(event)[:MAX_DETAIL],
                 )
             case ApprovalGiven() as event:
                 key = (event.call, event.arguments_sha256)

@@ -1,0 +1,224 @@
+"""The one way to a yes: whoever wants to do something for an agent or a program asks `permit` first.
+
+It judges, asks a person where the policy says so, holds the answer against the question, runs what a person
+edited through the policy again, keeps what was allowed for more than once, and sets the price aside. What
+comes of it (events, sentences, the end of a turn) is told by the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from mainspring.approvals import Allowance, Policy, Proposed, Verdict
+from mainspring.approvals.answers import misfit
+from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
+from mainspring.approvals.redaction import redacted, redacted_arguments
+from mainspring.approvals.secrets import Vault
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven, BlockedBy, Scope
+
+_Action = TypeVar("_Action")
+
+
+class Asker(Protocol):
+    """Who wants something: a turn, or a command without an agent."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+    @property
+    def vault(self) -> Vault: ...
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """How far a yes can reach here."""
+        ...
+
+    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        """The recorded answer of a person, or None when there is nobody to ask."""
+        ...
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
+        ...
+
+
+class Money(Protocol):
+    """Where the prices of calls are set aside."""
+
+    def left(self, call: str) -> AbstractAsyncContextManager[Allowance | None]:
+        """What the caps leave for a call; until this ends nobody else can take it."""
+        ...
+
+    async def reserve(self, call: str, tool: str, usd: float | None) -> None:
+        """Sets aside what a call may cost, once; None is an unknown price."""
+        ...
+
+
+class Wanted(msgspec.Struct, Generic[_Action], frozen=True, kw_only=True):
+    """What somebody wants to do. `action` is what the caller runs if it may; `arguments` are shown to the
+    person, those of `proposed` when empty. `about` begins the reason, `question` is what the agent itself
+    asks a person, `asked` is the same question where it is on record already."""
+
+    call: str
+    action: _Action
+    proposed: Proposed
+    arguments: str = ""
+    is_priced: bool = False
+    about: str = ""
+    question: str = ""
+    asked: ApprovalAsked | None = None
+
+
+class Permitted(msgspec.Struct, Generic[_Action], frozen=True):
+    """What may run, perhaps not what was wanted."""
+
+    action: _Action
+    reason: str
+    is_edited: bool = False
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """`by` says what refused it: a rule, a person, the clock, a new message, or an edit that is unusable."""
+
+    by: Literal["rule", "person", "expired", "abandoned", "edit"]
+    reason: str
+    feedback: str = ""
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """Nobody is there to be asked; the question stays open."""
+
+    question: ApprovalAsked
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A person refused it and wants the turn to end."""
+
+    feedback: str
+
+
+Edit = Callable[[str], Awaitable[Wanted[_Action] | str]]
+"""What a person wants run instead, from the arguments that they typed; a sentence when that cannot be."""
+
+
+async def permit(
+    asker: Asker,
+    wanted: Wanted[_Action],
+    *,
+    edit: Edit[_Action] | None = None,
+    money: Money | None = None,
+) -> Permitted[_Action] | Refused | Blocked | Stopped:
+    """Without `edit` a person can only say yes or no to exactly this."""
+    verdict = await _judge(asker, wanted, money)
+    if verdict.answer == "deny":
+        return Refused("rule", verdict.reason)
+    if verdict.answer == "allow" and not wanted.question:
+        return Permitted(wanted.action, verdict.reason)
+    question = wanted.asked or _question(asker, wanted, verdict, is_editable=edit is not None)
+    given = await asker.ask(question)
+    if given is None:
+        return Blocked(question)
+    if why := misfit(question, given):
+        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+    if given.decision != "allow":
+        return _refused(given)
+    if given.edited_arguments is not None and edit is not None:
+        return await _edited(asker, await edit(given.edited_arguments), money)
+    if given.scope != "once":
+        await asker.grant(*_grants(wanted.proposed, question, given))
+    await _reserve(wanted, money)
+    return Permitted(wanted.action, "a person allowed it")
+
+
+def edited_as(kind: type[_Action], arguments: str, vault: Vault) -> _Action | str:
+    """The arguments that a person typed, with secrets put back, or why they cannot be used."""
+    if unknown := vault.unresolved(arguments):
+        return f"{unknown[0]} stands for a secret that is not known here"
+    try:
+        return msgspec.convert(vault.expand_all(msgspec.json.decode(arguments)), kind)
+    except msgspec.MsgspecError as error:
+        return f"the edited arguments cannot be used: {error}"
+
+
+async def _edited(
+    asker: Asker, edited: Wanted[_Action] | str, money: Money | None
+) -> Permitted[_Action] | Refused:
+    """What a person wants run instead; what it may not do is still refused."""
+    if isinstance(edited, str):
+        return Refused("edit", edited)
+    if asker.policy.judge(edited.proposed).answer == "deny":
+        return Refused("rule", "a rule forbids the edited call")
+    await _reserve(edited, money)
+    return Permitted(edited.action, "a person edited and allowed it", is_edited=True)
+
+
+async def _judge(asker: Asker, wanted: Wanted[_Action], money: Money | None) -> Verdict:
+    """What the policy says. The price of what it lets run is set aside before anything else is judged, so
+    that two calls that fit alone do not overspend together."""
+    if money is None or not wanted.is_priced:
+        return asker.policy.judge(wanted.proposed)
+    async with money.left(wanted.call) as allowance:
+        verdict = asker.policy.judge(msgspec.structs.replace(wanted.proposed, allowance=allowance))
+        if verdict.answer == "allow" and not wanted.question:
+            await _reserve(wanted, money)
+    return verdict
+
+
+async def _reserve(wanted: Wanted[_Action], money: Money | None) -> None:
+    if money is not None and wanted.is_priced:
+        await money.reserve(wanted.call, wanted.proposed.tool, wanted.proposed.cost_usd)
+
+
+def _question(asker: Asker, wanted: Wanted[_Action], verdict: Verdict, *, is_editable: bool) -> ApprovalAsked:
+    proposed, vault = wanted.proposed, asker.vault
+    text = redacted_arguments(wanted.arguments or msgspec.json.encode(proposed.arguments).decode(), vault)
+    is_spending = wanted.is_priced or proposed.allowance is not None
+    allowance = verdict.allowance if is_spending else None
+    blocked_by: BlockedBy = "agent" if wanted.question else verdict.blocked_by
+    question = ApprovalAsked(
+        call=wanted.call,
+        tool=proposed.tool,
+        arguments=text,
+        arguments_sha256=arguments_sha256(text),
+        reason=wanted.question or wanted.about + verdict.reason,
+        offers=verdict.offers,
+        is_editable=is_editable,
+        scopes=asker.scopes,
+        rule=verdict.rule,
+        blocked_by=blocked_by,
+        estimate_usd=proposed.cost_usd if wanted.is_priced else None,
+        remaining_usd=max(allowance.left_usd, 0.0) if allowance else None,
+        cap_usd=allowance.cap_usd if allowance else None,
+        cap_scope=allowance.scope if allowance else None,
+    )
+    return redacted(question, vault)
+
+
+def _refused(given: ApprovalGiven) -> Refused | Stopped:
+    match given.decision:
+        case "stop":
+            return Stopped(given.feedback)
+        case "expire":
+            return Refused("expired", "nobody approved it in time")
+        case "abandon":
+            return Refused("abandoned", "something new was said instead of an answer")
+        case _:
+            said = f": {given.feedback}" if given.feedback else ""
+            return Refused("person", f"a person refused it{said}", given.feedback)
+
+
+def _grants(proposed: Proposed, question: ApprovalAsked, given: ApprovalGiven) -> tuple[Grant, ...]:
+    return grants_of(
+        question,
+        given,
+        session=proposed.session,
+        workspace=proposed.workspace,
+        exactly_sha256=arguments_sha256(proposed.arguments),
+        now_us=time.time_ns() // 1000,
+    )
