@@ -50,8 +50,8 @@ ROOMS = [
     "config",
     "choice",
     "steps",
-    "app",
     "daemon",
+    "app",
     "cli",
     "serve",
     "protocols",
@@ -63,7 +63,7 @@ LONG_FILES: dict[str, int] = {
     "events/session.py": 420,  # every kind of event of a session, in one table to read
     "session.py": 450,  # every command of a face is one method
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/__init__.py:open": 80}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 80}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",
@@ -73,6 +73,7 @@ IMPORTS_IN_FUNCTIONS = {
     "cli/__init__.py": "--version must not wait for the other commands",
     "__init__.py": "importing the package costs nothing",
     "app/engines.py": "outside agents are not loaded for a session that takes its own turns",
+    "app/stores.py": "listing sessions does not wait for what runs steps",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 WRITERS = {
@@ -80,6 +81,24 @@ WRITERS = {
     "app/records.py": "opens a journal and hands it to a Recorder",
 }
 WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
+# What the command line may import besides itself; all else it asks of app/.
+CLI_IMPORTS = (
+    "mainspring.__version__",
+    "mainspring.app",
+    "mainspring.approvals.screen",  # text made safe for a terminal
+    "mainspring.cli",
+    "mainspring.config",
+    "mainspring.errors",
+    "mainspring.events",
+    "mainspring.session",  # what `mainspring.open` gives
+)
+CLI_EXCEPTIONS = {
+    "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked
+    "cli/render.py": ("mainspring.approvals",),  # as above
+    "cli/demo.py": ("mainspring.journal.shelf",),  # counts what is in a journal, to prove what it says
+    "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
+    "cli/render_goals.py": ("mainspring.waits.words",),  # renders waits as the agent is told of them
+}
 NO_EVENTS = {"testing/journals.py": "a journal must stand being asked for kinds that do not exist"}
 LOOP_LINES = 250
 
@@ -338,6 +357,31 @@ def test_every_module_says_what_it_promises(path: Path) -> None:
     assert len(docstring.splitlines()) <= (60 if name(path) == "errors.py" else 12), (
         f"{name(path)}: a module docstring is short"
     )
+
+
+def test_the_command_line_only_asks_operations_and_renders_what_they_give() -> None:
+    for path in files():
+        if room(path) != "cli":
+            continue
+        for line, module in imported(path):
+            is_known = any(module == each or module.startswith(f"{each}.") for each in CLI_IMPORTS)
+            is_listed = any(module.startswith(each) for each in CLI_EXCEPTIONS.get(name(path), ()))
+            assert not module.startswith("mainspring.") or is_known or is_listed, (
+                f"{name(path)}:{line} imports {module}: what a command does belongs in app/operations/"
+            )
+
+
+def test_operations_leave_the_terminal_and_the_exit_to_faces() -> None:
+    for path in sorted((SOURCE / "app" / "operations").glob("*.py")):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute):
+                is_face = node.attr in ("isatty", "stdin", "stdout", "stderr", "cwd") or (
+                    node.attr == "exit" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+                )
+                is_own = isinstance(node.value, ast.Name) and node.value.id not in ("sys", "Path", "os")
+                assert not is_face or is_own, (
+                    f"{name(path)}:{node.lineno} uses {node.attr}: operations take and return values"
+                )
 
 
 def test_every_tool_has_its_text_for_the_model() -> None:

@@ -114,22 +114,36 @@ async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> C
     return ended
 
 
+def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool) -> Proposed:
+    """A command as it is judged."""
+    return Proposed(
+        tool=_STEP,
+        effect="execute",
+        arguments={"argv": asked.argv},
+        command=shlex.join(asked.argv),
+        workspace=asked.cwd,
+        cwd=asked.cwd,
+        session=session,
+        is_contained=is_contained,
+    )
+
+
+def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Verdict:
+    """What the template of this name says to a step, and then the policy."""
+    argv = tuple(Word(text) for text in proposed.arguments["argv"])
+    if template.commands and not any(allows(_words(pattern), argv) for pattern in template.commands):
+        reason = f"the template {name} does not allow this command"
+        return Verdict(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
+    return policy.judge(proposed)
+
+
 async def _permit(
     recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
 ) -> Permitted[CommandAsked] | CommandEnded:
     """The command as it may run, or its end."""
 
     def wanted(command: CommandAsked) -> Wanted[CommandAsked]:
-        proposed = Proposed(
-            tool=_STEP,
-            effect="execute",
-            arguments={"argv": command.argv},
-            command=shlex.join(command.argv),
-            workspace=command.cwd,
-            cwd=command.cwd,
-            session=recorder.session,
-            is_contained=sandbox.is_containing,
-        )
+        proposed = proposed_step(command, session=recorder.session, is_contained=sandbox.is_containing)
         return Wanted(call=_STEP, action=command, proposed=proposed)
 
     async def edit(arguments: str) -> Wanted[CommandAsked] | str:
@@ -169,13 +183,7 @@ class _Asker:
         return self
 
     def judge(self, proposed: Proposed) -> Verdict:
-        commands = self._runner.template.commands
-        argv = tuple(Word(text) for text in proposed.arguments["argv"])
-        if commands and not any(allows(_words(pattern), argv) for pattern in commands):
-            name = self._asked.template
-            reason = f"the template {name} does not allow this command"
-            return Verdict(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
-        return self._runner.policy.judge(proposed)
+        return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
         refusal = Requests({question.call: question}).refusal

@@ -6,7 +6,6 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
+from mainspring.app.stores import sessions_of
 from mainspring.approvals.secrets import Vault
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
@@ -42,9 +42,6 @@ from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.reading import read_report
-from mainspring.journal.owner import owner_of
 from mainspring.journal.store import Store
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
@@ -105,7 +102,7 @@ def profile_name(given: str) -> str:
 
 async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
-    store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
+    store, place = sessions_of(config), str(await asyncio.to_thread(folder.resolve))
     for row in await asyncio.to_thread(store.sessions):
         if workspace_of(row, config) == place and row.goal and row.goal_state in _UNFINISHED:
             vault = vault_of(store, row.id, config)
@@ -113,17 +110,6 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
             if (vault.expand(goal.now.text), goal.now.profile) == (text, profile):
                 return row.id
     return ""
-
-
-async def load_report(store: Store, session: str) -> Report:
-    """What there is to tell about a goal, while it runs as well, read without owning its journal."""
-    owner = await asyncio.to_thread(owner_of, store.directory(session))
-    reader = await store.read(session)
-    try:
-        is_running = owner is not None and owner.is_alive
-        return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
-    finally:
-        await reader.close()
 
 
 @asynccontextmanager
@@ -158,7 +144,7 @@ async def resume_goal(
 ) -> AsyncGenerator[Pursuit]:
     """An earlier goal, with other limits where they are given."""
     config = config or load_config()
-    store = Store(config.home)
+    store = sessions_of(config)
     session = store.find(session)
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
@@ -192,7 +178,7 @@ async def is_priced(options: GoalOptions, config: Config) -> bool:
 
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
-    store = Store(config.home)
+    store = sessions_of(config)
     session = store.find(session)
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
@@ -204,7 +190,7 @@ async def change_goal(session: str, text: str, config: Config) -> None:
 
 async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, config: Config) -> str:
     """Pauses or stops a goal, and returns when that is on record; says what was done."""
-    store = Store(config.home)
+    store = sessions_of(config)
     session = store.find(session)
     try:
         async with recording(session, config) as recorder:

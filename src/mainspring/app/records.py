@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
+from mainspring.app.stores import sessions_of
 from mainspring.approvals.grants import write_private
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
@@ -32,7 +33,7 @@ _SECRETS_FILE = "secrets.json"
 async def recording(session: str, config: Config) -> AsyncGenerator[Recorder]:
     """The session whose id begins with `session`, open for writing while a command works on it; raises
     `JournalOwned` when another process runs it."""
-    store = Store(config.home)
+    store = sessions_of(config)
     recorder = await open_recorder(store.find(session), store, config)
     try:
         yield recorder
@@ -59,14 +60,14 @@ def workspace_of(row: SessionRow, config: Config) -> str:
     """Where a session works; the list of sessions has it without secrets."""
     if not PLACEHOLDER.search(row.workspace):
         return row.workspace
-    return vault_of(Shelf(config.home), row.id, config).expand(row.workspace)
+    return vault_of(sessions_of(config), row.id, config).expand(row.workspace)
 
 
 def fork_session(
     session: str, config: Config, *, at: int | None = None, workspace: str = ""
 ) -> tuple[str, int]:
     """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
-    store = Store(config.home)
+    store = sessions_of(config)
     parent = store.find(session)
     vault = vault_of(store, parent, config)
     begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
@@ -86,7 +87,7 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
             for each in hide_secrets([event], vault):
                 yield time_us, each
 
-    return compose(Shelf(config.home), hidden)
+    return compose(sessions_of(config), hidden)
 
 
 async def _with_vault(journal: Journal, store: Store, config: Config) -> Recorder:

@@ -21,6 +21,7 @@ from mainspring.app.policies import (
     parse_mode,
 )
 from mainspring.app.records import create_recorder, open_recorder
+from mainspring.app.stores import sessions_of, steps_of
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -57,7 +58,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.session import Session
-from mainspring.steps import Runner, steps_home
+from mainspring.steps import Runner
 from mainspring.steps import run_step as take_step
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
@@ -113,7 +114,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
-    store = Store(config.home)
+    store = sessions_of(config)
     recorder = await open_recorder(store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
@@ -215,7 +216,7 @@ async def run_step(
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
     config = config or load_config()
     place = workspace_at(Path(folder))
-    chosen = _template(template, config)
+    chosen = template_of(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(
         argv=tuple(argv),
@@ -234,7 +235,7 @@ async def run_step(
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
     )
-    recorder = await create_recorder(Store(steps_home(config.home)), config)
+    recorder = await create_recorder(steps_of(config), config)
     try:
         await take_step(recorder, asked, runner)
     finally:
@@ -242,7 +243,8 @@ async def run_step(
     return recorder.session
 
 
-def _template(name: str, config: Config) -> Template:
+def template_of(name: str, config: Config) -> Template:
+    """What `[steps.NAME]` of `config.toml` says; without a name what every step gets."""
     known = config.settings.steps
     if name and name not in known:
         names = ", ".join(sorted(known)) or "none yet"
