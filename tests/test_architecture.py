@@ -19,6 +19,7 @@ ROOMS = [
     "hosts",
     "http",
     "journal",
+    "catalog",
     "models",
     "caps",
     "ledger",

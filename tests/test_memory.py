@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mainspring.testing.journals import CHECKS
-from memory import MemoryJournal
+from mainspring.testing.memory import MemoryJournal
 
 LEFT_OUT = {
     "a_second_writer_is_refused_until_the_first_closes": "one process, one object",

@@ -18,6 +18,7 @@ from typing import Self
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
+from mainspring.catalog import Day
 from mainspring.context.guards import Guards, load_guards
 from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
 from mainspring.errors import MainspringError, UsageError
@@ -56,7 +57,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
 from mainspring.tools.text import whole_characters
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turns import Day, End, Turn, abandoned, end_turn, failed
+from mainspring.turns import End, Turn, abandoned, end_turn, failed
 from mainspring.turns.calls import record_lost
 from mainspring.workspace import TimeMachine
 

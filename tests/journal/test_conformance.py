@@ -13,7 +13,7 @@ class SqlitePlace:
         self.store = Store(home)
 
     async def open(self) -> Journal:
-        if not (self.store.folder / "one").exists():
+        if not (self.store.shelf.folder / "one").exists():
             return await self.store.create("one")
         return await self.store.open("one")
 

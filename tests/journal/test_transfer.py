@@ -32,7 +32,7 @@ def other(tmp_path):
 
 
 def exported(store, **options):
-    file = store.file("one")
+    file = store.shelf.file("one")
     to = io.BytesIO()
     export(file, to, **options)
     file.close()
@@ -40,7 +40,7 @@ def exported(store, **options):
 
 
 def contents(store):
-    file = store.file("one")
+    file = store.shelf.file("one")
     try:
         return file.read(), file.verify()
     finally:
@@ -113,7 +113,7 @@ def test_a_spoiled_export_leaves_nothing_behind(other, lines, case):
 def test_a_session_that_exists_is_not_overwritten(store, lines):
     before = contents(store)
     with pytest.raises(UsageError, match="Session one exists already"):
-        import_journal(store, lines)
+        import_journal(store.shelf, lines)
     assert contents(store) == before
 
 

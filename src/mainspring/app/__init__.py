@@ -20,11 +20,13 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
+from mainspring.app.stores import sessions_of, steps_of
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.caps import is_money_capped, lasting
+from mainspring.catalog import Sessions
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
@@ -45,8 +47,6 @@ from mainspring.events import (
     TurnStarted,
 )
 from mainspring.journal import Reader
-from mainspring.journal.day import Today
-from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
@@ -54,7 +54,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.session import Session
-from mainspring.steps import Runner, steps_home
+from mainspring.steps import Runner
 from mainspring.steps import run_step as take_step
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
@@ -102,17 +102,19 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
     `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
     caps of that one as well.
 
-    What is not given is taken from the session's journal, then from the settings.
+    What is not given is taken from the session's journal, then from the settings. `sessions` is where
+    sessions are kept; without it, the data folder.
     """
     config = config or load_config()
-    store = Store(config.home)
-    journal = await store.open(store.find(session)) if session else None
+    store = sessions or sessions_of(config)
+    journal = await store.open(await store.find(session)) if session else None
     chosen: Model | None = None
     try:
         known = await recall(journal) if journal else Known(place=workspace_at(Path(workspace)))
@@ -231,7 +233,7 @@ async def run_step(
         approver=approver,
         on_output=on_output,
     )
-    store = Store(steps_home(config.home))
+    store = steps_of(config)
     journal = await store.create()
     try:
         vault = vault_of(store, journal.session, config)
@@ -249,12 +251,12 @@ def _template(name: str, config: Config) -> Template:
     return known.get(name, Template())
 
 
-def vault_of(store: Store, session: str, config: Config) -> Vault:
+def vault_of(store: Sessions, session: str, config: Config) -> Vault:
     """The secrets of a session, and what stands in for them."""
     return open_vault(store.directory(session) / SECRETS_FILE, config.environment)
 
 
-def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Parts:
+def _with_folder(parts: Parts, store: Sessions, session: str, config: Config) -> Parts:
     """The parts that keep something in the data folder or the session's own, or must know its secrets."""
     policy, vault = parts.files.policy, vault_of(store, session, config)
     time_machine = Snapshots(
@@ -268,7 +270,7 @@ def _with_folder(parts: Parts, store: Store, session: str, config: Config) -> Pa
     return msgspec.structs.replace(
         parts,
         grants=GrantFile(config.home),
-        day=Today(store),
+        day=store.today(),
         vault=vault,
         time_machine=time_machine,
         processes=store.directory(session) / PROCESSES,

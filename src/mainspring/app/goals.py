@@ -18,6 +18,8 @@ from mainspring import app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.stores import sessions_of
+from mainspring.catalog import Sessions
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
@@ -40,8 +42,6 @@ from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
 from mainspring.goals.report.facts import Report
 from mainspring.goals.report.reading import read_report
-from mainspring.journal.owner import owner_of
-from mainspring.journal.store import Store
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
 from mainspring.session import Session
@@ -99,10 +99,10 @@ def profile_name(given: str) -> str:
     return str(Path(given).expanduser().absolute()) if given.endswith(".toml") else given or DEFAULT_PROFILE
 
 
-async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
+async def find_unfinished(text: str, profile: str, folder: Path, store: Sessions) -> str:
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
-    store, place = Store(config.home), str(await asyncio.to_thread(folder.resolve))
-    for row in await asyncio.to_thread(store.sessions):
+    place = str(await asyncio.to_thread(folder.resolve))
+    for row in await store.rows():
         if row.workspace == place and row.goal and row.goal_state in _UNFINISHED:
             goal = await load_goal(store, row.id)
             if (goal.now.text, goal.now.profile) == (text, profile):
@@ -110,9 +110,9 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
     return ""
 
 
-async def load_report(store: Store, session: str) -> Report:
+async def load_report(store: Sessions, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""
-    owner = await asyncio.to_thread(owner_of, store.directory(session))
+    owner = await store.owner(session)
     reader = await store.read(session)
     try:
         is_running = owner is not None and owner.is_alive
@@ -123,16 +123,22 @@ async def load_report(store: Store, session: str) -> Report:
 
 @asynccontextmanager
 async def start_goal(
-    given: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+    given: str,
+    options: GoalOptions,
+    *,
+    approver: Approver | None = None,
+    config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
     config = config or load_config()
+    store = sessions or sessions_of(config)
     is_new = options.by != "user"
     text, source = (given, "") if is_new else goal_text(given)
     name = profile_name(options.profile)
     profile = load_profile(name, config.folder)
-    if not is_new and (session := await find_unfinished(text, name, options.folder, config)):
-        async with resume_goal(session, options, approver=approver, config=config) as pursuit:
+    if not is_new and (session := await find_unfinished(text, name, options.folder, store)):
+        async with resume_goal(session, options, approver=approver, config=config, sessions=store) as pursuit:
             yield pursuit
         return
     wanted = _goal_set(text, source, profile, options)
@@ -140,8 +146,9 @@ async def start_goal(
     async def beginning() -> list[Event]:
         return [await _frozen(wanted, options.folder, config)]
 
-    with workspace_held(config.home, options.folder) as held:
-        opened = _open(options, wanted, config, folder=options.folder, beginning=beginning, approver=approver)
+    async with workspace_held(store, config.home, options.folder) as held:
+        folder = options.folder
+        opened = _open(options, wanted, config, store, folder=folder, beginning=beginning, approver=approver)
         async with opened as session:
             held.name(session.id)
             yield await _pursuit(session, profile, wanted, config)
@@ -149,21 +156,26 @@ async def start_goal(
 
 @asynccontextmanager
 async def resume_goal(
-    session: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+    session: str,
+    options: GoalOptions,
+    *,
+    approver: Approver | None = None,
+    config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """An earlier goal, with other limits where they are given."""
     config = config or load_config()
-    store = Store(config.home)
-    session = store.find(session)
+    store = sessions or sessions_of(config)
+    session = await store.find(session)
     goal = await load_goal(store, session)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
     started = await _workspace_of(store, session)
-    with workspace_held(config.home, started) as held:
+    async with workspace_held(store, config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
-        async with _open(options, wanted, config, session=session, approver=approver) as opened:
+        async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await opened.emit(wanted)
             yield await _pursuit(opened, profile, wanted, config)
@@ -186,10 +198,10 @@ async def is_priced(options: GoalOptions, config: Config) -> bool:
 
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
-    store = Store(config.home)
-    session = store.find(session)
+    store = sessions_of(config)
+    session = await store.find(session)
     goal = await load_goal(store, session)
-    async with _open(GoalOptions(), goal.now, config, session=session) as opened:
+    async with _open(GoalOptions(), goal.now, config, store, session=session) as opened:
         await opened.emit(
             msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
         )
@@ -249,6 +261,7 @@ def _open(
     options: GoalOptions,
     goal: GoalSet,
     config: Config,
+    sessions: Sessions,
     *,
     folder: Path | str = ".",
     session: str = "",
@@ -276,6 +289,7 @@ def _open(
         beginning=beginning,
         approver=approver,
         config=config,
+        sessions=sessions,
     )
 
 
@@ -286,7 +300,7 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 
-async def _workspace_of(store: Store, session: str) -> Path:
+async def _workspace_of(store: Sessions, session: str) -> Path:
     reader = await store.read(session)
     try:
         return (await app.recall(reader)).place

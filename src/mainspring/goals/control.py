@@ -11,13 +11,11 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from mainspring.catalog import Journal, Sessions
 from mainspring.context.history import read_all
 from mainspring.errors import JournalOwned
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.goals.fold import Goal
-from mainspring.journal.owner import owner_of
-from mainspring.journal.sqlite import SqliteJournal
-from mainspring.journal.store import Store
 from mainspring.processes import Processes, end_of, is_alive, status_of
 from mainspring.sandbox.custody.tree import stat
 
@@ -27,12 +25,12 @@ _WITHIN_S = 30.0
 _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
 
-async def tell(store: Store, session: str, order: Order, event: GoalPaused | GoalEnded) -> str:
+async def tell(sessions: Sessions, session: str, order: Order, event: GoalPaused | GoalEnded) -> str:
     """Gives the order, and returns when it is on record; says what was done."""
     try:
-        journal = await store.open(session)
+        journal = await sessions.open(session)
     except JournalOwned:
-        return await _signal(store, session, order)
+        return await _signal(sessions, session, order)
     try:
         ended = await _end_left(journal) if order == "stop" else 0
         await journal.append(event)
@@ -52,7 +50,7 @@ def take_order(directory: Path) -> Order | None:
     return "stop" if text == "stop" else "pause"
 
 
-async def _end_left(journal: SqliteJournal) -> int:
+async def _end_left(journal: Journal) -> int:
     """Ends what a goal that nobody works on has left running; gives how many there were."""
     processes, goal = Processes(), Goal()
     for recorded in await read_all(journal, kinds=_CUSTODIAL):
@@ -91,18 +89,17 @@ def _began_us(ticks: int) -> int:
     return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
-async def _signal(store: Store, session: str, order: Order) -> str:
-    directory = store.directory(session)
-    owner = owner_of(directory)
+async def _signal(sessions: Sessions, session: str, order: Order) -> str:
+    owner = await sessions.owner(session)
     if owner is None or not owner.is_alive:
         return "its process has just ended"
     if owner.host != os.uname().nodename:
         return f"it runs on {owner.host}; stop process {owner.pid} there"
     handle = os.pidfd_open(owner.pid)
     try:
-        if owner_of(directory) != owner:
+        if await sessions.owner(session) != owner:
             return "its process has just ended"
-        await asyncio.to_thread((directory / _FILE).write_text, order, "utf-8")
+        await asyncio.to_thread((sessions.directory(session) / _FILE).write_text, order, "utf-8")
         signal.pidfd_send_signal(handle, signal.SIGTERM)
         is_over = await _ends(handle)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.catalog import Sessions
 from mainspring.context.history import each
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -26,7 +27,6 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
-from mainspring.journal.store import Store
 
 KINDS: tuple[type[Event], ...] = (
     GoalSet,
@@ -186,9 +186,9 @@ def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
 
 
-async def load_goal(store: Store, session: str) -> Goal:
+async def load_goal(sessions: Sessions, session: str) -> Goal:
     """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(), await store.read(session)
+    goal, reader = Goal(), await sessions.read(session)
     try:
         await goal.catch_up(reader)
     finally:
