@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.errors import ModelError
 from mainspring.events import Event, Limits, Recorded, TurnEnded
 from mainspring.journal.store import Store
 from mainspring.loop import run_turn
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Parts, Session
@@ -125,10 +127,10 @@ class Stage:
         return Parts(**(usual | changes))
 
     @asynccontextmanager
-    async def opened(self, **changes: Any) -> AsyncIterator[Session]:
+    async def opened(self, *, vault: Vault | None = None, **changes: Any) -> AsyncIterator[Session]:
         is_new = not (self.store.shelf.folder / SESSION).exists()
         journal = await (self.store.create(SESSION) if is_new else self.store.open(SESSION))
-        async with Session(journal, self.parts(**changes)) as session:
+        async with Session(Recorder(journal, vault or Vault()), self.parts(**changes)) as session:
             yield session
 
     def take(self, text: str = "", **changes: Any) -> TurnEnded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ ROOMS = [
     "processes",
     "waits",
     "approvals",
+    "recorder",
     "workspace",
     "context",
     "web",
@@ -70,6 +72,11 @@ IMPORTS_IN_FUNCTIONS = {
     "app/engines.py": "outside agents are not loaded for a session that takes its own turns",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
+WRITERS = {
+    "recorder.py": "the one writer: a journal and its vault",
+    "app/records.py": "opens a journal and hands it to a Recorder",
+}
+WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
 LOOP_LINES = 250
 
 
@@ -111,6 +118,21 @@ def type_checking_lines(path: Path) -> set[int]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return lines
+
+
+def calls_of_methods(path: Path) -> Iterator[tuple[ast.Call, bool]]:
+    """Each `x.y(...)`, and whether something is done with its value."""
+    unused = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node, id(node) not in unused
+
+
+def is_store(receiver: ast.expr) -> bool:
+    """Whether an expression is called a store, or makes one."""
+    called = receiver.func if isinstance(receiver, ast.Call) else receiver
+    found = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return found.lower().strip("_").endswith(("store", "sessions"))
 
 
 def only_in(rooms: set[str], forbidden: tuple[str, ...], sentence: str) -> None:
@@ -177,6 +199,44 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
 
 def test_sql_stays_in_the_journal() -> None:
     only_in({"journal"}, ("sqlite3", "apsw", "asyncpg", "psycopg"), "SQL belongs in journal/")
+
+
+def test_only_the_recorder_writes_journals() -> None:
+    """The type that can write is named, and a journal opened for writing, only where it gets its vault."""
+    writers = ("mainspring.journal.Journal", *(f"mainspring.journal.{each}" for each in WRITING_MODULES))
+    for path in files():
+        if room(path) in ("journal", "testing") or name(path) in WRITERS:
+            continue
+        for line, module in imported(path):
+            is_writer = any(module == each or module.startswith(each + ".") for each in writers)
+            assert not is_writer, f"{name(path)}:{line} imports {module}: write through a Recorder"
+        for call, is_value in calls_of_methods(path):
+            sentence = f"{name(path)}:{call.lineno}: "
+            is_journal = is_value and call.func.attr == "append"  # that of a list has no value
+            assert not is_journal, sentence + "only a Recorder appends to a journal"
+            is_opening = is_value and call.func.attr in ("open", "create") and is_store(call.func.value)
+            assert not is_opening, sentence + "app/records.py opens journals for writing, with their vault"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from mainspring.journal import Journal",
+        "from mainspring.journal.sqlite import SqliteJournal",
+        "from mainspring.journal.fork import fork",
+        "async def f(a):\n    await a.append(1)",
+        "async def f(a):\n    group.create_task(a.append(1))",
+        "async def f(home):\n    a = await Store(home).open('s')",
+        "async def f(self):\n    return await self._store.create()",
+    ],
+)
+def test_the_rule_about_writers_finds_each_way_around_it(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    (tmp_path / "rewind.py").write_text(source)
+    with pytest.raises(AssertionError, match=r"rewind\.py"):
+        test_only_the_recorder_writes_journals()
 
 
 def test_screens_stay_in_faces() -> None:

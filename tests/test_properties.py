@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.context.history import REBUILDING, History, is_undone, load_history, undone_ranges
 from mainspring.errors import Overloaded, UsageError
 from mainspring.events import (
@@ -31,6 +32,7 @@ from mainspring.events import (
 from mainspring.loop import run_turn
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Parts, Session
@@ -113,7 +115,7 @@ class Play:
             return Overloaded("Too much.") if len(self.requests) in self.plan.failing else None
 
         self.session = Session(
-            self.journal,
+            Recorder(self.journal, Vault()),
             Parts(
                 model=ScriptedModel(
                     Script(replies=tuple(self.plan.replies), price=PRICE), on_request=on_request

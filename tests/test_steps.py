@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.config import Template
 from mainspring.errors import SandboxError
 from mainspring.events import ApprovalGiven, CommandAsked, CommandEnded, CommandStarted
 from mainspring.journal.store import Store
+from mainspring.recorder import Recorder
 from mainspring.sandbox.process import PlainSandbox
 from mainspring.steps import Runner, load_step, newest_steps, run_step
 
@@ -56,7 +58,9 @@ def run(folder, *argv, timeout_s=30.0, cpu_s=0, memory_bytes=0, **runner):
             memory_bytes=memory_bytes,
         )
         try:
-            return await run_step(journal, asked, Runner(**{"policy": FREE, "sandbox": plain, **runner}))
+            return await run_step(
+                Recorder(journal, Vault()), asked, Runner(**{"policy": FREE, "sandbox": plain, **runner})
+            )
         finally:
             await journal.close()
 
@@ -138,7 +142,7 @@ def test_a_step_that_is_cancelled_is_on_record(tmp_path):
         begun = asyncio.Event()
         runner = Runner(policy=FREE, sandbox=plain, on_output=lambda _: begun.set())
         asked = CommandAsked(argv=("sh", "-c", "echo begun; sleep 60"), cwd=str(tmp_path), timeout_s=60)
-        task = asyncio.create_task(run_step(journal, asked, runner))
+        task = asyncio.create_task(run_step(Recorder(journal, Vault()), asked, runner))
         await begun.wait()
         task.cancel()
         await asyncio.wait({task})
@@ -171,7 +175,9 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
         for name in ("a", "b", "c"):
             journal = await Store(tmp_path / "steps").create(name)
             await run_step(
-                journal, CommandAsked(argv=(name,), cwd="/"), Runner(policy=ByMode("plan"), sandbox=plain)
+                Recorder(journal, Vault()),
+                CommandAsked(argv=(name,), cwd="/"),
+                Runner(policy=ByMode("plan"), sandbox=plain),
             )
             await journal.close()
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.events import ApprovalAsked, ApprovalGiven, Limits
 from mainspring.journal.sqlite import SqliteJournal
 from mainspring.journal.store import Store
@@ -25,6 +26,7 @@ from mainspring.loop import run_turn
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.parts import Parts
+from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Policy
 from mainspring.session import Session
@@ -190,7 +192,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         approver=approve,
     )
     was_asked = await journal.last("UserSaid")
-    async with Session(journal, parts) as session:
+    async with Session(Recorder(journal, Vault()), parts) as session:
         async for _ in session.run("" if was_asked else "Do six steps."):
             pass
 

@@ -14,7 +14,6 @@ from mainspring import __version__
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
-from mainspring.approvals.secrets import Vault
 from mainspring.caps import relimited
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS
@@ -35,7 +34,7 @@ from mainspring.events import (
     SessionResumed,
     SessionStarted,
 )
-from mainspring.journal import Journal
+from mainspring.journal import Reader
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -61,7 +60,7 @@ class Approver(Protocol):
 class Compactor(Protocol):
     """Who makes a long history short."""
 
-    async def __call__(self, turn: Turn, journal: Journal, *, reason: str, until: int) -> Compacted | None:
+    async def __call__(self, turn: Turn, journal: Reader, *, reason: str, until: int) -> Compacted | None:
         """What to record about the history up to an event, or None when nothing can be left out."""
         ...
 
@@ -97,7 +96,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     told: Limits = Limits()
     time_machine: TimeMachine = Unrecorded()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
-    vault: Vault | None = None
     grants: GrantFile | None = None
     processes: Path | None = None
     approver: Approver | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -28,11 +27,9 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import Journal, Reader
+from mainspring.journal import Reader
+from mainspring.recorder import Recorder
 from mainspring.workspace.restore import Plan, Step, apply, as_change, conflicts, plan, state_of
-
-Expand = Callable[[bytes], bytes]
-"""Puts secrets back into content that was recorded without them."""
 
 _SHOWN = 10
 _TAKEN_BACK = "Not run: the conversation was taken back to before this call had a result."
@@ -64,11 +61,10 @@ async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
     return first
 
 
-async def go_back(
-    journal: Journal, root: Path, to_seq: int, scope: Extent, *, expand: Expand = bytes
-) -> WentBack:
+async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) -> WentBack:
     """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
     when a file would be overwritten that someone else changed."""
+    journal = recorder.journal
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
         raise UsageError(
@@ -79,12 +75,13 @@ async def go_back(
     await asyncio.to_thread(_check, root, going)
     started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
-        await journal.append(started)
-    return await _finish(journal, root, going, started, before_seq, expand)
+        await recorder.record(started)
+    return await _finish(recorder, root, going, started, before_seq)
 
 
-async def complete(journal: Journal, root: Path, *, expand: Expand = bytes) -> WentBack | None:
+async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
+    journal = recorder.journal
     started, undone = await journal.last("RewindStarted"), await journal.last("Undone")
     if started is None or not isinstance(started.event, RewindStarted):
         return None
@@ -97,7 +94,7 @@ async def complete(journal: Journal, root: Path, *, expand: Expand = bytes) -> W
         steps=tuple(step for step in going.steps if step.path not in changed),
         lost=(*going.lost, *(f"{path} (someone else changed it meanwhile)" for path in changed)),
     )
-    return await _finish(journal, root, going, started.event, started.seq - 1, expand)
+    return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
 async def _plan(journal: Reader, to_seq: int) -> Plan:
@@ -120,12 +117,12 @@ def _check(root: Path, going: Plan) -> None:
 
 
 async def _finish(
-    journal: Journal, root: Path, going: Plan, started: RewindStarted, before_seq: int, expand: Expand
+    recorder: Recorder, root: Path, going: Plan, started: RewindStarted, before_seq: int
 ) -> WentBack:
     done: list[Step] = []
     left = list(going.lost)
     for step in going.steps:
-        problem = await asyncio.to_thread(_take, root, step, await _content(journal, step.then, expand))
+        problem = await asyncio.to_thread(_take, root, step, await _content(recorder, step.then))
         if problem:
             left.append(f"{step.path} ({problem})")
         else:
@@ -136,19 +133,19 @@ async def _finish(
         closing.append(FilesChanged(changes=changes, not_covered=tuple(left)))
     closing.append(Undone(to_seq=started.to_seq, scope=started.scope))
     if started.scope != "files":
-        closing += await _closed_calls(journal, started.to_seq)
-    await journal.append(*closing)
+        closing += await _closed_calls(recorder.journal, started.to_seq)
+    await recorder.record(*closing)
     return WentBack(to_seq=started.to_seq, before_seq=before_seq, changes=changes, left=tuple(left))
 
 
-async def _content(journal: Reader, state: FileState | None, expand: Expand) -> bytes | None:
+async def _content(recorder: Recorder, state: FileState | None) -> bytes | None:
     """What a file held in a state; None when its secrets are no longer known."""
     if state is None or state.blob is None:
         return b""
-    data = await journal.get(state.blob)
+    data = await recorder.get_blob(state.blob)
     if not state.sha256:
         return data
-    whole = expand(data)
+    whole = recorder.vault.expand_bytes(data)
     return whole if hashlib.sha256(whole).hexdigest() == state.sha256 else None
 
 

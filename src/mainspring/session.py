@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Self
 
 from mainspring.approvals.grants import Grant
-from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
 from mainspring.catalog import Day
 from mainspring.context.guards import Guards, load_guards
@@ -46,12 +45,13 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.feed import Feed
-from mainspring.journal import Journal, Reader
+from mainspring.journal import Reader
 from mainspring.models import Model
 from mainspring.models.lineup import Lineup
 from mainspring.parts import Parts, opening
 from mainspring.processes import Handles, end_all
 from mainspring.questions import Questions
+from mainspring.recorder import Recorder
 from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
@@ -65,13 +65,14 @@ from mainspring.workspace import TimeMachine
 class Session:
     """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
-    def __init__(self, journal: Journal, parts: Parts) -> None:
-        self._journal = journal
+    def __init__(self, recorder: Recorder, parts: Parts) -> None:
+        self._recorder = recorder
+        self._journal = recorder.journal
         self._parts = parts
         self._group = asyncio.TaskGroup()
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._feed = Feed(journal, last_seq=0)
+        self._feed = Feed(self._journal, last_seq=0)
         self._questions = Questions(
             self._refusal, approver=parts.approver, timeout_s=parts.approval_timeout_s, inbox=parts.inbox
         )
@@ -80,7 +81,6 @@ class Session:
         self._choosing = asyncio.Lock()
         self._rewriting = asyncio.Lock()
         self._is_proceeding = False
-        self.vault = parts.vault or Vault()
         self.state = State()
         self.handles = Handles(parts.processes, lambda: self.state.processes)
         self.guards = Guards(parts.idle_steps)
@@ -94,7 +94,11 @@ class Session:
 
     @property
     def id(self) -> str:
-        return self._journal.session
+        return self._recorder.session
+
+    @property
+    def vault(self) -> Vault:
+        return self._recorder.vault
 
     @property
     def history(self) -> History:
@@ -233,8 +237,7 @@ class Session:
     async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
         async with self._rewritten("going back"):
-            root, expand = self.state.workspace, self.vault.expand_bytes
-            went = await go_back(self._journal, root, to_seq, scope, expand=expand)
+            went = await go_back(self._recorder, self.state.workspace, to_seq, scope)
             await self._projection.load(self._journal, until=self._feed.last_seq)
             return went
 
@@ -312,10 +315,8 @@ class Session:
         return self._feed.subscribe(after, deltas=deltas)
 
     async def emit(self, *events: Event) -> None:
-        """Records what happened, without secrets; what stands in for them is kept before."""
-        recorded = [redacted(event, self.vault) for event in events]
-        self.vault.save()
-        await self._journal.append(*recorded)
+        """Records what happened, without secrets."""
+        await self._recorder.record(*events)
 
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
@@ -351,16 +352,13 @@ class Session:
             await asyncio.to_thread(self._parts.memory.add, text, f"agent, session {self.id}")
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
-        if media_type.startswith("text/"):
-            data = await asyncio.to_thread(self.vault.redact_bytes, data)
-            self.vault.save()
-        return await self._journal.put(data, media_type)
+        return await self._recorder.put_blob(data, media_type)
 
     async def get_blob(self, blob: Blob) -> bytes:
-        return await self._journal.get(blob)
+        return await self._recorder.get_blob(blob)
 
     async def _begin(self) -> None:
-        await complete(self._journal, Path(self._parts.workspace), expand=self.vault.expand_bytes)
+        await complete(self._recorder, Path(self._parts.workspace))
         before = self._feed.last_seq = await self._journal.last_seq()
         if self._feed.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
@@ -368,7 +366,7 @@ class Session:
                 load_guards(self._journal, self._parts.idle_steps),
                 self._projection.load(self._journal, until=self._feed.last_seq),
             )
-        self._journal.subscribe(self._on_appended)
+        self._recorder.subscribe(self._on_appended)
         is_new = not self.state.session
         more = await self._parts.beginning() if is_new and self._parts.beginning else ()
         await self.emit(*opening(self._parts, self.state, self.id), *more)
@@ -384,7 +382,7 @@ class Session:
                 await self._sandbox.close()
             await self._lineup.close()
         finally:
-            await self._journal.close()
+            await self._recorder.close()
 
     async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
         return await ended_calls(self._journal, calls)

@@ -20,7 +20,6 @@ from mainspring import __version__
 from mainspring.approvals import Policy, Proposed, Verdict
 from mainspring.approvals.grants import GrantFile, arguments_sha256, grants_of
 from mainspring.approvals.patterns import allows, words_of
-from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import Vault
 from mainspring.approvals.wrappers import Word
 from mainspring.catalog import Reader, Sessions
@@ -33,11 +32,10 @@ from mainspring.events import (
     CommandAsked,
     CommandEnded,
     CommandStarted,
-    Event,
     Outcome,
     SessionStarted,
 )
-from mainspring.journal import Journal
+from mainspring.recorder import Recorder
 from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
 
 _STEP = "step"
@@ -54,26 +52,6 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     grants: GrantFile | None = None
     approver: Callable[[ApprovalAsked], Awaitable[ApprovalGiven | None]] | None = None
     on_output: OnOutput | None = None
-    vault: Vault | None = None
-
-
-class _Redacting:
-    """The journal of a step as everything reaches it: without secrets, which are kept beside it first."""
-
-    def __init__(self, journal: Journal, vault: Vault) -> None:
-        self._journal = journal
-        self.vault = vault
-        self.session = journal.session
-
-    async def append(self, *events: Event) -> None:
-        hidden = [redacted(event, self.vault) for event in events]
-        self.vault.save()
-        await self._journal.append(*hidden)
-
-    async def put(self, data: bytes) -> Blob | None:
-        hidden = await asyncio.to_thread(self.vault.redact_bytes, data)
-        self.vault.save()
-        return await self._journal.put(hidden, "text/plain") if hidden else None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,36 +76,35 @@ def steps_home(home: Path) -> Path:
     return home / _FOLDER
 
 
-async def run_step(file: Journal, asked: CommandAsked, runner: Runner) -> CommandEnded:
+async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
     """Takes a new journal from the question to its end. Every way out of it is on record."""
-    journal = _Redacting(file, runner.vault or Vault())
-    started = SessionStarted(session=journal.session, workspace=asked.cwd, version=__version__)
-    await journal.append(started, asked)
+    started = SessionStarted(session=recorder.session, workspace=asked.cwd, version=__version__)
+    await recorder.record(started, asked)
     sandbox: Sandbox | None = None
     try:
         sandbox = await runner.sandbox()
-        permitted = await _permit(journal, asked, runner, sandbox)
+        permitted = await _permit(recorder, asked, runner, sandbox)
         if isinstance(permitted, CommandEnded):
             ended = permitted
         else:
-            await journal.append(permitted)
-            ended = await _run(journal, asked, runner, sandbox)
+            await recorder.record(permitted)
+            ended = await _run(recorder, asked, runner, sandbox)
     except asyncio.CancelledError:
-        await journal.append(CommandEnded(outcome="cancelled", reason="stopped by request"))
+        await recorder.record(CommandEnded(outcome="cancelled", reason="stopped by request"))
         raise
     except MainspringError as error:
         if not isinstance(error, JournalError):
-            await journal.append(CommandEnded(outcome="error", reason=str(error)))
+            await recorder.record(CommandEnded(outcome="error", reason=str(error)))
         raise
     finally:
         if sandbox is not None:
             await sandbox.close()
-    await journal.append(ended)
+    await recorder.record(ended)
     return ended
 
 
 async def _permit(
-    journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox: Sandbox
+    recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
 ) -> CommandStarted | CommandEnded:
     verdict = judge(asked, runner, is_contained=sandbox.is_containing)
     if verdict.answer == "allow":
@@ -144,11 +121,11 @@ async def _permit(
         reason=verdict.reason,
         offers=verdict.offers,
     )
-    await journal.append(question)
+    await recorder.record(question)
     given = await runner.approver(question) if runner.approver else None
     if given is None:
         return CommandEnded(outcome="refused", reason=f"nobody was there to approve it: {verdict.reason}")
-    await journal.append(given)
+    await recorder.record(given)
     if given.decision != "allow":
         return CommandEnded(outcome="refused", reason=given.feedback or "a person refused it")
     if given.edited_arguments is not None:
@@ -157,7 +134,7 @@ async def _permit(
         )
     if given.scope != "once" and runner.grants is not None:
         now_us = time.time_ns() // 1000
-        bounds = {"session": journal.session, "workspace": asked.cwd, "exactly_sha256": sha256}
+        bounds = {"session": recorder.session, "workspace": asked.cwd, "exactly_sha256": sha256}
         for grant in grants_of(question, given, **bounds, now_us=now_us):
             await asyncio.to_thread(runner.grants.add, grant)
     return CommandStarted(reason="a person allowed it")
@@ -189,7 +166,7 @@ def _words(pattern: str) -> tuple[str, ...]:
         raise ConfigError(f"The command pattern {pattern!r} is not valid: {error}.") from error
 
 
-async def _run(journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
+async def _run(recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
     command = Command(
         argv=asked.argv,
         cwd=Path(asked.cwd),
@@ -197,7 +174,7 @@ async def _run(journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox
         max_output_bytes=_MAX_OUTPUT_BYTES,
         limits=Limits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
     )
-    show, last = _shown(runner.on_output, journal.vault)
+    show, last = _shown(runner.on_output, recorder.vault)
     finished = await sandbox.run(command, show)
     last()
     outcome: Outcome = "ok" if finished.exit_code == 0 and not finished.stopped else "error"
@@ -205,11 +182,15 @@ async def _run(journal: _Redacting, asked: CommandAsked, runner: Runner, sandbox
         outcome=outcome,
         reason=_reason(finished),
         exit_code=finished.exit_code,
-        stdout=await journal.put(finished.stdout),
-        stderr=await journal.put(finished.stderr),
+        stdout=await _kept(recorder, finished.stdout),
+        stderr=await _kept(recorder, finished.stderr),
         output_bytes=len(finished.stdout) + len(finished.stderr) + finished.dropped_bytes,
         duration_s=round(finished.duration_s, 6),
     )
+
+
+async def _kept(recorder: Recorder, output: bytes) -> Blob | None:
+    return await recorder.put_blob(output) if output else None
 
 
 def _shown(show: OnOutput | None, vault: Vault) -> tuple[OnOutput | None, Callable[[], None]]:

@@ -5,8 +5,10 @@ import json
 import re
 
 from mainspring.approvals import ByMode
+from mainspring.approvals.secrets import Vault
 from mainspring.events import CommandAsked
 from mainspring.journal.store import Store
+from mainspring.recorder import Recorder
 from mainspring.sandbox.process import PlainSandbox
 from mainspring.steps import Runner, run_step, steps_home
 
@@ -22,7 +24,11 @@ def ran(machine, *argv):
 
         journal = await Store(steps_home(machine.home)).create()
         runner = Runner(policy=ByMode("yolo", max_cost_usd=1.0), sandbox=sandbox)
-        await run_step(journal, CommandAsked(argv=argv, cwd=str(machine.workspace), timeout_s=30), runner)
+        await run_step(
+            Recorder(journal, Vault()),
+            CommandAsked(argv=argv, cwd=str(machine.workspace), timeout_s=30),
+            runner,
+        )
         await journal.close()
         return journal.session
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.approvals.secrets import Vault
 from mainspring.events import AssistantSaid, CallEnded, FilesChanged, RewindStarted, Undone, UserSaid
+from mainspring.recorder import Recorder
 from mainspring.rewind import go_back
 from mainspring.workspace import restore
 
@@ -153,7 +155,7 @@ def test_going_back_that_was_killed_is_completed_when_the_session_is_opened(
     async def go():
         journal = await world.store.open(world.session)
         try:
-            await go_back(journal, world.root, world_first - 1, "both")
+            await go_back(Recorder(journal, Vault()), world.root, world_first - 1, "both")
         finally:
             await journal.close()
 

@@ -20,11 +20,11 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
+from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.stores import sessions_of, steps_of
 from mainspring.approvals import Mode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
-from mainspring.approvals.secrets import Vault, open_vault
 from mainspring.caps import is_money_capped, lasting
 from mainspring.catalog import Sessions
 from mainspring.choice import Choice, choose
@@ -50,6 +50,7 @@ from mainspring.journal import Reader
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
+from mainspring.recorder import Recorder
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
@@ -81,7 +82,6 @@ from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
 DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
-SECRETS_FILE = "secrets.json"
 
 
 @asynccontextmanager
@@ -114,10 +114,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = sessions or sessions_of(config)
-    journal = await store.open(await store.find(session)) if session else None
+    recorder = await open_recorder(await store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
-        known = await recall(journal) if journal else Known(place=workspace_at(Path(workspace)))
+        known = await recall(recorder.journal) if recorder else Known(place=workspace_at(Path(workspace)))
         limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
@@ -126,7 +126,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         toolbox = Toolbox(tools)
         compactor = build_compactor(config)
-        prompt = () if journal else compose_prompt(known.place, chosen_mode, config)
+        prompt = () if recorder else compose_prompt(known.place, chosen_mode, config)
         system = system_prompt(prompt)
         for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
             check_context(each, system, toolbox.specs)
@@ -159,13 +159,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
-        journal = journal or await store.create()
-        parts = _with_folder(parts, store, journal.session, config)
+        recorder = recorder or await create_recorder(store, config)
+        parts = _with_folder(parts, store, recorder, config)
     except BaseException:
-        for each in filter(None, (chosen, journal)):
+        for each in filter(None, (chosen, recorder)):
             await each.close()
         raise
-    async with aclosing(compactor), Session(journal, parts) as running:
+    async with aclosing(compactor), Session(recorder, parts) as running:
         yield running
 
 
@@ -233,14 +233,12 @@ async def run_step(
         approver=approver,
         on_output=on_output,
     )
-    store = steps_of(config)
-    journal = await store.create()
+    recorder = await create_recorder(steps_of(config), config)
     try:
-        vault = vault_of(store, journal.session, config)
-        await take_step(journal, asked, msgspec.structs.replace(runner, vault=vault))
+        await take_step(recorder, asked, runner)
     finally:
-        await journal.close()
-    return journal.session
+        await recorder.close()
+    return recorder.session
 
 
 def _template(name: str, config: Config) -> Template:
@@ -251,30 +249,24 @@ def _template(name: str, config: Config) -> Template:
     return known.get(name, Template())
 
 
-def vault_of(store: Sessions, session: str, config: Config) -> Vault:
-    """The secrets of a session, and what stands in for them."""
-    return open_vault(store.directory(session) / SECRETS_FILE, config.environment)
-
-
-def _with_folder(parts: Parts, store: Sessions, session: str, config: Config) -> Parts:
+def _with_folder(parts: Parts, store: Sessions, recorder: Recorder, config: Config) -> Parts:
     """The parts that keep something in the data folder or the session's own, or must know its secrets."""
-    policy, vault = parts.files.policy, vault_of(store, session, config)
+    policy, folder = parts.files.policy, store.directory(recorder.session)
     time_machine = Snapshots(
         policy.workspace,
         config.home / "contents",
         environment=config.environment,
         left_out=(config.home,),
         is_secret=lambda name: is_hidden_name(name, policy),
-        holds_secrets=vault.holds_secrets,
+        holds_secrets=recorder.vault.holds_secrets,
     )
     return msgspec.structs.replace(
         parts,
         grants=GrantFile(config.home),
         day=store.today(),
-        vault=vault,
         time_machine=time_machine,
-        processes=store.directory(session) / PROCESSES,
-        inbox=Inbox(store.directory(session)),
+        processes=folder / PROCESSES,
+        inbox=Inbox(folder),
     )
 
 

@@ -18,22 +18,25 @@ from mainspring import app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Sessions
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
-from mainspring.errors import UsageError
+from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import (
     Cap,
     Effort,
     Evaluation,
     Event,
     GoalChecks,
+    GoalEnded,
     GoalPaused,
     GoalSet,
     Limits,
     NoteAdded,
 )
+from mainspring.goals.control import Order, record_order, send_order
 from mainspring.goals.evaluation import merged, with_hashes
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
@@ -205,6 +208,17 @@ async def change_goal(session: str, text: str, config: Config) -> None:
         await opened.emit(
             msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
         )
+
+
+async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, config: Config) -> str:
+    """Pauses or stops a goal, and returns when that is on record; says what was done."""
+    store = sessions_of(config)
+    session = await store.find(session)
+    try:
+        async with recording(session, config, store) as recorder:
+            return await record_order(recorder, order, event)
+    except JournalOwned:
+        return await send_order(store, session, order)
 
 
 def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:

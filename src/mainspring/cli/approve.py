@@ -54,7 +54,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
 
 async def _approve(session: str, call: str, answer: dict[str, Any], options: dict[str, Any]) -> int:
     store = Store(load_config().home)
-    session = store.find(session)
+    session = await store.find(session)
     requests, has_goal = await _requests(store, session)
     asked = [question for name, question in requests.open.items() if name.startswith(call)]
     if not asked:

@@ -11,7 +11,7 @@ from typing import Literal
 import click
 import msgspec
 
-from mainspring import app
+from mainspring.app.records import recording
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text
 from mainspring.config import load_config
@@ -19,7 +19,6 @@ from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, Event, FilesChanged, SessionStarted, UserSaid
 from mainspring.journal import Reader
-from mainspring.journal.store import Store
 from mainspring.rewind import complete, go_back
 from mainspring.sandbox.policy import Policy, is_hidden_name
 from mainspring.session import Session
@@ -46,17 +45,13 @@ async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
 
 async def commit_branch(session: Session) -> None:
     """Commits what the session did, when it has a branch; a refusal is said and loses nothing."""
-    config = load_config()
-    git = Git(session.state.workspace, config.environment)
-    journal = await Store(config.home).read(session.id)
+    git = Git(session.state.workspace, load_config().environment)
     try:
-        at = await _branch(journal)
-        made = await _commit(journal, git, at) if at else None
+        at = await _branch(session.journal)
+        made = await _commit(session.journal, git, at) if at else None
     except UsageError as error:
         click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
         return
-    finally:
-        await journal.close()
     if made is not None:
         await session.emit(made)
         click.echo(as_text(made), err=True)
@@ -98,9 +93,8 @@ class _Landed(msgspec.Struct, frozen=True):
 
 async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> _Landed:
     config = load_config()
-    store = Store(config.home)
-    journal = await store.open(store.find(session))
-    try:
+    async with recording(session, config) as recorder:
+        journal = recorder.journal
         at = await _branch(journal)
         started = await journal.last("SessionStarted")
         if at is None or started is None or not isinstance(started.event, SessionStarted):
@@ -111,20 +105,17 @@ async def _land(session: str, how: Literal["merge", "squash", "discard"]) -> _La
         root = Path(started.event.workspace)
         git = Git(root, config.environment)
         if how != "discard" and (made := await _commit(journal, git, at)):
-            await journal.append(made)  # an undo since the last turn
+            await recorder.record(made)  # an undo since the last turn
         tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
         left: tuple[str, ...] = ()
         if how == "discard":
-            expand = app.vault_of(store, journal.session, config).expand_bytes
-            await complete(journal, root, expand=expand)
-            left = (await go_back(journal, root, at.seq, "files", expand=expand)).left
+            await complete(recorder, root)
+            left = (await go_back(recorder, root, at.seq, "files")).left
             moved = await asyncio.to_thread(branches.discard, git, at.moved)
         else:
             message = await _whole_message(journal, at.seq)
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
-        await journal.append(moved)
-    finally:
-        await journal.close()
+        await recorder.record(moved)
     return _Landed(moved, tip, left)
 
 

@@ -97,7 +97,7 @@ async def _last_limits(session: str) -> Limits:
 @asynccontextmanager
 async def _reading(session: str) -> AsyncGenerator[Reader]:
     store = Store(load_config().home)
-    journal = await store.read(store.find(session))
+    journal = await store.read(await store.find(session))
     try:
         yield journal
     finally:

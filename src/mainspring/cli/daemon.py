@@ -199,7 +199,11 @@ def _escaped(value: str) -> str:
 
 def _status(config: Config, owner: Owner | None, record: Record) -> dict[str, Any]:
     zone, now_us = config.zone, time.time_ns() // 1000
-    rows = {row.id: row for row in Store(config.home).sessions() if row.id in record.runs} if owner else {}
+    rows = (
+        {row.id: row for row in asyncio.run(Store(config.home).rows()) if row.id in record.runs}
+        if owner
+        else {}
+    )
     try:
         schedules, problem = Schedules(config.home).all(), ""
     except MainspringError as error:

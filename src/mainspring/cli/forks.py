@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,11 @@ import msgspec
 
 from mainspring import app
 from mainspring.app import models as built
+from mainspring.app.records import fork_session, recording
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
-from mainspring.config import load_config
+from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -32,7 +31,6 @@ from mainspring.events import (
     TurnEnded,
     encode,
 )
-from mainspring.journal.fork import fork
 from mainspring.journal.shelf import Shelf
 from mainspring.journal.store import Store
 from mainspring.replay import Request, replay
@@ -58,10 +56,9 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None) 
     if folder:
         folder = app.workspace_at(folder)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
-    shelf = Shelf(config.home)
-    made, shared = _fork(shelf, session, at, workspace=str(folder or ""))
+    made, shared = asyncio.run(fork_session(session, config, at=at, workspace=str(folder or "")))
     if opening:
-        asyncio.run(_append(config.home, made, opening))
+        asyncio.run(_record(made, opening, config))
     click.echo(made)
     click.echo(f'It shares {shared} events. Go on: mainspring resume {made} "…"', err=True)
 
@@ -74,9 +71,7 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None) 
 def replay_command(session: str, from_seq: int | None, *, is_check: bool, **options: Any) -> None:
     """Run SESSION again, offline, and report the first request that would now be another."""
     if from_seq is not None:
-        config = load_config()
-        shelf = Shelf(config.home)
-        made, _ = _fork(shelf, session, from_seq)
+        made, _ = asyncio.run(fork_session(session, load_config(), at=from_seq))
         sys.exit(asyncio.run(take_turn("", made, **options)))
     sys.exit(asyncio.run(_replay(session, is_quiet=is_check)))
 
@@ -100,28 +95,15 @@ def compare_command(one: str, other: str) -> None:
             click.echo(plain(f"{label:<9} {value}"))
 
 
-def _fork(shelf: Shelf, session: str, at: int | None, *, workspace: str = "") -> tuple[str, int]:
-    """A fork knows the secrets that its history speaks of."""
-    parent = shelf.find(session)
-    made, shared = fork(shelf, parent, at=at, workspace=workspace)
-    secrets = shelf.directory(parent) / app.SECRETS_FILE
-    if secrets.exists():
-        shutil.copy2(secrets, shelf.directory(made) / app.SECRETS_FILE)
-    return made, shared
-
-
-async def _append(home: Path, session: str, events: Sequence[Event]) -> None:
-    journal = await Store(home).open(session)
-    try:
-        await journal.append(*events)
-    finally:
-        await journal.close()
+async def _record(session: str, events: list[Event], config: Config) -> None:
+    async with recording(session, config) as recorder:
+        await recorder.record(*events)
 
 
 async def _replay(session: str, *, is_quiet: bool) -> int:
     config = load_config()
     store = Store(config.home)
-    reader = await store.read(store.find(session))
+    reader = await store.read(await store.find(session))
     same = unknown = 0
     try:
         async for request in replay(reader, lambda name: built.build_model(name, config)):

@@ -26,7 +26,7 @@ from mainspring.cli.schedules import (
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused
-from mainspring.goals.control import Order, tell
+from mainspring.goals.control import Order
 from mainspring.goals.profiles import load_profile, profile_names
 from mainspring.journal.index import SessionRow
 from mainspring.journal.store import Store
@@ -94,7 +94,7 @@ def list_command(*, is_json: bool) -> None:
 def show_command(session: str) -> None:
     """Show where a goal stands (by default the newest of this folder)."""
     store = Store(load_config().home)
-    name = store.find(session) if session else _newest_here()
+    name = asyncio.run(store.find(session)) if session else _newest_here()
     goal = asyncio.run(goals.load_goal(store, name))
     row = next(row for row in _goals() if row.id == name)
     rules = goal.now.rules
@@ -148,7 +148,7 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
     """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
     store = Store(load_config().home)
-    name = store.find(session) if session else _newest_here()
+    name = asyncio.run(store.find(session)) if session else _newest_here()
     write_report(store, name, html=html, markdown=markdown, is_json=is_json)
 
 
@@ -161,13 +161,14 @@ def profiles_command() -> None:
 
 
 def _tell(session: str, order: Order, event: GoalPaused | GoalEnded) -> None:
-    store = Store(load_config().home)
-    name = store.find(session)
+    config = load_config()
+    store = Store(config.home)
+    name = asyncio.run(store.find(session))
     goal = asyncio.run(goals.load_goal(store, name))
     if goal.ended is not None:
         click.echo(f"{name} has ended: {goal.ended.ending}")
         return
-    told = asyncio.run(tell(store, name, order, event))
+    told = asyncio.run(goals.tell_goal(name, order, event, config))
     click.echo(f"{name}: {told}")
 
 
@@ -179,7 +180,7 @@ def state_of(row: SessionRow) -> str:
 
 
 def _goals() -> list[SessionRow]:
-    return [row for row in Store(load_config().home).sessions() if row.goal]
+    return [row for row in asyncio.run(Store(load_config().home).rows()) if row.goal]
 
 
 def _newest_here() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -12,15 +13,13 @@ import click
 
 from mainspring import __version__, app
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import open_vault
-from mainspring.config import Config, load_config
+from mainspring.app.records import compose_session
+from mainspring.config import load_config
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.reading import read_transcript
 from mainspring.errors import JournalForeign, UsageError
 from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
-from mainspring.journal.compose import compose
 from mainspring.journal.shelf import Shelf
 from mainspring.journal.transfer import import_journal
 from mainspring.tools.toolbox import Toolbox
@@ -52,24 +51,20 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
 
 def _import(lines: Iterable[bytes], blobs: Path | None, folder: Path | None) -> str:
     config = load_config()
-    shelf = Shelf(config.home)
     rest = iter(lines)
     first = next(rest, b"")
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
     if transcript is None:
-        return import_journal(shelf, chain([first], rest), blobs_beside=blobs)
+        return import_journal(Shelf(config.home), chain([first], rest), blobs_beside=blobs)
     if not transcript.events:
         raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
     left = f", {transcript.left_out} lines left out" if transcript.left_out else ""
     click.echo(f"{len(transcript.events)} events from {transcript.agent}{left}", err=True)
-    return compose(shelf, lambda name, place: _told(transcript, name, place, folder, config))
+    return asyncio.run(compose_session(lambda name: _told(transcript, name, folder), config))
 
 
-def _told(
-    transcript: Transcript, session: str, place: Path, folder: Path | None, config: Config
-) -> Iterator[tuple[int, Event]]:
-    """The events of a session that goes on from a transcript, without the secrets in it."""
-    vault = open_vault(place / app.SECRETS_FILE, config.environment)
+def _told(transcript: Transcript, session: str, folder: Path | None) -> Iterator[tuple[int, Event]]:
+    """The events of a session that goes on from a transcript."""
     workspace = app.workspace_at(folder) if folder else Path(transcript.workspace or Path.cwd())
     began_us = transcript.events[0][0] or time.time_ns() // 1000
     origin = f"{transcript.agent}:{transcript.session}"
@@ -82,7 +77,5 @@ def _told(
         ),
         NoteAdded(text=f"{note} Its tools had other names than yours.", source="import"),
     ]
-    for time_us, event in (*((began_us, event) for event in opening), *transcript.events):
-        clear = redacted(event, vault)
-        vault.save()
-        yield time_us, clear
+    yield from ((began_us, event) for event in opening)
+    yield from transcript.events

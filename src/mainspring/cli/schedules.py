@@ -115,7 +115,7 @@ def schedules_command(*, is_json: bool) -> None:
     """List what is scheduled, when it comes next, and what became of it last."""
     config = load_config()
     found, handled = Schedules(config.home).all(), Place(config.home).load().handled
-    states = {row.id: row.goal_state for row in Store(config.home).sessions() if row.goal}
+    states = {row.id: row.goal_state for row in asyncio.run(Store(config.home).rows()) if row.goal}
     for schedule in found:
         at_us = next_us(schedule, time.time_ns() // 1000, config.zone)
         coming = local_time(at_us, config.zone) if at_us is not None else "never"

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from mainspring import app
+from mainspring.app.stores import steps_of
 from mainspring.approvals import LEVELS, MODES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
@@ -23,7 +24,7 @@ from mainspring.config import load_config
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
 from mainspring.sandbox import LADDER, MIB
-from mainspring.steps import Step, read_step, steps_home
+from mainspring.steps import Step, load_step, steps_home
 
 _REFUSED = 3
 
@@ -73,7 +74,7 @@ def step_command(
         sys.exit(130)
     file = Shelf(steps_home(load_config().home)).file(name)
     try:
-        step = read_step(file)
+        step = asyncio.run(load_step(steps_of(load_config()), name))
         assert step is not None  # noqa: S101 - it was asked for above
         if is_json:
             click.echo(msgspec.json.encode(as_row(step)))

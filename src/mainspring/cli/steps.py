@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from mainspring.app.stores import steps_of
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import when
 from mainspring.config import load_config
@@ -16,7 +18,7 @@ from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import Blob
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
-from mainspring.steps import Step, newest_steps, read_step, steps_home
+from mainspring.steps import Step, load_step, newest_steps, steps_home
 
 _LINE = 60
 
@@ -29,7 +31,7 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     """List the commands that were run without an agent, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    steps = newest_steps(_shelf(), limit)
+    steps = asyncio.run(newest_steps(steps_of(load_config()), limit))
     for step in steps:
         click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
@@ -47,7 +49,7 @@ def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
     except UnknownSession as error:
         raise UsageError(f"There is no step {id}.", remedy="`mainspring steps` lists them.") from error
     try:
-        step = read_step(file)
+        step = asyncio.run(load_step(steps_of(load_config()), file.session))
         if step is None:
             raise UsageError(f"Nothing was asked for in the step {id}.")
         if is_json:

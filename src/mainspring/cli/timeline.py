@@ -8,17 +8,16 @@ from pathlib import Path
 
 import click
 
-from mainspring import app
+from mainspring.app.records import recording
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
 from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, Recorded, SessionStarted, UserSaid
+from mainspring.journal import Reader
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
-from mainspring.journal.sqlite import SqliteJournal
-from mainspring.journal.store import Store
 from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.workspace.diffs import unified
 
@@ -88,24 +87,17 @@ for _option in reversed(_SCOPES):
 
 
 async def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
-    config = load_config()
-    store = Store(config.home)
-    name = store.find(session)
-    journal = await store.open(name)
-    try:
-        root = await _workspace(journal)
-        expand = app.vault_of(store, name, config).expand_bytes
-        await complete(journal, root, expand=expand)
-        said: UserSaid | None = None
+    said: UserSaid | None = None
+    async with recording(session, load_config()) as recorder:
+        root = await _workspace(recorder.journal)
+        await complete(recorder, root)
         if to_seq is None:
-            seq, said = await last_turn(journal, scope)
+            seq, said = await last_turn(recorder.journal, scope)
             to_seq = seq - 1
-        went = await go_back(journal, root, to_seq, scope, expand=expand)
-    finally:
-        await journal.close()
+        went = await go_back(recorder, root, to_seq, scope)
     if said is not None:
         click.echo(plain(f"» {said.text}"))
-    _print_went(name, went, scope)
+    _print_went(recorder.session, went, scope)
 
 
 def _print_went(session: str, went: WentBack, scope: Extent) -> None:
@@ -119,7 +111,7 @@ def _print_went(session: str, went: WentBack, scope: Extent) -> None:
     click.echo(f"To take this back: mainspring rewind {session} --to {went.before_seq}{flag}", err=True)
 
 
-async def _workspace(journal: SqliteJournal) -> Path:
+async def _workspace(journal: Reader) -> Path:
     started = await journal.last("SessionStarted")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")

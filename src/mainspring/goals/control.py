@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from mainspring.catalog import Journal, Sessions
+from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
-from mainspring.errors import JournalOwned
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.goals.fold import Goal
 from mainspring.processes import Processes, end_of, is_alive, status_of
+from mainspring.recorder import Recorder
 from mainspring.sandbox.custody.tree import stat
 
 Order = Literal["pause", "stop"]
@@ -25,17 +25,10 @@ _WITHIN_S = 30.0
 _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
 
-async def tell(sessions: Sessions, session: str, order: Order, event: GoalPaused | GoalEnded) -> str:
-    """Gives the order, and returns when it is on record; says what was done."""
-    try:
-        journal = await sessions.open(session)
-    except JournalOwned:
-        return await _signal(sessions, session, order)
-    try:
-        ended = await _end_left(journal) if order == "stop" else 0
-        await journal.append(event)
-    finally:
-        await journal.close()
+async def record_order(recorder: Recorder, order: Order, event: GoalPaused | GoalEnded) -> str:
+    """Pauses or stops a goal that nobody works on; says what was done."""
+    ended = await _end_left(recorder) if order == "stop" else 0
+    await recorder.record(event)
     return f"nobody was at work on it; recorded{f', {ended} processes ended' if ended else ''}"
 
 
@@ -50,18 +43,18 @@ def take_order(directory: Path) -> Order | None:
     return "stop" if text == "stop" else "pause"
 
 
-async def _end_left(journal: Journal) -> int:
+async def _end_left(recorder: Recorder) -> int:
     """Ends what a goal that nobody works on has left running; gives how many there were."""
     processes, goal = Processes(), Goal()
-    for recorded in await read_all(journal, kinds=_CUSTODIAL):
+    for recorded in await read_all(recorder.journal, kinds=_CUSTODIAL):
         processes.apply(recorded)
-    await goal.catch_up(journal)
+    await goal.catch_up(recorder.journal)
     alive = [item for item in processes.all if is_alive(status_of(item))]
     for process in alive:
         await process.background.stop("its goal was stopped")
     ends = [end for item in alive if not item.ended and (end := end_of(item, status_of(item)))]
     if ends:
-        await journal.append(*ends)
+        await recorder.record(*ends)
     left = [pid for pid in goal.left_running if _end_older(pid, goal.left_us)]
     return len(alive) + len(left)
 
@@ -89,7 +82,8 @@ def _began_us(ticks: int) -> int:
     return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
-async def _signal(sessions: Sessions, session: str, order: Order) -> str:
+async def send_order(sessions: Sessions, session: str, order: Order) -> str:
+    """Gives the order to the process that works on a goal, and waits for its end; says what was done."""
     owner = await sessions.owner(session)
     if owner is None or not owner.is_alive:
         return "its process has just ended"

@@ -1,0 +1,94 @@
+"""Opens sessions for writing: a journal always together with the vault of its session.
+
+`recording` is how a command writes to a session that nobody runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.app.stores import sessions_of
+from mainspring.approvals.grants import write_private
+from mainspring.approvals.redaction import redacted
+from mainspring.approvals.secrets import Vault, open_vault
+from mainspring.catalog import Sessions
+from mainspring.config import Config
+from mainspring.events import Event, SessionStarted
+from mainspring.journal import Journal
+from mainspring.recorder import Recorder, hide_secrets
+
+_SECRETS_FILE = "secrets.json"
+
+
+@asynccontextmanager
+async def recording(
+    session: str, config: Config, sessions: Sessions | None = None
+) -> AsyncGenerator[Recorder]:
+    """The session whose id begins with `session`, open for writing while a command works on it; raises
+    `JournalOwned` when another process runs it."""
+    store = sessions or sessions_of(config)
+    recorder = await open_recorder(await store.find(session), store, config)
+    try:
+        yield recorder
+    finally:
+        await recorder.close()
+
+
+async def open_recorder(session: str, store: Sessions, config: Config) -> Recorder:
+    """The recorder of a session; raises `JournalOwned` when another process runs it."""
+    return await _with_vault(await store.open(session), store, config)
+
+
+async def create_recorder(store: Sessions, config: Config) -> Recorder:
+    """The recorder of a new session."""
+    return await _with_vault(await store.create(), store, config)
+
+
+def vault_in(folder: Path, config: Config) -> Vault:
+    """The secrets that a session keeps in its folder, and what stands in for them."""
+    return open_vault(folder / _SECRETS_FILE, config.environment)
+
+
+async def fork_session(
+    session: str,
+    config: Config,
+    *,
+    at: int | None = None,
+    workspace: str = "",
+    sessions: Sessions | None = None,
+) -> tuple[str, int]:
+    """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
+    store = sessions or sessions_of(config)
+    parent = await store.find(session)
+    vault = vault_in(store.directory(parent), config)
+    begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
+    made, shared = await store.fork(parent, at=at, workspace=begun.workspace)
+    if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
+        write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
+    return made, shared
+
+
+async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:
+    """Makes a session of events that another program told, each with its time in microseconds; they are given
+    for the session's id, which is returned."""
+
+    def hidden(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
+        vault = vault_in(folder, config)
+        for time_us, event in events_of(session):
+            for each in hide_secrets([event], vault):
+                yield time_us, each
+
+    return await sessions_of(config).compose(hidden)
+
+
+async def _with_vault(journal: Journal, store: Sessions, config: Config) -> Recorder:
+    try:
+        return Recorder(journal, vault_in(store.directory(journal.session), config))
+    except BaseException:
+        await journal.close()
+        raise

@@ -1,0 +1,89 @@
+"""The recorder: what it writes holds no secrets, and what stands in for them is kept first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mainspring.approvals.secrets import Kept, Vault, open_vault
+from mainspring.events import Event, NoteAdded, UserSaid
+from mainspring.journal.store import Store
+from mainspring.recorder import Recorder
+
+KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
+
+
+def with_recorder(folder: Path, vault: Vault, work: Callable[[Recorder], Awaitable[None]]) -> list[Event]:
+    """Lets `work` write a new journal; gives what is in it."""
+
+    async def working() -> list[Event]:
+        recorder = Recorder(await Store(folder).create("s"), vault)
+        try:
+            await work(recorder)
+        finally:
+            await recorder.close()
+        reader = await Store(folder).read("s")
+        try:
+            return [item.event for item in await reader.read()]
+        finally:
+            await reader.close()
+
+    return asyncio.run(working())
+
+
+def journal_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_events_are_recorded_without_secrets_and_told_as_they_were_recorded(tmp_path: Path) -> None:
+    vault, told = Vault(), list[Event]()
+
+    async def work(recorder: Recorder) -> None:
+        recorder.subscribe(lambda items: told.extend(item.event for item in items))
+        first, second = await recorder.record(UserSaid(text=f"use {KEY}"), NoteAdded(text="and go"))
+        assert (first.seq, second.seq) == (1, 2)
+        assert recorder.session == recorder.journal.session == "s"
+
+    said, noted = with_recorder(tmp_path, vault, work)
+    assert told == [said, noted]
+    assert isinstance(said, UserSaid)
+    assert KEY not in said.text
+    assert vault.expand(said.text) == f"use {KEY}"
+    assert KEY.encode() not in journal_bytes(tmp_path)
+
+
+def test_a_text_is_kept_without_secrets_and_other_bytes_as_they_are(tmp_path: Path) -> None:
+    async def work(recorder: Recorder) -> None:
+        text = await recorder.put_blob(f"key={KEY}\n".encode())
+        other = await recorder.put_blob(b"\xff\x00" + KEY.encode(), "application/octet-stream")
+        hidden = await recorder.get_blob(text)
+        assert KEY.encode() not in hidden
+        assert recorder.vault.expand_bytes(hidden) == f"key={KEY}\n".encode()
+        assert await recorder.get_blob(other) == b"\xff\x00" + KEY.encode()
+
+    with_recorder(tmp_path, Vault(), work)
+
+
+def test_nothing_is_recorded_when_what_stands_in_for_a_secret_cannot_be_kept(tmp_path: Path) -> None:
+    def full(_: Kept) -> None:
+        raise OSError("no space left")
+
+    async def work(recorder: Recorder) -> None:
+        with pytest.raises(OSError, match="no space"):
+            await recorder.record(UserSaid(text=f"use {KEY}"))
+        with pytest.raises(OSError, match="no space"):
+            await recorder.put_blob(KEY.encode())
+
+    assert with_recorder(tmp_path, Vault(keep=full), work) == []
+
+
+def test_another_process_puts_back_what_was_hidden(tmp_path: Path) -> None:
+    async def work(recorder: Recorder) -> None:
+        await recorder.record(UserSaid(text=KEY))
+
+    (said,) = with_recorder(tmp_path / "home", open_vault(tmp_path / "secrets.json", {}), work)
+    assert isinstance(said, UserSaid)
+    assert open_vault(tmp_path / "secrets.json", {}).expand(said.text) == KEY
