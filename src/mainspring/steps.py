@@ -22,7 +22,7 @@ from mainspring.approvals.grants import GrantFile, arguments_sha256, grants_of
 from mainspring.approvals.patterns import allows, words_of
 from mainspring.approvals.secrets import Vault
 from mainspring.approvals.wrappers import Word
-from mainspring.catalog import Reader, Sessions
+from mainspring.catalog import Sessions
 from mainspring.config import Template
 from mainspring.errors import ConfigError, JournalError, MainspringError
 from mainspring.events import (
@@ -35,6 +35,7 @@ from mainspring.events import (
     Outcome,
     SessionStarted,
 )
+from mainspring.journal import Reader
 from mainspring.recorder import Recorder
 from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
 

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from mainspring.journal import Journal, KnownEvents, Owner, Reader, Verdict
+from mainspring.journal import Journal, KnownEvents, Owner, Reader
 from mainspring.journal.fold import Fold, Purpose, SessionRow, SessionSpend, Spent, take
 from mainspring.journal.lines import Header
 
@@ -24,16 +24,13 @@ __all__ = [
     "Day",
     "Fold",
     "Header",
-    "Journal",
     "KnownEvents",
     "Owner",
     "Purpose",
-    "Reader",
     "SessionRow",
     "SessionSpend",
     "Sessions",
     "Spent",
-    "Verdict",
     "take",
 ]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mainspring.catalog import Reader, Sessions
+from mainspring.catalog import Sessions
 from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
+from mainspring.journal import Reader
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch
