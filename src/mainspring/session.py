@@ -157,14 +157,17 @@ class Session:
             if self._failure is None:
                 await self.stop()
                 await self.emit(*await end_all(self.state.processes))
-            await self.time_machine.close()
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
             if self._failure is not None:
                 raise self._failure from None
         finally:
-            await self._close()
+            # Not before the group has ended: a failed turn cancels whatever is awaited until then.
+            try:
+                await self.time_machine.close()
+            finally:
+                await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
