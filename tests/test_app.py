@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.app import DEFAULT_TOOLS, recall
+from mainspring.app.building import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode
 from mainspring.config import Caps, with_caps

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost 6 ms
 if TYPE_CHECKING:
-    from mainspring.app import open  # noqa: A004
+    from mainspring.app.building import open  # noqa: A004
     from mainspring.app.loops import DrvloopConfig, ExploopConfig, run_drvloop, run_exploop
     from mainspring.events import Limits
     from mainspring.session import Session
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "open": "app",
+    "open": "app.building",
     "DrvloopConfig": "app.loops",
     "ExploopConfig": "app.loops",
     "Limits": "events",

@@ -41,7 +41,6 @@ from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
 
 _STEP = "step"
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-_FOLDER = "steps"
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +69,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     stdout: Blob | None = None
     stderr: Blob | None = None
-
-
-def steps_home(home: Path) -> Path:
-    """Where steps lie: apart from sessions, so that neither list shows the other."""
-    return home / _FOLDER
 
 
 async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
@@ -107,7 +101,7 @@ async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> C
 async def _permit(
     recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
 ) -> CommandStarted | CommandEnded:
-    verdict = judge(asked, runner, is_contained=sandbox.is_containing)
+    verdict = judge(asked, runner.template, runner.policy, is_contained=sandbox.is_containing)
     if verdict.answer == "allow":
         return CommandStarted(reason=verdict.reason)
     if verdict.answer == "deny":
@@ -141,11 +135,11 @@ async def _permit(
     return CommandStarted(reason="a person allowed it")
 
 
-def judge(asked: CommandAsked, runner: Runner, *, is_contained: bool) -> Verdict:
+def judge(asked: CommandAsked, template: Template, policy: Policy, *, is_contained: bool) -> Verdict:
     """What the template says, and then the policy."""
-    if runner.template.commands:
+    if template.commands:
         argv = tuple(Word(text) for text in asked.argv)
-        if not any(allows(_words(pattern), argv) for pattern in runner.template.commands):
+        if not any(allows(_words(pattern), argv) for pattern in template.commands):
             reason = f"the template {asked.template} does not allow this command"
             return Verdict(answer="deny", reason=reason, rule=f"template:{asked.template}")
     proposed = Proposed(
@@ -157,7 +151,7 @@ def judge(asked: CommandAsked, runner: Runner, *, is_contained: bool) -> Verdict
         cwd=asked.cwd,
         is_contained=is_contained,
     )
-    return runner.policy.judge(proposed)
+    return policy.judge(proposed)
 
 
 def _words(pattern: str) -> tuple[str, ...]:

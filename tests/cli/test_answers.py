@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mainspring.app.operations.answers import answers_in, lasting
 from mainspring.approvals.grants import arguments_sha256
-from mainspring.cli.answers import answers_in, lasting
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Offer
 

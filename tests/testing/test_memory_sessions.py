@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import mainspring
-from mainspring.app.goals import GoalOptions, load_report, resume_goal, start_goal
+from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.app.records import fork_session
 from mainspring.config import Config, load_config
 from mainspring.daemon.decide import plan
@@ -171,7 +171,7 @@ def test_a_goal_is_reached(tmp_path: Path) -> None:
         assert (ended.ending, ended.is_verified) == ("done", True)
         (row,) = await house.sessions.rows()
         assert (row.id, row.goal_state, row.iterations) == (name, "done", 2)
-        assert (await load_report(house.sessions, name)).goal.text == "make a file"
+        assert (await load_goal(house.sessions, name)).now.text == "make a file"
 
     asyncio.run(pursued())
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.config import load_config
 from mainspring.events import (
     ApprovalAsked,

@@ -6,7 +6,6 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring import app
+from mainspring.app import building as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
@@ -43,8 +42,6 @@ from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.reading import read_report
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
 from mainspring.session import Session
@@ -111,17 +108,6 @@ async def find_unfinished(text: str, profile: str, folder: Path, store: Sessions
             if (goal.now.text, goal.now.profile) == (text, profile):
                 return row.id
     return ""
-
-
-async def load_report(store: Sessions, session: str) -> Report:
-    """What there is to tell about a goal, while it runs as well, read without owning its journal."""
-    owner = await store.owner(session)
-    reader = await store.read(session)
-    try:
-        is_running = owner is not None and owner.is_alive
-        return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
-    finally:
-        await reader.close()
 
 
 @asynccontextmanager

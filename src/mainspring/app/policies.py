@@ -16,11 +16,13 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     Limits,
 )
+from mainspring.sandbox import LADDER, Sandbox
 from mainspring.sandbox import Policy as Confinement
-from mainspring.sandbox import Sandbox
 from mainspring.sandbox.policy import policy as confined
 
 DEFAULT_MODE: Mode = "auto"
+MODE_NAMES = (*MODES, *LEVELS)
+RUNG_NAMES = LADDER
 RULES_FILE = "approvals.toml"
 
 
@@ -108,6 +110,6 @@ def parse_mode(name: str) -> tuple[Mode, str]:
     if name in LEVELS:
         return LEVELS[name], name
     if name not in MODES:
-        names = ", ".join((*MODES, *LEVELS))
+        names = ", ".join(MODE_NAMES)
         raise UsageError(f"There is no mode {name!r}.", remedy=f"The modes are {names}.")
     return name, ""

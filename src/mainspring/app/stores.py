@@ -1,11 +1,12 @@
-"""Where sessions are kept: the only place that names the implementation of the port `Sessions`."""
+"""Where sessions and steps are kept: the only place that names the implementation of the port `Sessions`."""
 
 from __future__ import annotations
 
 from mainspring.catalog import Sessions
 from mainspring.config import Config
 from mainspring.journal.store import Store
-from mainspring.steps import steps_home
+
+_STEPS = "steps"
 
 
 def sessions_of(config: Config) -> Sessions:
@@ -14,5 +15,6 @@ def sessions_of(config: Config) -> Sessions:
 
 
 def steps_of(config: Config) -> Sessions:
-    """The records of commands that were run without an agent, which no list of sessions shows."""
-    return Store(steps_home(config.home))
+    """The records of commands that were run without an agent. They lie apart from sessions, so that neither
+    list shows the other."""
+    return Store(config.home / _STEPS)

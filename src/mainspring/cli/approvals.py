@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from mainspring.app import DEFAULT_TOOLS, policies
-from mainspring.app.policies import DEFAULT_MODE
-from mainspring.approvals import LEVELS, MODES, Answer, Finding, Policy, Proposed
-from mainspring.approvals.dangerous import DANGERS
-from mainspring.approvals.grants import Grant, GrantFile
-from mainspring.approvals.rules import Rule, load
+from mainspring.app.operations.answers import reach
+from mainspring.app.operations.approvals import (
+    Comparison,
+    Finding,
+    Grant,
+    Rule,
+    counts,
+    judge_command,
+    judge_session,
+    judge_step,
+    list_grants,
+    revoke_grant,
+    rules_in_force,
+)
+from mainspring.app.policies import MODE_NAMES
 from mainspring.approvals.screen import plain
-from mainspring.approvals.simulate import PastCall, counts, simulate
-from mainspring.cli.answers import reach
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import when
-from mainspring.config import Config, load_config
-from mainspring.errors import UsageError
-from mainspring.events import (
-    ApprovalAsked,
-    AssistantSaid,
-    CallEnded,
-    Event,
-    Limits,
-    ModeChosen,
-    SandboxChosen,
-    SessionStarted,
-    TurnStarted,
-)
-from mainspring.journal.shelf import Shelf
-from mainspring.sandbox.files import Files
-from mainspring.tools import Output
-from mainspring.tools.toolbox import Toolbox
-from mainspring.turns.calls import proposed_of
+from mainspring.config import load_config
 
-_KINDS = (
-    "SessionStarted",
-    "ModeChosen",
-    "SandboxChosen",
-    "TurnStarted",
-    "AssistantSaid",
-    "ApprovalAsked",
-    "CallEnded",
-)
-
-_mode = click.option("--mode", type=click.Choice([*MODES, *LEVELS]), help="Judge as in this mode.")
+_mode = click.option("--mode", type=click.Choice(MODE_NAMES), help="Judge as in this mode.")
 _cap = click.option("--max-cost-usd", type=POSITIVE, help="The budget that some modes need.")
 _folder = click.option(
     "-C", "folder", type=click.Path(path_type=Path, exists=True), default=Path(), help="The workspace."
@@ -66,7 +47,7 @@ def approvals_command() -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one grant per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List the grants: scope, what they cover, when they end."""
-    grants = GrantFile(load_config().home).all()
+    grants = list_grants(load_config())
     for grant in grants:
         click.echo(msgspec.json.encode(grant) if is_json else plain(_granted(grant)))
     if not grants and not is_json:
@@ -77,8 +58,7 @@ def list_command(*, is_json: bool) -> None:
 @click.argument("grant_id", metavar="ID")
 def revoke_command(grant_id: str) -> None:
     """Take a grant back; it counts at once, also in sessions that run."""
-    if not GrantFile(load_config().home).revoke(grant_id):
-        raise UsageError(f"There is no grant {grant_id}.", remedy="`mainspring approvals list` shows them.")
+    revoke_grant(load_config(), grant_id)
     click.echo(f"revoked {grant_id}")
 
 
@@ -86,18 +66,16 @@ def revoke_command(grant_id: str) -> None:
 @_folder
 def rules_command(folder: Path) -> None:
     """Show which rules are in force here, and from which file."""
-    config = load_config()
-    home = config.variable("HOME") or "/"
-    for source, path in zip(("user", "project"), policies.rule_files(folder.resolve(), config), strict=True):
-        rules = load(path, source=source, home=home).rules
-        click.echo(f"{source}: {plain(str(path))}" + ("" if rules else " (no rules)"))
-        for number, rule in enumerate(rules, 1):
-            is_void = source == "project" and rule.answer == "allow"
+    found = rules_in_force(load_config(), folder)
+    for file in found.files:
+        click.echo(f"{file.source}: {plain(str(file.path))}" + ("" if file.rules else " (no rules)"))
+        for number, rule in enumerate(file.rules, 1):
+            is_void = file.source == "project" and rule.answer == "allow"
             note = " (has no effect: a project can only tighten)" if is_void else ""
             click.echo(plain(f"  {rule.name or number}: {_rule(rule)}{note}"))
     click.echo("builtin:")
-    for name, danger in DANGERS.items():
-        click.echo(f"  {name}: {danger.answer}: {danger.reason}")
+    for danger in found.dangers:
+        click.echo(f"  {danger.name}: {danger.answer}: {danger.reason}")
 
 
 @approvals_command.command("check")
@@ -105,22 +83,31 @@ def rules_command(folder: Path) -> None:
 @_mode
 @_cap
 @_folder
+@click.option("--template", default="", help="Judge it as a step with the limits of [steps.NAME].")
 @click.option("--uncontained", is_flag=True, help="Judge as with --sandbox none.")
 def check_command(
-    command: str, mode: str | None, max_cost_usd: float | None, folder: Path, *, uncontained: bool
+    command: str,
+    mode: str | None,
+    max_cost_usd: float | None,
+    folder: Path,
+    template: str,
+    *,
+    uncontained: bool,
 ) -> None:
-    """Say what would become of COMMAND, a line of shell, and why. Nothing is run."""
-    config = load_config()
-    policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
-    proposed = Proposed(
-        tool="shell",
-        effect="execute",
-        arguments={"command": command},
-        command=command,
-        workspace=str(folder.resolve()),
-        is_contained=not uncontained,
-    )
-    verdict = policy.judge(proposed)
+    """Say what would become of COMMAND, a line of shell, and why. Nothing is run.
+
+    With --template, COMMAND is the words of one command, as `mainspring step` takes them.
+    """
+    given: dict[str, Any] = {
+        "folder": folder,
+        "mode": mode or "",
+        "max_cost_usd": max_cost_usd,
+        "is_contained": not uncontained,
+    }
+    if template:
+        verdict = judge_step(load_config(), _words(command), template=template, **given)
+    else:
+        verdict = judge_command(load_config(), command, **given)
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
     for finding in verdict.findings:
         click.echo(plain(f"  {_found(finding)}"))
@@ -132,94 +119,29 @@ def check_command(
 @_cap
 def simulate_command(session: str, mode: str | None, max_cost_usd: float | None) -> None:
     """Say what today's rules, grants and mode would have said to the calls of SESSION. Nothing is run."""
-    config = load_config()
-    past = _Past(config)
-    shelf = Shelf(config.home)
-    file = shelf.file(shelf.find(session))
-    try:
-        after = 0
-        while page := file.read(after=after, kinds=_KINDS):
-            for recorded in page:
-                past.apply(recorded.event)
-            after = page[-1].seq
-    finally:
-        file.close()
-    policy = _policy(mode or past.mode, max_cost_usd or past.limits.max_cost_usd, past.workspace, config)
-    compared = list(simulate(policy, past.calls()))
+    judging = judge_session(load_config(), session, mode=mode or "", max_cost_usd=max_cost_usd)
+    compared = asyncio.run(judging)
     for each in compared:
-        mark = "≠" if each.is_changed else "="
-        what = each.past.proposed.command or ", ".join(each.past.proposed.paths) or each.past.proposed.tool
-        click.echo(
-            plain(
-                f"{mark} {each.past.answered:<5} → {each.now.answer:<5} {each.past.proposed.tool}:"
-                f" {what.splitlines()[0]} [{each.now.rule}] {each.now.reason}"
-            )
-        )
+        click.echo(plain(_compared(each)))
     for (before, now), number in sorted(counts(compared).items()):
         click.echo(f"{number} {before} → {now}")
 
 
-class _Past:
-    """The calls of a session as they were proposed, and what was decided; a fold of its journal."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._toolbox = Toolbox(DEFAULT_TOOLS)
-        self._answered: dict[str, tuple[Proposed, Answer]] = {}
-        self._session = ""
-        self._is_contained = True
-        self.workspace = Path()
-        self.mode = DEFAULT_MODE
-        self.limits = Limits()
-
-    def apply(self, event: Event) -> None:
-        match event:
-            case SessionStarted():
-                self._session, self.workspace = event.session, Path(event.workspace)
-            case ModeChosen():
-                self.mode = event.level or event.mode
-            case SandboxChosen():
-                self._is_contained = event.rung != "none"
-            case TurnStarted():
-                self.limits = event.limits
-            case AssistantSaid():
-                self._propose(event)
-            case ApprovalAsked():
-                self._decide(event.call, "ask")
-            case CallEnded(outcome="refused"):
-                self._decide(event.call, "deny")
-            case _:
-                pass
-
-    def calls(self) -> Iterator[PastCall]:
-        return (PastCall(call, proposed, answer) for call, (proposed, answer) in self._answered.items())
-
-    def _propose(self, said: AssistantSaid) -> None:
-        mode, _ = policies.parse_mode(self.mode)
-        files = Files(policies.confinement_of(self.workspace, mode, self._config))
-        for asked in said.calls:
-            prepared = self._toolbox.prepare(asked)
-            if isinstance(prepared, Output):
-                continue  # it never came as far as a decision
-            proposed = proposed_of(
-                prepared,
-                files=files,
-                workspace=self.workspace,
-                session=self._session,
-                is_contained=self._is_contained,
-            )
-            self._answered[asked.call] = proposed, "allow"
-
-    def _decide(self, call: str, answer: Answer) -> None:
-        proposed, before = self._answered.get(call, (None, "allow"))
-        if proposed is not None and before == "allow":
-            self._answered[call] = proposed, answer
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.BadParameter(f"{command!r} cannot be split into words: {error}.") from error
 
 
-def _policy(name: str, max_cost_usd: float | None, folder: Path, config: Config) -> Policy:
-    mode, level = policies.parse_mode(name)
-    limits = Limits(max_cost_usd=max_cost_usd)
-    return policies.build_policy(policies.build_mode(mode, level, limits), folder.resolve(), config)
+def _compared(each: Comparison) -> str:
+    mark = "≠" if each.is_changed else "="
+    proposed = each.past.proposed
+    what = proposed.command or ", ".join(proposed.paths) or proposed.tool
+    return (
+        f"{mark} {each.past.answered:<5} → {each.now.answer:<5} {proposed.tool}:"
+        f" {what.splitlines()[0]} [{each.now.rule}] {each.now.reason}"
+    )
 
 
 def _granted(grant: Grant) -> str:

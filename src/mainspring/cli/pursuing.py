@@ -12,14 +12,12 @@ from contextlib import aclosing
 import click
 
 from mainspring.app.goals import GoalOptions, resume_goal, start_goal
+from mainspring.app.operations.goals import Pursuit, take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
 from mainspring.config import load_config
 from mainspring.events import GoalEnded, GoalPaused
-from mainspring.goals.control import take_order
-from mainspring.goals.loop import Pursuit
-from mainspring.journal.store import Store
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
@@ -46,14 +44,14 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
 def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused]) -> None:
     """The first signal leaves the goal paused, or as another process ordered; the second ends everything."""
     loop, received = asyncio.get_running_loop(), list[signal.Signals]()
-    store = Store(load_config().home)
-    take_order(store.directory(pursuit.session.id))  # one for a process that is gone
+    config = load_config()
+    take_order(config, pursuit.session.id)  # one for a process that is gone
 
     def on_signal(number: signal.Signals) -> None:
         if received:
             os._exit(130)
         received.append(number)
-        order = take_order(store.directory(pursuit.session.id))
+        order = take_order(config, pursuit.session.id)
         pursuit.wanted = order or ("pause" if number == signal.SIGINT else "interrupt")
         click.echo("stopping; once more to quit at once", err=True)
         working.cancel()

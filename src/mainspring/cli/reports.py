@@ -9,31 +9,23 @@ from pathlib import Path
 import click
 import msgspec
 
-from mainspring.app.goals import load_report
+from mainspring.app.operations.reports import goal_report, report_markdown, report_page
 from mainspring.cli.transfer import written
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.html import as_html
-from mainspring.goals.report.layout import layout, title_of
-from mainspring.goals.report.markdown import as_markdown
-from mainspring.journal.store import Store
+from mainspring.config import Config
 
 _STDOUT = "-"
 
 
-def write_report(store: Store, session: str, *, html: str, markdown: str, is_json: bool) -> None:
+def write_report(config: Config, session: str, *, html: str, markdown: str, is_json: bool) -> None:
     """As a page, as Markdown, as JSON, or several of them; as Markdown to the terminal when none is named."""
-    report = asyncio.run(load_report(store, session))
+    report = asyncio.run(goal_report(config, session))
     if is_json:
         sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
         sys.stdout.flush()
     if html:
-        _write(html, "".join(as_html(title_of(report), layout(report))))
+        _write(html, report_page(report))
     if markdown or not (html or is_json):
-        _write(markdown or _STDOUT, _markdown(report))
-
-
-def _markdown(report: Report) -> str:
-    return "".join(as_markdown(layout(report)))
+        _write(markdown or _STDOUT, report_markdown(report))
 
 
 def _write(to: str, text: str) -> None:

@@ -17,11 +17,12 @@ from typing import Any, get_args
 
 import click
 
-from mainspring import app
-from mainspring.approvals import LEVELS, MODES
+from mainspring.app import building as app
+from mainspring.app.operations.attachments import attached, keep
+from mainspring.app.operations.sessions import newest_session
+from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
-from mainspring.cli.attach import attached, keep
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
@@ -41,8 +42,6 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
 )
-from mainspring.journal.shelf import Shelf
-from mainspring.sandbox import LADDER
 from mainspring.session import Session
 
 
@@ -66,13 +65,13 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
         click.option(
             "--mode",
-            type=click.Choice([*MODES, *LEVELS]),
+            type=click.Choice(MODE_NAMES),
             default=None,
             help="What needs approval, by name or as a level of autonomy.",
         ),
         click.option(
             "--sandbox",
-            type=click.Choice(LADDER),
+            type=click.Choice(RUNG_NAMES),
             default=None,
             help="How commands are confined.",
         ),
@@ -129,11 +128,7 @@ def resume_command(session: str, text: str, **options: Any) -> None:
 
 def newest_here() -> str:
     """The newest session that works in this folder."""
-    here = str(Path.cwd().resolve())
-    for row in Shelf(load_config().home).sessions():
-        if row.workspace == here:
-            return row.id
-    raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+    return asyncio.run(newest_session(load_config(), Path.cwd()))
 
 
 async def take_turn(

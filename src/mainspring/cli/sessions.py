@@ -1,32 +1,20 @@
-"""`sessions`, `show` and `tail`: what is in the journals, without an event loop and without owning them."""
+"""`sessions`, `show` and `tail`: what is in the journals, without owning them."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-import threading
-from collections.abc import Iterator
 
 import click
 import msgspec
 
+from mainspring.app.operations.sessions import Follower, list_sessions, read_events
 from mainspring.approvals.screen import plain
+from mainspring.cli.blocking import iterate
 from mainspring.cli.render import as_json, as_text, money, when
 from mainspring.config import load_config
-from mainspring.events import (
-    GoalEnded,
-    GoalPaused,
-    GoalSet,
-    Recorded,
-    SpendReserved,
-    SpendSettled,
-    TurnEnded,
-    TurnStarted,
-)
-from mainspring.journal.file import JournalFile
-from mainspring.journal.owner import owner_of
-from mainspring.journal.shelf import Shelf
+from mainspring.events import Recorded, SpendReserved, SpendSettled
 
-_POLL_S = 0.1
 _LINE = 60
 
 
@@ -36,7 +24,7 @@ _LINE = 60
 @click.option("--all", "is_all", is_flag=True, help="All of them, whatever the limit.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
-    rows = Shelf(load_config().home).sessions()
+    rows = asyncio.run(list_sessions(load_config()))
     shown = rows if is_all else rows[:limit]
     for row in shown:
         if is_json:
@@ -59,12 +47,8 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
     """Show what happened in SESSION."""
-    file = _open(session)
-    try:
-        for recorded in _pages(file, after=0):
-            _print(recorded, is_json=is_json, is_whole=is_whole)
-    finally:
-        file.close()
+    for recorded in iterate(read_events(load_config(), session)):
+        _print(recorded, is_json=is_json, is_whole=is_whole)
 
 
 @click.command("tail")
@@ -75,44 +59,14 @@ def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
     """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
     goal is over."""
-    file = _open(session)
-    pause = threading.Event()
-    is_over, has_goal = False, file.last("GoalSet") is not None
-    ends = (GoalEnded, GoalPaused) if has_goal else (TurnEnded,)
-    try:
-        while True:
-            is_owned = _is_owned(file)
-            for recorded in _pages(file, after=after):
-                after = recorded.seq
-                is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
-                is_over = isinstance(recorded.event, ends) or (is_over and not is_begun)
-                _print(recorded, is_json=is_json, is_whole=False)
-            if not follow or is_over or not is_owned:
-                break
-            pause.wait(_POLL_S)
-    finally:
-        file.close()
-    if follow and not is_over:
-        resume = "goal resume" if has_goal else "resume"
+    follower = Follower(load_config(), session, after=after)
+    for recorded in iterate(follower.events(is_followed=follow)):
+        _print(recorded, is_json=is_json, is_whole=False)
+    if follow and not follower.has_ended:
+        resume = "goal resume" if follower.has_goal else "resume"
         click.echo(
-            f"Nobody runs this session now. Go on with it: mainspring {resume} {file.session}", err=True
+            f"Nobody runs this session now. Go on with it: mainspring {resume} {follower.session}", err=True
         )
-
-
-def _is_owned(file: JournalFile) -> bool:
-    owner = owner_of(file.path.parent)
-    return owner is not None and owner.is_alive
-
-
-def _open(session: str) -> JournalFile:
-    shelf = Shelf(load_config().home)
-    return shelf.file(shelf.find(session))
-
-
-def _pages(file: JournalFile, *, after: int) -> Iterator[Recorded]:
-    while page := file.read(after=after):
-        yield from page
-        after = page[-1].seq
 
 
 def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:

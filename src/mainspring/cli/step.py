@@ -13,19 +13,16 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring import app
-from mainspring.app.stores import steps_of
-from mainspring.approvals import LEVELS, MODES
+from mainspring.app.building import run_step
+from mainspring.app.operations.steps import Step, load_output, load_step
+from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.steps import as_row
-from mainspring.config import load_config
-from mainspring.journal.file import JournalFile
-from mainspring.journal.shelf import Shelf
-from mainspring.sandbox import LADDER, MIB
-from mainspring.steps import Step, load_step, steps_home
+from mainspring.config import Config, load_config
 
+_MIB = 1024 * 1024
 _REFUSED = 3
 
 
@@ -35,8 +32,8 @@ _REFUSED = 3
 @click.option("--cpu", type=click.IntRange(min=1), help="CPU seconds that it may use.")
 @click.option("--mem", type=click.IntRange(min=1), help="MiB of memory that it may use.")
 @click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")
-@click.option("--mode", type=click.Choice([*MODES, *LEVELS]), default=None, help="What needs approval.")
-@click.option("--sandbox", type=click.Choice(LADDER), default=None, help="How it is confined.")
+@click.option("--mode", type=click.Choice(MODE_NAMES), default=None, help="What needs approval.")
+@click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How it is confined.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of its output.")
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Where it runs.")
 def step_command(
@@ -55,40 +52,39 @@ def step_command(
 
     The exit code is the command's own; 3 when it was refused, 130 when it was interrupted.
     """
+    config = load_config()
     is_live = not is_json and sys.stdout.isatty()
-    asking = app.run_step(
+    asking = run_step(
         argv,
         folder=folder,
         template=template,
         timeout_s=timeout,
         cpu_s=cpu,
-        memory_bytes=mem and mem * MIB,
+        memory_bytes=mem and mem * _MIB,
         mode=mode or "",
         sandbox=sandbox or "",
         approver=approver_for(sys.stdin),
         on_output=_live() if is_live else None,
+        config=config,
     )
     try:
         name = asyncio.run(_stoppable(asking))
     except asyncio.CancelledError:
         sys.exit(130)
-    file = Shelf(steps_home(load_config().home)).file(name)
-    try:
-        step = asyncio.run(load_step(steps_of(load_config()), name))
-        assert step is not None  # noqa: S101 - it was asked for above
-        if is_json:
-            click.echo(msgspec.json.encode(as_row(step)))
-        else:
-            _print(step, file, is_live=is_live)
-    finally:
-        file.close()
+    step = asyncio.run(load_step(config, name))
+    if is_json:
+        click.echo(msgspec.json.encode(as_row(step)))
+    else:
+        _print(step, config, is_live=is_live)
     sys.exit(_REFUSED if step.state == "refused" else step.exit_code)
 
 
-def _print(step: Step, file: JournalFile, *, is_live: bool) -> None:
-    for stream, blob in ((sys.stdout, step.stdout), (sys.stderr, step.stderr)):
-        if blob is not None and not is_live:
-            stream.buffer.write(file.get(blob))
+def _print(step: Step, config: Config, *, is_live: bool) -> None:
+    if not is_live:
+        for stream, data in zip(
+            (sys.stdout, sys.stderr), asyncio.run(load_output(config, step)), strict=True
+        ):
+            stream.buffer.write(data)
             stream.flush()
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
     click.echo(f"step {step.id} {step.state}{code} ({plain(step.reason)})", err=True)

@@ -10,15 +10,10 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app.stores import steps_of
+from mainspring.app.operations.steps import Step, list_steps, load_output, load_step
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import when
 from mainspring.config import load_config
-from mainspring.errors import UnknownSession, UsageError
-from mainspring.events import Blob
-from mainspring.journal.file import JournalFile
-from mainspring.journal.shelf import Shelf
-from mainspring.steps import Step, load_step, newest_steps, steps_home
 
 _LINE = 60
 
@@ -31,7 +26,7 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     """List the commands that were run without an agent, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    steps = asyncio.run(newest_steps(steps_of(load_config()), limit))
+    steps = asyncio.run(list_steps(load_config(), limit=limit))
     for step in steps:
         click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
@@ -43,22 +38,13 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
     """Show one step with all of its output."""
-    shelf = _shelf()
-    try:
-        file = shelf.file(shelf.find(id))
-    except UnknownSession as error:
-        raise UsageError(f"There is no step {id}.", remedy="`mainspring steps` lists them.") from error
-    try:
-        step = asyncio.run(load_step(steps_of(load_config()), file.session))
-        if step is None:
-            raise UsageError(f"Nothing was asked for in the step {id}.")
-        if is_json:
-            texts = {"stdout": _text(file, step.stdout), "stderr": _text(file, step.stderr)}
-            click.echo(msgspec.json.encode({**as_row(step), **texts}))
-        else:
-            _show(step, file)
-    finally:
-        file.close()
+    config = load_config()
+    step = asyncio.run(load_step(config, id))
+    stdout, stderr = (data.decode("utf-8", "replace") for data in asyncio.run(load_output(config, step)))
+    if is_json:
+        click.echo(msgspec.json.encode({**as_row(step), "stdout": stdout, "stderr": stderr}))
+    else:
+        _show(step, stdout, stderr)
 
 
 def as_row(step: Step) -> dict[str, Any]:
@@ -86,21 +72,13 @@ def _line(step: Step) -> str:
     )
 
 
-def _show(step: Step, file: JournalFile) -> None:
+def _show(step: Step, stdout: str, stderr: str) -> None:
     for name, value in as_row(step).items():
         shown = shlex.join(step.argv) if name == "argv" else value
         if shown not in (None, ""):
             click.echo(plain(f"{name}: {shown}"))
-    for name, blob in (("stdout", step.stdout), ("stderr", step.stderr)):
+    for name, blob, text in (("stdout", step.stdout, stdout), ("stderr", step.stderr, stderr)):
         if blob is not None:
             click.echo(f"--- {name}")
-            click.echo(plain(_text(file, blob)), nl=False)
+            click.echo(plain(text), nl=False)
     sys.stdout.flush()
-
-
-def _text(file: JournalFile, blob: Blob | None) -> str:
-    return file.get(blob).decode("utf-8", "replace") if blob else ""
-
-
-def _shelf() -> Shelf:
-    return Shelf(steps_home(load_config().home))

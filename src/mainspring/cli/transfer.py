@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import platform
+import asyncio
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from mainspring import __version__
+from mainspring.app.operations.transfer import Export, SessionFacts, exporting, verify_session
+from mainspring.cli.blocking import iterate
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
-from mainspring.config import Config, load_config
+from mainspring.config import load_config
 from mainspring.errors import UsageError
-from mainspring.events import ModelChosen, Recorded, SessionStarted
-from mainspring.journal.file import JournalFile
-from mainspring.journal.shelf import Shelf
-from mainspring.journal.transfer import export
-from mainspring.workspace.git import Git
 
 _DOCUMENTS = {"markdown": as_markdown, "html": as_html}
 
@@ -37,28 +33,17 @@ def export_command(
     session: str, output: Path | None, form: str, blobs: Path | None, *, is_readable_only: bool
 ) -> None:
     """Write SESSION to one file: as JSON lines, which can be imported, or as a document to read."""
-    config = load_config()
-    shelf = Shelf(config.home)
-    file = shelf.file(shelf.find(session))
-    try:
-        environment = _environment(file, config)
-        with written(output) as to:
-            if form == "jsonl":
-                header = export(
-                    file,
-                    to,
-                    blobs_beside=blobs,
-                    readable_only=is_readable_only,
-                    environment=environment,
-                )
-                said = f"{header.events} events of session {header.session}, head {header.head[:16]}"
-            else:
-                facts = {"session": file.session, **_facts(file), **environment}
-                parts = _DOCUMENTS[form](_events(file), facts, file.get)
-                to.writelines(part.encode("utf-8", "replace") for part in parts)
-                said = f"session {file.session} as {form}"
-    finally:
-        file.close()
+    with asyncio.Runner() as runner, _open(runner, session) as export, written(output) as to:
+        if form == "jsonl":
+            header = runner.run(export.write(to, blobs=blobs, readable_only=is_readable_only))
+            said = f"{header.events} events of session {header.session}, head {header.head[:16]}"
+        else:
+            facts = {**_facts(export.facts), **export.environment}
+            parts = _DOCUMENTS[form](
+                iterate(export.events(), runner), facts, lambda blob: runner.run(export.get(blob))
+            )
+            to.writelines(part.encode("utf-8", "replace") for part in parts)
+            said = f"session {export.facts.session} as {form}"
     click.echo(said, err=True)
 
 
@@ -66,16 +51,29 @@ def export_command(
 @click.argument("session")
 def verify_command(session: str) -> None:
     """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong."""
-    shelf = Shelf(load_config().home)
-    file = shelf.file(shelf.find(session))
-    try:
-        verdict = file.verify()
-    finally:
-        file.close()
+    verdict = asyncio.run(verify_session(load_config(), session))
     if verdict.problem:
         click.echo(f"damaged: {verdict.problem} ({verdict.events} events before it are sound)")
         sys.exit(1)
     click.echo(f"sound: {verdict.events} events, {verdict.blobs} blobs, head {verdict.head}")
+
+
+@contextmanager
+def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
+    opened = exporting(load_config(), session)
+    export = runner.run(_entered(opened))
+    try:
+        yield export
+    finally:
+        runner.run(_left(opened))
+
+
+async def _entered(opened: AbstractAsyncContextManager[Export]) -> Export:
+    return await opened.__aenter__()
+
+
+async def _left(opened: AbstractAsyncContextManager[Export]) -> None:
+    await opened.__aexit__(None, None, None)
 
 
 @contextmanager
@@ -104,34 +102,13 @@ def written(output: Path | None) -> Generator[BinaryIO]:
             unfinished.unlink(missing_ok=True)
 
 
-def _events(file: JournalFile) -> Iterator[Recorded]:
-    after = 0
-    while page := file.read(after=after):
-        yield from page
-        after = page[-1].seq
-
-
-def _facts(file: JournalFile) -> Mapping[str, str]:
+def _facts(facts: SessionFacts) -> Mapping[str, str]:
     """What stands at the head of a document."""
-    started, model, last = file.last("SessionStarted"), file.last("ModelChosen"), file.last()
-    facts = {"events": str(last.seq if last else 0), "until": when(last.time_us) if last else ""}
-    if started and isinstance(started.event, SessionStarted):
-        facts |= {"started": when(started.time_us), "workspace": started.event.workspace}
-    if model and isinstance(model.event, ModelChosen):
-        facts["model"] = model.event.model
-    return facts
-
-
-def _environment(file: JournalFile, config: Config) -> Mapping[str, str]:
-    """Where an export was made: enough to tell whether a difference may come from there."""
-    found = {
-        "mainspring": __version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    told = {
+        "session": facts.session,
+        "events": str(facts.events),
+        "until": when(facts.until_us) if facts.events else "",
     }
-    started = file.last("SessionStarted")
-    if started and isinstance(started.event, SessionStarted) and Path(started.event.workspace).is_dir():
-        git = Git(Path(started.event.workspace), config.environment)
-        if commit := git.text("rev-parse", "--verify", "HEAD", check=False):
-            found["commit"] = commit
-    return found
+    if facts.workspace:
+        told |= {"started": when(facts.started_us), "workspace": facts.workspace}
+    return {**told, "model": facts.model} if facts.model else told

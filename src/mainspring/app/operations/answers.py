@@ -15,6 +15,7 @@ from mainspring.approvals.answers import Requests
 from mainspring.approvals.grants import Grant
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Scope
+from mainspring.parts import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.tools.ask import NAME as ASK
 
 HELP = (
@@ -44,6 +45,11 @@ def lasting(text: str, *, now_us: int) -> int:
     return now_us + int(found[1]) * _SECONDS[found[2]] * 1_000_000
 
 
+def is_question(asked: ApprovalAsked) -> bool:
+    """Whether the agent itself asks something; else a call needs approval."""
+    return asked.tool == ASK
+
+
 def reach(tool: str, given: Offer | Grant) -> str:
     """What a grant covers, in words."""
     if isinstance(given, Grant) and given.arguments_sha256:
@@ -66,11 +72,11 @@ def edited(question: ApprovalAsked, text: str) -> str:
 
 
 def _which(line: str, questions: Sequence[ApprovalAsked]) -> tuple[tuple[ApprovalAsked, ...], str]:
-    if len(questions) == 1 and questions[0].tool == ASK:
+    if len(questions) == 1 and is_question(questions[0]):
         return (questions[0],), line
     first, _, rest = line.partition(" ")
     if first == "all":
-        return tuple(question for question in questions if question.tool != ASK), rest.strip()
+        return tuple(question for question in questions if not is_question(question)), rest.strip()
     if first.isdecimal() and 0 < int(first) <= len(questions):
         return (questions[int(first) - 1],), rest.strip()
     if len(questions) > 1:
@@ -79,7 +85,7 @@ def _which(line: str, questions: Sequence[ApprovalAsked]) -> tuple[tuple[Approva
 
 
 def _answer(text: str, question: ApprovalAsked, *, now_us: int) -> ApprovalGiven:
-    if question.tool == ASK:
+    if is_question(question):
         return _given(question, "allow" if text else "reject", feedback=text)
     letter, _, rest = text.partition(" ")
     rest = rest.strip()

@@ -1,4 +1,4 @@
-"""`--attach`: files that a person shows to the model with what they say."""
+"""Files that a person shows to the model with what they say."""
 
 from __future__ import annotations
 
@@ -31,27 +31,32 @@ async def keep(session: Session, files: Sequence[Attached]) -> tuple[Media, ...]
 
 
 def attached(path: Path) -> Attached:
-    """A file as what it is by its content: an image, a PDF or text."""
+    """A file of this machine, to be shown."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}.", remedy="Check the path after --attach."
         ) from error
+    return attachment(str(path), data)
+
+
+def attachment(name: str, data: bytes) -> Attached:
+    """Content as what it is: an image, a PDF or text."""
     if len(data) > _MAX_BYTES:
         raise UsageError(
-            f"{path} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.",
+            f"{name} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.",
             remedy="Attach a part of it, or name its path and let the model read it.",
         )
     kind = image_type(data) or ("application/pdf" if data.startswith(b"%PDF-") else "")
-    return Attached(path.name, data, kind or _text_type(path, data))
+    return Attached(Path(name).name, data, kind or _text_type(name, data))
 
 
-def _text_type(path: Path, data: bytes) -> str:
+def _text_type(name: str, data: bytes) -> str:
     try:
         data.decode()
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path} is neither an image, a PDF nor text.", remedy="Models can be shown those only."
+            f"{name} is neither an image, a PDF nor text.", remedy="Models can be shown those only."
         ) from error
     return "text/plain"

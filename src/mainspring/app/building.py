@@ -215,7 +215,7 @@ async def run_step(
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
     config = config or load_config()
     place = workspace_at(Path(folder))
-    chosen = _template(template, config)
+    chosen = template_of(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(
         argv=tuple(argv),
@@ -241,7 +241,8 @@ async def run_step(
     return recorder.session
 
 
-def _template(name: str, config: Config) -> Template:
+def template_of(name: str, config: Config) -> Template:
+    """What `[steps.NAME]` of `config.toml` says; without a name what every step gets."""
     known = config.settings.steps
     if name and name not in known:
         names = ", ".join(sorted(known)) or "none yet"

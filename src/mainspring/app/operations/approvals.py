@@ -1,0 +1,154 @@
+"""The grants that people gave, the rules in force, and what they say to a command or would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app import policies
+from mainspring.app.building import template_of, workspace_at
+from mainspring.app.operations.past_calls import KINDS, PastCalls
+from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.policies import DEFAULT_MODE
+from mainspring.approvals import Finding, Policy, Proposed, Verdict
+from mainspring.approvals.dangerous import DANGERS
+from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.rules import Rule, load
+from mainspring.approvals.simulate import Comparison, counts, simulate
+from mainspring.config import Config, load_config
+from mainspring.errors import UsageError
+from mainspring.events import CommandAsked, Limits
+from mainspring.steps import judge
+
+__all__ = [
+    "Comparison",
+    "Danger",
+    "Finding",
+    "Grant",
+    "Rule",
+    "RuleFile",
+    "RulesInForce",
+    "Verdict",
+    "counts",
+    "is_allowed",
+    "judge_command",
+    "judge_session",
+    "judge_step",
+    "list_grants",
+    "revoke_grant",
+    "rules_in_force",
+]
+
+
+class RuleFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one file. `source` is `user` or `project`; a project's rules can only tighten."""
+
+    source: str
+    path: Path
+    rules: tuple[Rule, ...]
+
+
+class Danger(msgspec.Struct, frozen=True, kw_only=True):
+    """A built-in rule."""
+
+    name: str
+    answer: str
+    reason: str
+
+
+class RulesInForce(msgspec.Struct, frozen=True, kw_only=True):
+    files: tuple[RuleFile, ...]
+    dangers: tuple[Danger, ...]
+
+
+def list_grants(config: Config) -> tuple[Grant, ...]:
+    return tuple(GrantFile(config.home).all())
+
+
+def revoke_grant(config: Config, grant: str) -> None:
+    """Takes a grant back; it counts at once, also in sessions that run."""
+    if not GrantFile(config.home).revoke(grant):
+        raise UsageError(f"There is no grant {grant}.", remedy="`mainspring approvals list` shows them.")
+
+
+def rules_in_force(config: Config, folder: Path) -> RulesInForce:
+    """The rules for work in a folder, and from which file they are."""
+    home = config.variable("HOME") or "/"
+    named = zip(("user", "project"), policies.rule_files(folder.resolve(), config), strict=True)
+    return RulesInForce(
+        files=tuple(
+            RuleFile(source=source, path=path, rules=tuple(load(path, source=source, home=home).rules))
+            for source, path in named
+        ),
+        dangers=tuple(
+            Danger(name=name, answer=danger.answer, reason=danger.reason) for name, danger in DANGERS.items()
+        ),
+    )
+
+
+def judge_command(
+    config: Config,
+    command: str,
+    *,
+    folder: Path,
+    mode: str = "",
+    max_cost_usd: float | None = None,
+    is_contained: bool = True,
+) -> Verdict:
+    """What would become of a line of shell that an agent wants to run in a folder. Nothing is run."""
+    policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
+    proposed = Proposed(
+        tool="shell",
+        effect="execute",
+        arguments={"command": command},
+        command=command,
+        workspace=str(folder.resolve()),
+        is_contained=is_contained,
+    )
+    return policy.judge(proposed)
+
+
+def judge_step(
+    config: Config,
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    template: str = "",
+    mode: str = "",
+    max_cost_usd: float | None = None,
+    is_contained: bool = True,
+) -> Verdict:
+    """What `run_step` would say to a command: its template first, then the policy. Nothing is run."""
+    place = workspace_at(folder)
+    chosen = template_of(template, config)
+    policy = _policy(mode or chosen.mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, place, config)
+    asked = CommandAsked(argv=tuple(argv), cwd=str(place), template=template)
+    return judge(asked, chosen, policy, is_contained=is_contained)
+
+
+def is_allowed(
+    argv: Sequence[str], *, cwd: Path | str = ".", template: str = "", config: Config | None = None
+) -> tuple[bool, str]:
+    """Whether a command would run as a step in a folder without asking anybody, in a sandbox; and why."""
+    verdict = judge_step(config or load_config(), argv, folder=Path(cwd), template=template)
+    return verdict.answer == "allow", verdict.reason
+
+
+async def judge_session(
+    config: Config, session: str, *, mode: str = "", max_cost_usd: float | None = None
+) -> list[Comparison]:
+    """What today's rules, grants and mode would have said to the calls of a session. Nothing is run."""
+    past = PastCalls(config)
+    async with journal_of(config, session) as reader:
+        async for recorded in pages(reader, kinds=KINDS):
+            past.apply(recorded.event)
+    policy = _policy(mode or past.mode, max_cost_usd or past.limits.max_cost_usd, past.workspace, config)
+    return list(simulate(policy, past.calls()))
+
+
+def _policy(name: str, max_cost_usd: float | None, folder: Path, config: Config) -> Policy:
+    mode, level = policies.parse_mode(name)
+    limits = Limits(max_cost_usd=max_cost_usd)
+    return policies.build_policy(policies.build_mode(mode, level, limits), folder.resolve(), config)

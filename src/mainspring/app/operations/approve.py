@@ -1,0 +1,129 @@
+"""Answers to what a session waits for, from any process.
+
+`prepare_answers` finds the open questions and judges the answer to each. `deliver_answer` gives one to the
+process that runs the session; when there is none, whoever goes on with the session (`mainspring.open`) gives
+it with `Session.answer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+
+from mainspring.app.operations.answers import edited, lasting
+from mainspring.app.stores import sessions_of
+from mainspring.approvals.answers import Requests
+from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
+from mainspring.config import Config
+from mainspring.errors import JournalOwned, UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
+from mainspring.state import load_state
+
+_TAKEN_WITHIN_S = 10.0
+_LOOK_S = 0.05
+
+
+class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says to a question. `edit` are other arguments as JSON, or another command; `lasts` is
+    how long a yes holds that is not for once: 30m, 8h, 7d."""
+
+    decision: Decision = "allow"
+    feedback: str = ""
+    scope: Scope = "once"
+    pattern: str = ""
+    lasts: str | None = None
+    edit: str | None = None
+
+
+class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers that fit the open questions of a session; with `has_goal` its turn belongs to a goal."""
+
+    session: str
+    answers: tuple[ApprovalGiven, ...]
+    has_goal: bool
+
+
+async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, ...]:
+    """What a session waits for a person to answer."""
+    _, requests, _ = await _requests(config, session)
+    return tuple(requests.open.values())
+
+
+async def prepare_answers(
+    config: Config, session: str, reply: ApprovalReply, *, call: str = ""
+) -> OpenAnswers:
+    """The reply as an answer to the open questions whose call begins so, or to all of them."""
+    session, requests, has_goal = await _requests(config, session)
+    asked = [question for name, question in requests.open.items() if name.startswith(call)]
+    if not asked:
+        why = requests.closed.get(call, "nothing is asked")
+        raise UsageError(
+            f"Session {session} does not wait for an answer{f' to {call}' if call else ''}: {why}.",
+            remedy=f"`mainspring show {session}` tells what happened.",
+        )
+    answers = tuple(_given(question, requests, reply) for question in asked)
+    return OpenAnswers(session=session, answers=answers, has_goal=has_goal)
+
+
+async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> str:
+    """Gives an answer to the process that runs the session, and names that process; empty when there is none,
+    or it ends without having taken it."""
+    sessions = sessions_of(config)
+    running = await sessions.owner(session)
+    if running is None or not running.is_alive:
+        return ""
+    owner = f"process {running.pid} on {running.host}"
+    path = Inbox(sessions.directory(session)).leave(given)
+    deadline = time.monotonic() + _TAKEN_WITHIN_S
+    while is_pending(path):
+        await asyncio.sleep(_LOOK_S)
+        running = await sessions.owner(session)
+        if (running is None or not running.is_alive) and withdraw(path):
+            return ""
+        if time.monotonic() > deadline + _TAKEN_WITHIN_S:
+            raise JournalOwned(
+                f"The answer was taken by {owner}, but it is not on record yet.",
+                remedy="`mainspring show` tells what became of it.",
+            )
+        if time.monotonic() > deadline and withdraw(path):
+            raise JournalOwned(
+                f"The answer was not taken: {owner} runs the session and does not wait for {given.call}.",
+                remedy="Answer there, or stop it first; then answer from here again.",
+            )
+    if why := refusal_of(path):
+        raise UsageError(f"The call {given.call} cannot be answered so: {why}.")
+    return owner
+
+
+async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
+    """The whole id of a session, what it asks, and whether that is for a goal."""
+    store = sessions_of(config)
+    session = await store.find(session)
+    reader = await store.read(session)
+    try:
+        state = await load_state(reader)
+        return session, state.requests, state.has_goal
+    finally:
+        await reader.close()
+
+
+def _given(question: ApprovalAsked, requests: Requests, reply: ApprovalReply) -> ApprovalGiven:
+    if reply.scope == "once" and (reply.pattern or reply.lasts):
+        raise UsageError("--pattern and --for need a --scope that lasts.")
+    if reply.edit is not None and len(requests.open) > 1:
+        raise UsageError("--edit is for one call: name it.", remedy=f"They are {', '.join(requests.open)}.")
+    given = ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision=reply.decision,
+        feedback=reply.feedback,
+        edited_arguments=None if reply.edit is None else edited(question, reply.edit),
+        scope=reply.scope,
+        pattern=reply.pattern,
+        expires_us=None if reply.lasts is None else lasting(reply.lasts, now_us=time.time_ns() // 1000),
+    )
+    if why := requests.refusal(given):
+        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+    return given

@@ -1,0 +1,46 @@
+"""Which files a goal made, by content, iteration and the command that made them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.errors import JournalError, UsageError
+from mainspring.events import ArtifactsChanged
+from mainspring.goals.artifacts import KIND, Artifact, Artifacts
+
+__all__ = ["Artifact", "SessionArtifacts", "artifacts_of"]
+
+
+class SessionArtifacts(msgspec.Struct, frozen=True, kw_only=True):
+    """`made` are those that the goal made and that are still there; `all` also what was there before, and
+    what is gone."""
+
+    session: str
+    made: tuple[Artifact, ...]
+    all: tuple[Artifact, ...]
+
+
+async def artifacts_of(config: Config, session: str = "") -> SessionArtifacts:
+    """The artifacts of a session, by default of the newest that has any."""
+    async with journal_of(config, session or await _newest(config)) as reader:
+        artifacts = Artifacts()
+        async for recorded in pages(reader, kinds=(KIND,)):
+            if isinstance(recorded.event, ArtifactsChanged):
+                listing = recorded.event.listing
+                artifacts.apply(recorded.event, await reader.get(listing) if listing else None)
+        every = tuple(sorted(artifacts.all, key=lambda row: row.path))
+        return SessionArtifacts(session=reader.session, made=tuple(artifacts.made), all=every)
+
+
+async def _newest(config: Config) -> str:
+    for row in await sessions_of(config).rows():
+        try:
+            async with journal_of(config, row.id) as reader:
+                if await reader.last(KIND) is not None:
+                    return row.id
+        except JournalError:
+            continue  # a damaged session is not the one that was meant
+    raise UsageError("No session has artifacts yet.", remedy="`mainspring sessions` lists the sessions.")

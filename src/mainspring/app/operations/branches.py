@@ -1,0 +1,134 @@
+"""A git branch of a session's own: begin it, commit what the session did, and land it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mainspring.app.records import recording
+from mainspring.config import Config
+from mainspring.context.history import live, read_all, undone_ranges
+from mainspring.errors import UsageError
+from mainspring.events import BranchMoved, FilesChanged, SessionStarted, UserSaid
+from mainspring.journal import Reader
+from mainspring.rewind import complete, go_back
+from mainspring.sandbox.policy import Policy, is_hidden_name
+from mainspring.session import Session
+from mainspring.workspace import branches
+from mainspring.workspace.git import Git
+
+HowToLand = Literal["merge", "squash", "discard"]
+
+
+class _At(msgspec.Struct, frozen=True):
+    """A session's branch: where the journal says that it began, and where it is."""
+
+    seq: int
+    moved: BranchMoved
+
+
+class Landed(msgspec.Struct, frozen=True):
+    """What became of a branch: `tip` is its last commit, `left` are files that could not be put back."""
+
+    moved: BranchMoved
+    tip: str
+    left: tuple[str, ...] = ()
+
+
+async def begin_branch(config: Config, folder: Path, goal: str) -> BranchMoved:
+    """Starts a branch for a goal, to be recorded at the beginning of its session; `UsageError` says why the
+    work must happen on the user's own."""
+    return await asyncio.to_thread(branches.start, Git(folder, config.environment), goal)
+
+
+async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
+    """Commits what a session did, on record, when it has a branch and there is something new; a refusal
+    (`UsageError`) loses nothing."""
+    git = Git(session.state.workspace, config.environment)
+    at = await _branch(session.journal)
+    made = await _commit(session.journal, git, at) if at else None
+    if made is not None:
+        await session.emit(made)
+    return made
+
+
+async def land(config: Config, session: str, how: HowToLand) -> Landed:
+    """Brings the branch of a session into the branch that it began from, or gives it up."""
+    async with recording(session, config) as recorder:
+        journal = recorder.journal
+        at = await _branch(journal)
+        started = await journal.last("SessionStarted")
+        if at is None or started is None or not isinstance(started.event, SessionStarted):
+            raise UsageError(
+                "This session has no branch that could land.",
+                remedy="`run --branch` works on one; without it, changes are in the folder already.",
+            )
+        root = Path(started.event.workspace)
+        git = Git(root, config.environment)
+        if how != "discard" and (made := await _commit(journal, git, at)):
+            await recorder.record(made)  # an undo since the last turn
+        tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
+        left: tuple[str, ...] = ()
+        if how == "discard":
+            await complete(recorder, root)
+            left = (await go_back(recorder, root, at.seq, "files")).left
+            moved = await asyncio.to_thread(branches.discard, git, at.moved)
+        else:
+            message = await _whole_message(journal, at.seq)
+            moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
+        await recorder.record(moved)
+    return Landed(moved, tip, left)
+
+
+async def _commit(journal: Reader, git: Git, at: _At) -> BranchMoved | None:
+    """Commits what the branch has not yet of what the session did since it began."""
+    recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
+    changed = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    message = await _message(journal)
+    return await asyncio.to_thread(
+        partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
+    )
+
+
+async def _branch(journal: Reader) -> _At | None:
+    """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
+    started = await journal.last("SessionStarted")
+    inherited = started.event.parent_seq if started and isinstance(started.event, SessionStarted) else 0
+    at: _At | None = None
+    for item in await read_all(journal, kinds=("BranchMoved",), after=inherited):
+        match item.event:
+            case BranchMoved(action="started") as moved:
+                at = _At(item.seq, moved)
+            case BranchMoved(action="committed") as moved if at:
+                at = _At(at.seq, moved)
+            case _:
+                at = None
+    return at
+
+
+async def _message(journal: Reader) -> str:
+    said = await journal.last("UserSaid")
+    text = said.event.text if said and isinstance(said.event, UserSaid) else ""
+    return f"{_title(text)}\n\nSession: {journal.session}"
+
+
+async def _whole_message(journal: Reader, after: int) -> str:
+    """A message for all that a branch has: what was said first, and what else was said."""
+    undone = await read_all(journal, kinds=("Undone",))
+    said = live(await read_all(journal, kinds=("UserSaid",), after=after), undone_ranges(undone))
+    titles = [_title(item.event.text) for item in said if isinstance(item.event, UserSaid)]
+    first, *more = titles or [_title("")]
+    listed = "".join(f"- {title}\n" for title in more)
+    return f"{first}\n\n{listed}{chr(10) if listed else ''}Session: {journal.session}"
+
+
+def _title(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "Work")[:72]
+
+
+def _is_secret(name: str) -> bool:
+    return is_hidden_name(name, Policy(workspace=Path()))

@@ -1,0 +1,102 @@
+"""What mainspring finds on this machine, what holds here and what does not, and how to fix it.
+
+Keys are named by their provider and never shown.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.app.building import skills_of
+from mainspring.config import Config
+from mainspring.errors import SandboxError
+from mainspring.models.providers import PROVIDERS
+from mainspring.sandbox.probe import Report, Rung, probe
+
+__all__ = ["Check", "Diagnosis", "Rung", "diagnose"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that should be there. What is not needed only makes things better."""
+
+    name: str
+    is_ok: bool
+    found: str = ""
+    remedy: str = ""
+    is_needed: bool = True
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """`rung` is the one in use, empty when none stands; `keys` names providers."""
+
+    version: str
+    rung: str
+    rungs: tuple[Rung, ...]
+    checks: tuple[Check, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        return bool(self.rung) and all(check.is_ok for check in self.checks if check.is_needed)
+
+
+async def diagnose(config: Config, folder: Path) -> Diagnosis:
+    """What is here for work in a folder; tries every rung of the sandbox."""
+    report = await probe(config.environment)
+    return Diagnosis(
+        version=__version__,
+        rung=_in_use(report),
+        rungs=report.rungs,
+        checks=_checks(config, folder),
+        keys=tuple(each.id for each in PROVIDERS if any(map(config.variable, each.key_variables))),
+    )
+
+
+def _in_use(report: Report) -> str:
+    try:
+        return report.best().name
+    except SandboxError:
+        return ""
+
+
+def _checks(config: Config, folder: Path) -> tuple[Check, ...]:
+    return (
+        Check(name="python", is_ok=True, found=platform.python_version()),
+        _program("git", config, remedy="apt-get install git"),
+        _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
+        _data_folder(config.home),
+        *_skills(config, folder),
+    )
+
+
+def _skills(config: Config, folder: Path) -> Iterator[Check]:
+    """The skills for work in a folder, as far as they cannot be used."""
+    _, broken = skills_of(folder, config)
+    for each in broken:
+        found = f"{each.path} is not used: {each.problem}"
+        yield Check(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+
+
+def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> Check:
+    found = shutil.which(name, path=config.variable("PATH"))
+    return Check(name=name, is_ok=bool(found), found=found or "", remedy=remedy, is_needed=is_needed)
+
+
+def _data_folder(home: Path) -> Check:
+    """Writable is what was written to."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home) as file:
+            file.write(b"mainspring")
+            file.flush()
+    except OSError as error:
+        found = f"{home}: {error.strerror}"
+        return Check(name="data folder", is_ok=False, found=found, remedy="set MAINSPRING_HOME elsewhere")
+    return Check(name="data folder", is_ok=True, found=str(home))

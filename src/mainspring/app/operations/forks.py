@@ -1,0 +1,163 @@
+"""The same history again: with another continuation, with today's program, or beside another session's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.building import workspace_at
+from mainspring.app.models import build_model
+from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.records import fork_session, recording
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.errors import UsageError
+from mainspring.events import (
+    AssistantSaid,
+    CallEnded,
+    Event,
+    FilesChanged,
+    ModelChosen,
+    NoteAdded,
+    Recorded,
+    SpendSettled,
+    TurnEnded,
+    encode,
+)
+from mainspring.replay import Request, replay
+
+__all__ = ["Forked", "Request", "SessionComparison", "SessionSide", "compare", "fork", "replay_session"]
+
+
+class Forked(msgspec.Struct, frozen=True, kw_only=True):
+    """A new session that shares so many events with the one it was made from."""
+
+    session: str
+    shared_events: int
+
+
+class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session did from where it parts from another one: its events, and what they come to."""
+
+    session: str
+    events: tuple[Recorded, ...]
+    models: tuple[str, ...]
+    steps: int
+    tokens: int
+    usd: float
+    outcomes: dict[str, int]
+    files: tuple[str, ...]
+    ending: str
+    said: str
+
+
+class SessionComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """So many events are the same from the first on; then the two sessions part."""
+
+    shared_events: int
+    sides: tuple[SessionSide, SessionSide]
+
+
+async def fork(
+    config: Config, session: str, *, at: int | None = None, model: str = "", folder: Path | None = None
+) -> Forked:
+    """A new session that shares the history of another up to an event, and goes on with another model or in
+    another folder when they are given. Files stay as they are now."""
+    opening: list[Event] = []
+    if model:
+        build_model(model, config)
+        opening.append(ModelChosen(model=model, reason="fork"))
+    if folder:
+        folder = workspace_at(folder)
+        opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
+    made, shared = await fork_session(session, config, at=at, workspace=str(folder or ""))
+    if opening:
+        async with recording(made, config) as recorder:
+            await recorder.record(*opening)
+    return Forked(session=made, shared_events=shared)
+
+
+async def replay_session(config: Config, session: str) -> AsyncGenerator[Request]:
+    """The requests of a session, each beside what would be sent now, offline; the last is the first that
+    would be another."""
+    store = sessions_of(config)
+    reader = await store.read(await store.find(session))
+    is_compared = False
+    try:
+        async for request in replay(reader, lambda name: build_model(name, config)):
+            is_compared = is_compared or request.verdict != "unknown"
+            yield request
+            if request.verdict == "different":
+                return
+    finally:
+        await reader.close()
+    if not is_compared:
+        raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
+
+
+async def compare(config: Config, one: str, other: str) -> SessionComparison:
+    """Where two sessions part, and what each did from there."""
+    journals = await _events(config, one), await _events(config, other)
+    shared = _shared(*journals)
+    mine, yours = (_side(journal, shared) for journal in journals)
+    return SessionComparison(shared_events=shared, sides=(mine, yours))
+
+
+async def _events(config: Config, session: str) -> list[Recorded]:
+    async with journal_of(config, session) as reader:
+        return [recorded async for recorded in pages(reader)]
+
+
+def _shared(one: list[Recorded], other: list[Recorded]) -> int:
+    """How many events are the same from the first on; the first names its session and may differ."""
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        is_start = mine.seq == 1 and mine.kind == yours.kind == "SessionStarted"
+        if not is_start and (mine.time_us, encode(mine.event)) != (yours.time_us, encode(yours.event)):
+            break
+        count += 1
+    return count if count > 1 else 0
+
+
+def _name(journal: list[Recorded]) -> str:
+    return msgspec.to_builtins(journal[0].event).get("session", "?") if journal else "an empty session"
+
+
+def _side(journal: list[Recorded], shared: int) -> SessionSide:
+    events = journal[shared:]
+    models, outcomes, files = dict[str, None](), Counter[str](), dict[str, None]()
+    steps = tokens = 0
+    usd = 0.0
+    said, ended = "", ""
+    for item in events:
+        match item.event:
+            case ModelChosen(model=model):
+                models[model] = None
+            case AssistantSaid() as reply:
+                steps += 1
+                said = reply.text.strip() or said
+            case CallEnded(outcome=outcome):
+                outcomes[outcome] += 1
+            case SpendSettled(usage=usage, usd=cost):
+                tokens, usd = tokens + usage.total_tokens, usd + cost
+            case FilesChanged(changes=changes):
+                files |= dict.fromkeys(change.path for change in changes)
+            case TurnEnded(ending=ending):
+                ended = ending
+            case _:
+                pass
+    return SessionSide(
+        session=_name(journal),
+        events=tuple(events),
+        models=tuple(models),
+        steps=steps,
+        tokens=tokens,
+        usd=usd,
+        outcomes=dict(outcomes),
+        files=tuple(files),
+        ending=ended,
+        said=said,
+    )

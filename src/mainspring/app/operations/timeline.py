@@ -1,0 +1,104 @@
+"""What a session did to files, and going back to how it was."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.records import recording
+from mainspring.config import Config
+from mainspring.errors import UsageError
+from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
+from mainspring.journal import Reader
+from mainspring.rewind import WentBack, complete, go_back, last_turn
+from mainspring.workspace.diffs import unified
+
+
+class StepChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step did to files, at an event; step 0 is going back. `diffs` has the lines of a unified diff
+    for each change, when they were asked for."""
+
+    seq: int
+    step: int
+    changed: FilesChanged
+    diffs: tuple[tuple[str, ...], ...] = ()
+
+
+class BackAt(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a session went back to, and what a person had said there when its last turn was taken back."""
+
+    session: str
+    went: WentBack
+    said: str | None = None
+
+
+async def file_changes(
+    config: Config, session: str, *, step: int | None = None, has_diffs: bool = True
+) -> AsyncGenerator[StepChanges]:
+    """What each step of a session, or one of them, did to files."""
+    steps: dict[str, int] = {}
+    known = 0
+    async with journal_of(config, session) as reader:
+        async for recorded in pages(reader, kinds=("AssistantSaid", "FilesChanged")):
+            match recorded.event:
+                case AssistantSaid() as said:
+                    known = max(known, said.step)
+                    steps |= {call.call: said.step for call in said.calls}
+                case FilesChanged() as changed:
+                    numbers = {steps.get(call, 0) for call in changed.calls}
+                    if step is None or step in numbers:
+                        yield StepChanges(
+                            seq=recorded.seq,
+                            step=max(numbers, default=0),
+                            changed=changed,
+                            diffs=await _diffs(reader, changed) if has_diffs else (),
+                        )
+                case _:
+                    pass
+    if step is not None and step > known:
+        raise UsageError(
+            f"There is no step {step}: this session has {known}.",
+            remedy="Without a step all of them are shown.",
+        )
+
+
+async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Extent) -> BackAt:
+    """Takes a session that nobody runs back to how it was after an event, or before its last turn."""
+    said: UserSaid | None = None
+    async with recording(session, config) as recorder:
+        root = await _workspace(recorder.journal)
+        await complete(recorder, root)
+        if to_seq is None:
+            seq, said = await last_turn(recorder.journal, scope)
+            to_seq = seq - 1
+        went = await go_back(recorder, root, to_seq, scope)
+    return BackAt(session=recorder.session, went=went, said=said.text if said else None)
+
+
+async def _workspace(journal: Reader) -> Path:
+    started = await journal.last("SessionStarted")
+    if started is None or not isinstance(started.event, SessionStarted):
+        raise UsageError("This session has no beginning: nothing was recorded in it.")
+    return Path(started.event.workspace)
+
+
+async def _diffs(reader: Reader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        [
+            tuple(
+                unified(
+                    change,
+                    await _content(reader, change.before.blob if change.before else None),
+                    await _content(reader, change.after.blob if change.after else None),
+                )
+            )
+            for change in changed.changes
+        ]
+    )
+
+
+async def _content(reader: Reader, blob: Blob | None) -> bytes:
+    return await reader.get(blob) if blob else b""
