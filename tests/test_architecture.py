@@ -82,6 +82,22 @@ KEEPERS_OF_SESSIONS = {
     "daemon/place.py": "its lock is one of this machine and no session's",
 }
 WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
+# What the command line may import besides itself; all else it asks of app/.
+CLI_IMPORTS = (
+    "mainspring.__version__",
+    "mainspring.app",
+    "mainspring.approvals.screen",  # text made safe for a terminal
+    "mainspring.cli",
+    "mainspring.config",
+    "mainspring.errors",
+    "mainspring.events",
+    "mainspring.session",  # what `mainspring.open` gives
+)
+CLI_EXCEPTIONS = {
+    "cli/demo.py": ("mainspring.journal.shelf",),  # counts what is in a journal, to prove what it says
+    "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
+    "cli/render_goals.py": ("mainspring.waits.words",),  # renders waits as the agent is told of them
+}
 LOOP_LINES = 250
 
 
@@ -358,6 +374,31 @@ def test_every_module_says_what_it_promises(path: Path) -> None:
     assert len(docstring.splitlines()) <= (60 if name(path) == "errors.py" else 12), (
         f"{name(path)}: a module docstring is short"
     )
+
+
+def test_the_command_line_only_asks_operations_and_renders_what_they_give() -> None:
+    for path in files():
+        if room(path) != "cli":
+            continue
+        for line, module in imported(path):
+            is_known = any(module == each or module.startswith(f"{each}.") for each in CLI_IMPORTS)
+            is_listed = any(module.startswith(each) for each in CLI_EXCEPTIONS.get(name(path), ()))
+            assert not module.startswith("mainspring.") or is_known or is_listed, (
+                f"{name(path)}:{line} imports {module}: what a command does belongs in app/operations/"
+            )
+
+
+def test_operations_leave_the_terminal_and_the_exit_to_faces() -> None:
+    for path in sorted((SOURCE / "app" / "operations").glob("*.py")):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute):
+                is_face = node.attr in ("isatty", "stdin", "stdout", "stderr", "cwd") or (
+                    node.attr == "exit" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+                )
+                is_own = isinstance(node.value, ast.Name) and node.value.id not in ("sys", "Path", "os")
+                assert not is_face or is_own, (
+                    f"{name(path)}:{node.lineno} uses {node.attr}: operations take and return values"
+                )
 
 
 def test_every_tool_has_its_text_for_the_model() -> None:
