@@ -60,7 +60,7 @@ FACES = {"cli", "serve", "protocols", "testing", "__main__"}
 LONG_FILES: dict[str, int] = {
     "session.py": 450,  # every command of a face is one method
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 80}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 81}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",

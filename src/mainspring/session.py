@@ -163,11 +163,7 @@ class Session:
             if self._failure is not None:
                 raise self._failure from None
         finally:
-            # Not before the group has ended: a failed turn cancels whatever is awaited until then.
-            try:
-                await self.time_machine.close()
-            finally:
-                await self._close()
+            await self._close()
 
     async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.

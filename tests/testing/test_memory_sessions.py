@@ -273,9 +273,7 @@ def test_the_daemon_resumes_what_was_lost_and_nothing_else(tmp_path: Path) -> No
         await goal(house, "paused", GoalPaused(reason="Paused."))
         await goal(house, "done", GoalEnded(ending="done"))
         with place.held():
-            await Daemon(house.config, place, said.append, sessions=house.sessions).run(
-                _nothing, is_once=True
-            )
+            await Daemon(house.config, place, said.append, house.sessions).run(_nothing, is_once=True)
         return place.load()
 
     record = asyncio.run(passed())

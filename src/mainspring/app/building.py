@@ -107,10 +107,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
     `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
-    caps of that one as well.
+    caps of that one as well. `sessions` is where sessions are kept, by default the data folder.
 
-    What is not given is taken from the session's journal, then from the settings. `sessions` is where
-    sessions are kept; without it, the data folder.
+    What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
     store = sessions or sessions_of(config)

@@ -18,7 +18,6 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
 from mainspring.config import Config
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
@@ -40,12 +39,10 @@ _DETAIL = 300
 class Daemon:
     """Holds the place for as long as it runs."""
 
-    def __init__(
-        self, config: Config, place: Place, say: Callable[[str], None], *, sessions: Sessions | None = None
-    ) -> None:
+    def __init__(self, config: Config, place: Place, say: Callable[[str], None], sessions: Sessions) -> None:
         self._config, self._place, self._say = config, place, say
         self._settings = config.settings.daemon
-        self._sessions = sessions or sessions_of(config)
+        self._sessions = sessions
         self._schedules = Schedules(config.home)
         before = place.load()
         self._record = Record(

@@ -95,7 +95,8 @@ async def run_daemon(
         say(line)
 
     with place.held():
-        await Daemon(config, place, log).run(tell_ready if is_detached else _nothing, is_once=is_once)
+        daemon = Daemon(config, place, log, sessions_of(config))
+        await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 
 
 def stop_daemon(config: Config) -> tuple[str, ...] | None:
