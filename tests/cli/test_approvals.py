@@ -340,6 +340,23 @@ def test_check_says_what_would_be_said_and_why(
     assert says in checked.stdout
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("pytest -q", "allow: the sandbox contains it [mode:auto]"),
+        ("make all", "deny: the template tests does not allow this command [template:tests]"),
+    ],
+)
+def test_check_judges_a_step_by_its_template(machine: Machine, command: str, says: str) -> None:
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text('[steps.tests]\ncommands = ["pytest *"]\n')
+    checked = machine.run("approvals", "check", command, "--template", "tests")
+    assert checked.stdout.splitlines()[:1] == [says], checked.stderr
+    unknown = machine.run("approvals", "check", command, "--template", "none")
+    assert unknown.returncode == 2
+    assert "config.toml has: tests" in unknown.stderr
+
+
 def test_simulate_judges_the_past_by_other_rules(machine: Machine) -> None:
     session = blocked(machine, MAKE)
     machine.run("approve", session)

@@ -84,8 +84,10 @@ def test_a_session_of_another_agent_goes_on_in_the_folder_that_is_named(world: W
     imported = asyncio.run(
         imports.import_session(world.config, [line], here=world.home, workspace=world.root)
     )
-    assert imported.agent == "claude"
-    assert imported.events == 1
+    assert imported.agent == "claude-code"
+    events = [recorded.event for recorded in iterate(sessions.read_events(world.config, imported.session))]
+    assert "hello" in [event.text for event in events if isinstance(event, UserSaid)]
+    assert len(events) == imported.events + 3
     assert asyncio.run(sessions.newest_session(world.config, world.root)) == imported.session
 
 
