@@ -56,7 +56,7 @@ def test_old_journals_always_load_from_their_file(store, path):
     events = sound_events(store, path.stem)
     with path.with_suffix(".jsonl").open("rb") as lines:
         other = type(store)(store.home / "other")
-        import_journal(other, lines)
+        import_journal(other.shelf, lines)
     assert sound_events(other, path.stem) == events
 
 
