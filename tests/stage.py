@@ -128,7 +128,7 @@ class Stage:
 
     @asynccontextmanager
     async def opened(self, *, vault: Vault | None = None, **changes: Any) -> AsyncIterator[Session]:
-        is_new = not (self.store.folder / SESSION).exists()
+        is_new = not (self.store.shelf.folder / SESSION).exists()
         journal = await (self.store.create(SESSION) if is_new else self.store.open(SESSION))
         async with Session(Recorder(journal, vault or Vault()), self.parts(**changes)) as session:
             yield session
@@ -143,7 +143,7 @@ class Stage:
         return asyncio.run(taken())
 
     def journal(self) -> list[Recorded]:
-        file = self.store.file(SESSION)
+        file = self.store.shelf.file(SESSION)
         try:
             return file.read(limit=1_000_000)
         finally:

@@ -23,6 +23,7 @@ ROOMS = [
     "hosts",
     "http",
     "journal",
+    "catalog",
     "models",
     "caps",
     "ledger",
@@ -63,7 +64,7 @@ LONG_FILES: dict[str, int] = {
     "events/session.py": 420,  # every kind of event of a session, in one table to read
     "session.py": 450,  # every command of a face is one method
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 80}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 81}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session.py": "a fault in a turn is recorded, then raised again",
@@ -79,6 +80,10 @@ IMPORTS_IN_FUNCTIONS = {
 WRITERS = {
     "recorder.py": "the one writer: a journal and its vault",
     "app/records.py": "opens a journal and hands it to a Recorder",
+}
+KEEPERS_OF_SESSIONS = {
+    "app/stores.py": "chooses where sessions are kept",
+    "daemon/place.py": "its lock is one of this machine and no session's",
 }
 WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
 # What the command line may import besides itself; all else it asks of app/.
@@ -231,11 +236,30 @@ def test_sql_stays_in_the_journal() -> None:
     only_in({"journal"}, ("sqlite3", "apsw", "asyncpg", "psycopg"), "SQL belongs in journal/")
 
 
+def test_sessions_are_used_through_their_port() -> None:
+    """How journals are kept is known in journal/ and catalog/, and chosen in one file."""
+    for path in files():
+        if room(path) in ("journal", "catalog", "testing") or name(path) in KEEPERS_OF_SESSIONS:
+            continue
+        for line, module in imported(path):
+            is_concrete = any(
+                module.startswith(f"mainspring.journal.{each}") for each in modules_of("journal")
+            )
+            is_concrete |= any(
+                module.startswith(f"mainspring.catalog.{each}") for each in modules_of("catalog")
+            )
+            assert not is_concrete, f"{name(path)}:{line} imports {module}: use mainspring.catalog.Sessions"
+
+
+def modules_of(package: str) -> list[str]:
+    return [path.stem for path in (SOURCE / package).glob("*.py") if path.stem != "__init__"]
+
+
 def test_only_the_recorder_writes_journals() -> None:
     """The type that can write is named, and a journal opened for writing, only where it gets its vault."""
     writers = ("mainspring.journal.Journal", *(f"mainspring.journal.{each}" for each in WRITING_MODULES))
     for path in files():
-        if room(path) in ("journal", "testing") or name(path) in WRITERS:
+        if room(path) in ("journal", "catalog", "testing") or name(path) in WRITERS:
             continue
         for line, module in imported(path):
             is_writer = any(module == each or module.startswith(each + ".") for each in writers)

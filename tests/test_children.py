@@ -56,7 +56,7 @@ def test_children_at_work_together_never_spend_more_than_their_parent_may(tmp_pa
     assert {end.ending for _, end in ended} == {"done", "budget"}
     refused = next(end for _, end in ended if end.ending == "budget")
     assert "--max-cost-usd" in refused.remedy
-    file = Store(tmp_path / "home").file(parent)
+    file = Store(tmp_path / "home").shelf.file(parent)
     events = [item.event for item in file.read(limit=1000)]
     file.close()
     shared = [event for event in events if isinstance(event, SpendReserved)]

@@ -72,7 +72,7 @@ def _resumed(folder: Folder) -> None:
 
 
 def _journal(folder: Folder) -> list[Recorded]:
-    file = folder.store.file(SESSION)
+    file = folder.store.shelf.file(SESSION)
     try:
         return file.read()
     finally:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mainspring.catalog import Spent
 from mainspring.events import (
     BudgetWarned,
     CallStarted,
@@ -26,7 +27,6 @@ from mainspring.events import (
     TurnStarted,
     Usage,
 )
-from mainspring.journal.fold import Spent
 from mainspring.ledger import Refusal
 from mainspring.models import Price
 from mainspring.state import State

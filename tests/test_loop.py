@@ -25,10 +25,10 @@ from mainspring.events import (
 )
 from mainspring.models import Finished, Retrying
 from mainspring.state import State, load_state
+from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
 from mainspring.turns import End, end_turn
-from memory import MemoryJournal
 from stage import (
     PausingModel,
     Stage,

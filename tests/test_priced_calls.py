@@ -19,7 +19,6 @@ from mainspring.events import (
     SpendReserved,
     SpendSettled,
 )
-from mainspring.journal.day import Today
 from mainspring.models import Price
 from mainspring.tools import Output
 from mainspring.tools.schema import tool
@@ -173,6 +172,6 @@ def test_the_cap_of_the_day_holds_for_calls_too(tmp_path: Path) -> None:
     stage = rent(usd(2.0), usd(2.0))(tmp_path)
     day = Limits(max_cost_usd=100.0, day=Cap(usd=3.0))
     policy = ByMode("yolo", max_cost_usd=100.0)
-    stage.take("go", approver=nobody, policy=policy, limits=day, day=Today(stage.store))
+    stage.take("go", approver=nobody, policy=policy, limits=day, day=stage.store.today())
     (asked,) = stage.events(ApprovalAsked)
     assert money_of(asked) == ("over_cap", 2.0, 1.0, 3.0, "day")

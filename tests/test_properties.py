@@ -37,10 +37,10 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.session import Parts, Session
 from mainspring.state import State, load_state
+from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Place
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
-from memory import MemoryJournal
 from stage import PRICE, nowhere
 
 generated = settings(

@@ -15,11 +15,10 @@ from mainspring.approvals.secrets import Vault
 from mainspring.config import Template
 from mainspring.errors import SandboxError
 from mainspring.events import ApprovalGiven, CommandAsked, CommandEnded, CommandStarted
-from mainspring.journal.shelf import Shelf
 from mainspring.journal.store import Store
 from mainspring.recorder import Recorder
 from mainspring.sandbox.process import PlainSandbox
-from mainspring.steps import Runner, newest_steps, read_step, run_step
+from mainspring.steps import Runner, load_step, newest_steps, run_step
 
 FREE = ByMode("yolo", max_cost_usd=1.0)
 
@@ -69,11 +68,15 @@ def run(folder, *argv, timeout_s=30.0, cpu_s=0, memory_bytes=0, **runner):
 
 
 def recorded(folder):
-    file = Shelf(folder / "steps").file("s1")
-    try:
-        return [item.event for item in file.read()], read_step(file)
-    finally:
-        file.close()
+    async def reading():
+        steps = Store(folder / "steps")
+        reader = await steps.read("s1")
+        try:
+            return [item.event for item in await reader.read()], await load_step(steps, "s1")
+        finally:
+            await reader.close()
+
+    return asyncio.run(reading())
 
 
 def test_a_step_is_on_record_before_it_runs_and_after(tmp_path):
@@ -163,7 +166,7 @@ def test_a_step_whose_process_died_is_listed_as_crashed(tmp_path):
         [sys.executable, "-c", CRASHING, str(tmp_path), str(Path(__file__).parent)], check=False
     )
     assert done.returncode == -signal.SIGKILL
-    (step,) = newest_steps(Shelf(tmp_path / "steps"), 10)
+    (step,) = asyncio.run(newest_steps(Store(tmp_path / "steps"), 10))
     assert (step.state, step.exit_code, step.argv) == ("crashed", None, ("true",))
 
 
@@ -182,7 +185,7 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
     for at, name in enumerate("abc"):
         for file in (tmp_path / "steps/sessions" / name).iterdir():
             os.utime(file, (at, at))
-    assert [step.id for step in newest_steps(Shelf(tmp_path / "steps"), 2)] == ["c", "b"]
+    assert [step.id for step in asyncio.run(newest_steps(Store(tmp_path / "steps"), 2))] == ["c", "b"]
 
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 4
@@ -192,7 +195,7 @@ def test_a_step_keeps_and_shows_no_secret(tmp_path):
     shown = []
     ended = run(tmp_path, "bash", "-c", f"echo key {KEY}; echo {KEY} >&2", on_output=shown.append)
     assert ended.outcome == "ok"
-    file = Shelf(tmp_path / "steps").file("s1")
+    file = Store(tmp_path / "steps").shelf.file("s1")
     try:
         kept = [file.get(blob) for blob in (ended.stdout, ended.stderr)]
     finally:

@@ -175,7 +175,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         )
 
     store = folder.store
-    is_new = not (store.folder / SESSION).exists()
+    is_new = not (store.shelf.folder / SESSION).exists()
     journal = await (store.create(SESSION) if is_new else store.open(SESSION))
     killer.watch(journal)
     parts = Parts(

@@ -15,6 +15,7 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.caps import relimited
+from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.events import (
     SCOPES,
@@ -41,7 +42,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.state import State
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turns import Day, Engine, Turn
+from mainspring.turns import Engine, Turn
 from mainspring.turns.routing import Router
 from mainspring.turns.upkeep import COMPACT_AT
 from mainspring.waits.reach import Reach

@@ -17,6 +17,7 @@ from typing import Self
 
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
+from mainspring.catalog import Day
 from mainspring.context.guards import Guards, load_guards
 from mainspring.context.history import History, Projection, ended_calls, fresh_start, recall
 from mainspring.errors import MainspringError, UsageError
@@ -56,7 +57,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.state import State, load_state
 from mainspring.tools.text import whole_characters
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turns import Day, End, Turn, abandoned, end_turn, failed
+from mainspring.turns import End, Turn, abandoned, end_turn, failed
 from mainspring.turns.calls import record_lost
 from mainspring.workspace import TimeMachine
 
@@ -150,13 +151,9 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            try:
-                if self._failure is None:
-                    await self.stop()
-                    await self.emit(*await end_all(self.state.processes))
-                await self.time_machine.close()
-            except asyncio.CancelledError as cancelled:  # by the group, perhaps, because a turn failed
-                kind, error = type(cancelled), cancelled
+            if self._failure is None:
+                await self.stop()
+                await self.emit(*await end_all(self.state.processes))
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.

@@ -24,6 +24,7 @@ from mainspring.approvals.patterns import allows, words_of
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
 from mainspring.approvals.secrets import Vault
 from mainspring.approvals.wrappers import Word
+from mainspring.catalog import Sessions
 from mainspring.config import Template
 from mainspring.errors import ConfigError, JournalError, MainspringError
 from mainspring.events import (
@@ -37,9 +38,7 @@ from mainspring.events import (
     Scope,
     SessionStarted,
 )
-from mainspring.journal.file import JournalFile
-from mainspring.journal.owner import owner_of
-from mainspring.journal.shelf import Shelf
+from mainspring.journal import Reader
 from mainspring.parts import Approver
 from mainspring.questions import Questions
 from mainspring.recorder import Recorder
@@ -47,7 +46,6 @@ from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
 
 _STEP = "step"
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-_FOLDER = "steps"
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,11 +76,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     stdout: Blob | None = None
     stderr: Blob | None = None
-
-
-def steps_home(home: Path) -> Path:
-    """Where steps lie: apart from sessions, so that neither list shows the other."""
-    return home / _FOLDER
 
 
 async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
@@ -262,12 +255,22 @@ def _reason(finished: Finished) -> str:
     return "; ".join(filter(None, reasons))
 
 
-def read_step(file: JournalFile) -> Step | None:
+async def load_step(steps: Sessions, step: str) -> Step | None:
+    """The step of this id; None when it was not even asked for."""
+    reader = await steps.read(step)
+    try:
+        owner = await steps.owner(step)
+        return await read_step(reader, is_running=owner is not None and owner.is_alive)
+    finally:
+        await reader.close()
+
+
+async def read_step(reader: Reader, *, is_running: bool) -> Step | None:
     """The step of a journal; None when it was not even asked for."""
     asked: CommandAsked | None = None
     ended: CommandEnded | None = None
     started_us, ended_us, reason = 0, None, ""
-    for recorded in file.read():
+    for recorded in await reader.read():
         match recorded.event:
             case CommandAsked() as asked:
                 started_us = recorded.time_us
@@ -279,10 +282,8 @@ def read_step(file: JournalFile) -> Step | None:
                 pass
     if asked is None:
         return None
-    owner = owner_of(file.path.parent)
-    is_running = owner is not None and owner.is_alive
     return Step(
-        id=file.session,
+        id=reader.session,
         state=ended.outcome if ended else "running" if is_running else "crashed",
         argv=asked.argv,
         cwd=asked.cwd,
@@ -297,25 +298,14 @@ def read_step(file: JournalFile) -> Step | None:
     )
 
 
-def newest_steps(shelf: Shelf, limit: int) -> list[Step]:
+async def newest_steps(steps: Sessions, limit: int) -> list[Step]:
     """The steps whose journals changed last, the newest first; damaged ones are left out."""
-    files = sorted(((_changed(shelf, name), name) for name in shelf.names()), reverse=True)
-    steps: list[Step] = []
-    for _, name in files[:limit]:
+    found: list[Step] = []
+    for name in (await steps.names())[:limit]:
         try:
-            file = shelf.file(name)
+            step = await load_step(steps, name)
         except JournalError:
             continue
-        try:
-            step = read_step(file)
-        except JournalError:
-            continue
-        finally:
-            file.close()
         if step is not None:
-            steps.append(step)
-    return steps
-
-
-def _changed(shelf: Shelf, name: str) -> int:
-    return max((entry.stat().st_mtime_ns for entry in shelf.directory(name).iterdir()), default=0)
+            found.append(step)
+    return found

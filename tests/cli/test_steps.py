@@ -10,7 +10,7 @@ from mainspring.events import CommandAsked
 from mainspring.journal.store import Store
 from mainspring.recorder import Recorder
 from mainspring.sandbox.process import PlainSandbox
-from mainspring.steps import Runner, run_step, steps_home
+from mainspring.steps import Runner, run_step
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -22,7 +22,7 @@ def ran(machine, *argv):
         async def sandbox():
             return PlainSandbox(environment=machine.environment())
 
-        journal = await Store(steps_home(machine.home)).create()
+        journal = await Store(machine.home / "steps").create()
         runner = Runner(policy=ByMode("yolo", max_cost_usd=1.0), sandbox=sandbox)
         await run_step(
             Recorder(journal, Vault()),

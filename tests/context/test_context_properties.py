@@ -29,8 +29,8 @@ from mainspring.events import (
 )
 from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.testing.memory import MemoryJournal
 from mainspring.turns.compactor import _read
-from memory import MemoryJournal
 
 from .telling import Tale, plan_set
 

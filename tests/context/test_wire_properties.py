@@ -31,7 +31,7 @@ from mainspring.models.chat import ChatModel
 from mainspring.models.gemini import GeminiModel
 from mainspring.models.responses import ResponsesModel
 from mainspring.models.wire import Wire
-from memory import MemoryJournal
+from mainspring.testing.memory import MemoryJournal
 
 from .test_context_properties import CUTS, check_chat, compacted, journals
 

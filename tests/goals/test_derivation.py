@@ -32,7 +32,7 @@ def written(root: Path, claims: str = MAIN + LEMMA, **scripts: str) -> None:
 async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIterator[Derivation]:
     """A derivation as a process that was just started sees it."""
     store = Store(home)
-    journal = await (store.open("s1") if "s1" in store.names() else store.create("s1"))
+    journal = await (store.open("s1") if "s1" in store.shelf.names() else store.create("s1"))
     sandbox = PlainSandbox(environment=dict(os.environ))
 
     async def emit(event: Event) -> None:
@@ -60,7 +60,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
 
 
 def kinds(home: Path) -> list[str]:
-    file = Store(home).file("s1")
+    file = Store(home).shelf.file("s1")
     try:
         return [type(recorded.event).__name__ for recorded in file.read()]
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -10,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Machine, machine, until
-from mainspring.goals.lock import workspace_held
 
-from .test_kill_matrix import at_work_in
+from .test_kill_matrix import at_work_in, hold_workspace
 from .test_loop import DONE, engine, events
 
 __all__ = ["machine"]
@@ -67,8 +67,7 @@ def test_a_signal_leaves_a_goal_on_record_and_nothing_running(
         first.send_signal(number)
         assert first.wait(60) == 130
     assert not at_work_in(machine.workspace)
-    with workspace_held(machine.home, machine.workspace):
-        pass
+    asyncio.run(hold_workspace(machine.home, machine.workspace))
     (paused,) = events(machine, "GoalPaused")
     assert paused.get("by", "user") == ("user" if number == signal.SIGINT else "signal")
     outside.kill()

@@ -109,7 +109,7 @@ def test_the_matrix_covers_every_event_of_an_undisturbed_run(folder: Path, worke
 def test_a_goal_that_is_done_is_begun_anew_when_it_is_given_again(folder: Path, worker: Worker) -> None:
     assert worker(folder) == 0
     assert worker(folder) == 0
-    assert len(Store(folder / "home").sessions()) == 2
+    assert len(Store(folder / "home").shelf.sessions()) == 2
 
 
 @pytest.mark.parametrize("kill", A_FEW_POINTS)
@@ -157,8 +157,8 @@ def killed_and_resumed(folder: Path, worker: Worker, kill: str) -> None:
 
 def journal(folder: Path) -> list[Recorded]:
     store = Store(folder / "home")
-    (row,) = [row for row in store.sessions() if row.goal]
-    file = store.file(row.id)
+    (row,) = [row for row in store.shelf.sessions() if row.goal]
+    file = store.shelf.file(row.id)
     try:
         return file.read()
     finally:
@@ -234,7 +234,7 @@ def _check_memory(workspace: Path) -> None:
 
 async def _check_history_and_money(folder: Path, recorded: list[Recorded], least_usd: float) -> None:
     store = Store(folder / "home")
-    (row,) = [row for row in store.sessions() if row.goal]
+    (row,) = [row for row in store.shelf.sessions() if row.goal]
     reader = await store.read(row.id)
     verdict = await reader.verify()
     assert (verdict.problem, verdict.events) == ("", len(recorded))
@@ -253,9 +253,14 @@ async def _check_history_and_money(folder: Path, recorded: list[Recorded], least
     await reader.close()
 
 
-def _check_nothing_is_left(folder: Path) -> None:
-    with workspace_held(folder / "home", folder / "workspace"):
+async def hold_workspace(home: Path, workspace: Path) -> None:
+    """Succeeds when no goal works in the folder."""
+    async with workspace_held(Store(home), home, workspace):
         pass
+
+
+def _check_nothing_is_left(folder: Path) -> None:
+    asyncio.run(hold_workspace(folder / "home", folder / "workspace"))
     ends = time.monotonic() + 60
     while left := at_work_in(folder / "workspace"):
         assert time.monotonic() < ends, f"still running: {left}"

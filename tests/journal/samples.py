@@ -11,7 +11,7 @@ def write(store: Store, session: str, events: Iterable[Event], blobs: Iterable[b
     """Appends the events to the session in one commit; makes the session when there is none."""
 
     async def appending() -> None:
-        exists = (store.folder / session).is_dir()
+        exists = (store.shelf.folder / session).is_dir()
         journal = await (store.open(session) if exists else store.create(session))
         for blob in blobs:
             await journal.put(blob)

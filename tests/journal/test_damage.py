@@ -8,7 +8,7 @@ import pytest
 
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign
 from mainspring.events import CallEnded, CallStarted, UserSaid
-from mainspring.journal import tables
+from mainspring.journal import hashchain, tables
 
 from .samples import write
 
@@ -22,7 +22,7 @@ def journal_of(store):
 
 
 def read_all(store):
-    file = store.file("one")
+    file = store.shelf.file("one")
     try:
         return file.read(limit=EVENTS * 2)
     finally:
@@ -30,7 +30,7 @@ def read_all(store):
 
 
 def verdict_of(store):
-    file = store.file("one")
+    file = store.shelf.file("one")
     try:
         return file.verify()
     finally:
@@ -127,7 +127,7 @@ def test_a_body_that_no_longer_decodes_is_named_by_reading(store):
     head = rows[48][4]
     for seq, time_us, kind, body, _hash in rows[49:]:
         body = b'{"text":7}' if seq == 50 else body
-        head = tables.chain(head, seq, time_us, kind, body)
+        head = hashchain.chain(head, seq, time_us, kind, body)
         connection.execute("UPDATE events SET body = ?, hash = ? WHERE seq = ?", (body, head, seq))
     connection.close()
     with pytest.raises(JournalDamaged, match="Events 1 to 49 are readable") as refused:
@@ -163,7 +163,7 @@ def test_a_truncated_file_says_what_is_readable_and_lets_it_be_read(store, part)
     assert seq is not None
     if seq > 2:
         assert f"Events 1 to {seq - 1} are readable" in refused.value.message
-    file = store.file("one")
+    file = store.shelf.file("one")
     assert [item.seq for item in file.read(until=seq - 1)] == list(range(1, seq))
     file.close()
     with pytest.raises(JournalError):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from mainspring.events import Cap, Limits, SpendReserved, SpendSettled, TurnStarted, Usage
-from mainspring.journal.day import Today
 from mainspring.journal.store import Store
 
 from .samples import write
@@ -25,7 +24,7 @@ from test_ledger import Journaled, Limits, Cap, Reservation
 async def main():
     store = Store(Path(sys.argv[1]))
     journal = await store.create(sys.argv[2])
-    turn = Journaled(sys.argv[2], Limits(day=Cap(usd=float(sys.argv[4]))), day=Today(store))
+    turn = Journaled(sys.argv[2], Limits(day=Cap(usd=float(sys.argv[4]))), day=store.today())
     turn.emit = journal.append
     made = 0
     for number in range(20):
@@ -39,7 +38,7 @@ asyncio.run(main())
 
 def spent_today(store):
     async def asking():
-        async with Today(store).held() as spent:
+        async with store.today().held() as spent:
             return spent
 
     return asyncio.run(asking())
@@ -59,7 +58,7 @@ def test_one_reserves_after_the_other(store):
         order = []
 
         async def hold(name, until):
-            async with Today(store).held():
+            async with store.today().held():
                 order.append(name)
                 await until.wait()
                 order.append(name)

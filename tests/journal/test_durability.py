@@ -15,14 +15,14 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledg
     rest = process.stdout.read().split()  # not `communicate`, which forgets what `readline` read ahead
     process.wait()
     promised = int(rest[-1]) if rest else promised
-    file = store.file("one")
+    file = store.shelf.file("one")
     verdict = file.verify()
     file.close()
     assert verdict.problem == ""
     assert promised <= verdict.events <= promised + 2
     assert verdict.events % 2 == 0
     write(store, "one", [UserSaid(text="goes on")])
-    file = store.file("one")
+    file = store.shelf.file("one")
     assert file.last().seq == verdict.events + 1
     file.close()
 
@@ -30,17 +30,17 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledg
 def test_reading_while_another_process_opens_and_closes_sees_a_growing_sound_journal(store, worker):
     write(store, "one", [])
     process = worker("open_and_close")
-    kept = store.file("one")
+    kept = store.shelf.file("one")
     seen = 0
     while process.poll() is None:
-        fresh = store.file("one")
+        fresh = store.shelf.file("one")
         for file in (kept, fresh):
             events = file.read()
             assert len(events) >= seen
             seen = len(events)
             assert file.verify().problem == ""
         fresh.close()
-        assert store.sessions()[0].state in ("new", "running", "crashed")
+        assert store.shelf.sessions()[0].state in ("new", "running", "crashed")
     assert process.returncode == 0
     assert len(kept.read()) == 120
     kept.close()
@@ -58,7 +58,7 @@ def test_a_full_disk_refuses_the_append_and_nothing_else(store, worker):
     assert lines[-2].startswith("together")
     assert "JournalUnwritable" in lines[-2]
     assert lines[-1] == "again True True"
-    file = store.file("one")
+    file = store.shelf.file("one")
     events = file.read()
     assert events[0].event.text == "fits"
     assert events[-1].event.text == "space again"

@@ -8,7 +8,8 @@ import pytest
 
 from mainspring.events import STORED, Unknown, encode
 from mainspring.journal import tables
-from mainspring.journal.transfer import EventLine, import_journal
+from mainspring.journal.lines import EventLine
+from mainspring.journal.transfer import import_journal
 
 GOLDEN = Path(__file__).parents[1] / "journals"
 EXPORTS = sorted(GOLDEN.glob("v*/*.jsonl"))
@@ -16,7 +17,7 @@ FILES = sorted(GOLDEN.glob("v*/*.sqlite"))
 
 
 def sound_events(store, session):
-    file = store.file(session)
+    file = store.shelf.file(session)
     try:
         verdict = file.verify()
         assert verdict.problem == ""
@@ -39,7 +40,7 @@ def bodies(path):
 @pytest.mark.parametrize("path", EXPORTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_old_journals_always_load_from_their_export(store, path):
     with path.open("rb") as lines:
-        session = import_journal(store, lines)
+        session = import_journal(store.shelf, lines)
     events = sound_events(store, session)
     stored = bodies(path)
     assert len(stored) >= len(events) - 1
@@ -50,12 +51,12 @@ def test_old_journals_always_load_from_their_export(store, path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_old_journals_always_load_from_their_file(store, path):
-    (store.folder / path.stem).mkdir(parents=True)
-    shutil.copyfile(path, store.folder / path.stem / tables.FILE_NAME)
+    (store.shelf.folder / path.stem).mkdir(parents=True)
+    shutil.copyfile(path, store.shelf.folder / path.stem / tables.FILE_NAME)
     events = sound_events(store, path.stem)
     with path.with_suffix(".jsonl").open("rb") as lines:
         other = type(store)(store.home / "other")
-        import_journal(other, lines)
+        import_journal(other.shelf, lines)
     assert sound_events(other, path.stem) == events
 
 

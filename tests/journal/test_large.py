@@ -8,7 +8,7 @@ import apsw
 from mainspring.context.history import ended_calls
 from mainspring.events import CallEnded, NoteAdded, Recorded, TurnEnded, TurnStarted, UserSaid
 from mainspring.journal.store import Store
-from memory import MemoryJournal
+from mainspring.testing.memory import MemoryJournal
 
 MANY = 2000
 
@@ -22,7 +22,7 @@ def test_rare_events_are_found_without_reading_those_between_them(tmp_path):
         await journal.close()
 
     asyncio.run(filled())
-    file = Store(tmp_path).file("large")
+    file = Store(tmp_path).shelf.file("large")
     found = file.read(kinds=("UserSaid", "TurnStarted", "TurnEnded"))
     pages_read, _ = file._connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)
     assert [item.seq for item in found] == [1, 2, MANY + 3]

@@ -93,7 +93,7 @@ class JournalAsAList(RuleBasedStateMachine):
 
     @rule()
     def the_list_counts_the_events(self):
-        assert [row.events for row in self.store.sessions()] == [len(self.events)]
+        assert [row.events for row in self.store.shelf.sessions()] == [len(self.events)]
 
     @invariant()
     def everything_appended_was_heard(self):
@@ -102,7 +102,7 @@ class JournalAsAList(RuleBasedStateMachine):
     def teardown(self):
         self.run(self.reader.close())
         self.run(self.journal.close())
-        file = self.store.file("one")
+        file = self.store.shelf.file("one")
         assert [item.event for item in file.read(limit=10_000)] == self.events
         assert set(self.blobs) <= set(_blobs(file))
         file.close()

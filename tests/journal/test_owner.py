@@ -34,7 +34,7 @@ def test_a_killed_owner_is_replaced_and_its_events_stay(store, worker):
     process.wait()
     assert not owner_of(store.directory("one")).is_alive
     write(store, "one", [UserSaid(text="taken over")])
-    file = store.file("one")
+    file = store.shelf.file("one")
     assert [item.event.text for item in file.read()] == ["mine", "taken over"]
     assert file.verify().problem == ""
     file.close()

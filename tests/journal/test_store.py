@@ -36,7 +36,7 @@ TURN = [
 
 
 def only_row(store):
-    rows = store.sessions()
+    rows = store.shelf.sessions()
     assert len(rows) == 1
     return rows[0]
 
@@ -57,39 +57,39 @@ def test_a_new_id_is_ten_plain_characters(store):
     session = asyncio.run(making())
     assert len(session) == 10
     assert not set(session) & set("ilou")
-    assert store.find(session[:6]) == session
+    assert store.shelf.find(session[:6]) == session
 
 
 def test_an_id_is_not_made_twice(store):
     write(store, "one", [])
     with pytest.raises(UsageError, match="exists already"):
         asyncio.run(store.create("one"))
-    assert [path.name for path in store.folder.iterdir()] == ["one"]
+    assert [path.name for path in store.shelf.folder.iterdir()] == ["one"]
 
 
 def test_a_prefix_finds_one_session_or_says_which_it_could_be(store):
     for session in ("abc1", "abd2", "x"):
         write(store, session, [])
-    assert store.find("abc") == "abc1"
-    assert store.find("x") == "x"
+    assert store.shelf.find("abc") == "abc1"
+    assert store.shelf.find("x") == "x"
     with pytest.raises(UnknownSession, match="2 sessions begin with ab: abc1, abd2"):
-        store.find("ab")
+        store.shelf.find("ab")
     with pytest.raises(UnknownSession, match="No session begins with q"):
-        store.find("q")
+        store.shelf.find("q")
 
 
 @pytest.mark.parametrize("name", ["../one", "..", ".", "", "/etc", "a/b", "a\0b", "-x", ".new-1"])
 def test_an_id_cannot_lead_out_of_the_folder(store, name):
     write(store, "one", [])
-    for use in (store.find, store.directory, store.file):
+    for use in (store.shelf.find, store.directory, store.shelf.file):
         with pytest.raises(UnknownSession):
             use(name)
 
 
 def test_a_home_without_sessions_lists_none(store):
-    assert store.sessions() == []
+    assert store.shelf.sessions() == []
     with pytest.raises(UnknownSession):
-        store.find("a")
+        store.shelf.find("a")
 
 
 def test_the_list_shows_what_the_journal_says(store):
@@ -140,7 +140,7 @@ def test_an_open_turn_with_a_living_owner_is_running(store):
 def test_folding_in_two_steps_is_folding_in_one(store, cut):
     events = [*TURN, TurnEnded(turn=1, ending="done")]
     write(store, "one", events[:cut])
-    store.sessions()
+    store.shelf.sessions()
     write(store, "one", events[cut:])
     stepwise = only_row(store)
     (store.home / "index.sqlite").unlink()
@@ -151,15 +151,15 @@ def test_only_changed_sessions_are_read_again(store):
     for session in ("one", "two"):
         write(store, session, TURN)
         age(store, session)
-    before = store.sessions()
+    before = store.shelf.sessions()
     # Rubbish of the same size and time: a list that still knows the session cannot have read it again.
     path = store.directory("one") / tables.FILE_NAME
     status = path.stat()
     path.write_bytes(bytes(status.st_size))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert store.sessions() == before
+    assert store.shelf.sessions() == before
     write(store, "two", [UserSaid(text="more")])
-    assert {row.id: row.events for row in store.sessions()} == {"one": 8, "two": 9}
+    assert {row.id: row.events for row in store.shelf.sessions()} == {"one": 8, "two": 9}
 
 
 @pytest.mark.parametrize(
@@ -176,17 +176,17 @@ def test_only_changed_sessions_are_read_again(store):
 def test_a_lost_or_damaged_index_is_rebuilt(store, spoil):
     write(store, "one", TURN)
     age(store)
-    rows = store.sessions()
+    rows = store.shelf.sessions()
     spoil(store.home / "index.sqlite")
-    assert store.sessions() == rows
+    assert store.shelf.sessions() == rows
     assert (store.home / "index.sqlite").stat().st_size > 4096
-    assert store.sessions() == rows
+    assert store.shelf.sessions() == rows
 
 
 def test_a_removed_session_leaves_the_list(store):
     write(store, "one", TURN)
     write(store, "two", TURN)
-    assert len(store.sessions()) == 2
+    assert len(store.shelf.sessions()) == 2
     shutil.rmtree(store.directory("one"))
     assert only_row(store).id == "two"
 
@@ -195,8 +195,8 @@ def test_a_damaged_session_is_listed_as_damaged(store):
     write(store, "good", TURN)
     write(store, "bad", TURN)
     (store.directory("bad") / tables.FILE_NAME).write_text("not a journal")
-    (store.folder / "hollow").mkdir()
-    rows = {row.id: row for row in store.sessions()}
+    (store.shelf.folder / "hollow").mkdir()
+    rows = {row.id: row for row in store.shelf.sessions()}
     assert {name: row.state for name, row in rows.items()} == {
         "good": "crashed",
         "bad": "damaged",
@@ -208,11 +208,11 @@ def test_a_damaged_session_is_listed_as_damaged(store):
 def test_reading_a_closed_session_leaves_no_trace(store):
     write(store, "one", TURN)
     before = sorted(path.name for path in store.directory("one").iterdir())
-    file = store.file("one")
+    file = store.shelf.file("one")
     assert len(file.read()) == 8
     assert file.verify().problem == ""
     file.close()
-    store.sessions()
+    store.shelf.sessions()
     assert sorted(path.name for path in store.directory("one").iterdir()) == before
 
 
@@ -226,16 +226,16 @@ def test_events_are_counted_whatever_their_kind(store):
 def test_ten_thousand_sessions_are_listed_without_reading_them(store):
     write(store, "seed", TURN)
     for number in range(10_000):
-        shutil.copytree(store.directory("seed"), store.folder / f"s{number:05}")
+        shutil.copytree(store.directory("seed"), store.shelf.folder / f"s{number:05}")
     for session in ("seed", *(f"s{number:05}" for number in range(10_000))):
         age(store, session)
-    rows = store.sessions()
+    rows = store.shelf.sessions()
     for number in range(10_000):
-        path = store.folder / f"s{number:05}" / tables.FILE_NAME
+        path = store.shelf.folder / f"s{number:05}" / tables.FILE_NAME
         status = path.stat()
         path.write_bytes(bytes(status.st_size))
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert store.sessions() == rows
+    assert store.shelf.sessions() == rows
 
 
 def test_opening_that_is_cancelled_gives_the_session_back(store):

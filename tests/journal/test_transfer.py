@@ -32,7 +32,7 @@ def other(tmp_path):
 
 
 def exported(store, **options):
-    file = store.file("one")
+    file = store.shelf.file("one")
     to = io.BytesIO()
     export(file, to, **options)
     file.close()
@@ -40,7 +40,7 @@ def exported(store, **options):
 
 
 def contents(store):
-    file = store.file("one")
+    file = store.shelf.file("one")
     try:
         return file.read(), file.verify()
     finally:
@@ -48,7 +48,7 @@ def contents(store):
 
 
 def test_an_import_is_the_same_journal_with_the_same_hashes(store, other, lines):
-    assert import_journal(other, lines) == "one"
+    assert import_journal(other.shelf, lines) == "one"
     assert contents(other) == contents(store)
     assert exported(other) == lines
     write(other, "one", [UserSaid(text="goes on")])
@@ -62,8 +62,8 @@ def test_blobs_can_lie_beside(store, other, tmp_path):
     assert len(list(beside.iterdir())) == 2
     assert max(map(len, lines)) < 1000
     with pytest.raises(UsageError, match="lie beside"):
-        import_journal(other, lines)
-    import_journal(other, lines, blobs_beside=beside)
+        import_journal(other.shelf, lines)
+    import_journal(other.shelf, lines, blobs_beside=beside)
     assert contents(other) == contents(store)
 
 
@@ -73,13 +73,13 @@ def test_a_damaged_journal_is_exported_only_up_to_the_damage_and_only_when_asked
     connection.close()
     with pytest.raises(JournalDamaged, match=r"its hash\. Events 1 to 2 are readable"):
         exported(store)
-    import_journal(other, exported(store, readable_only=True))
+    import_journal(other.shelf, exported(store, readable_only=True))
     assert [item.event for item in contents(other)[0]] == SAID[:2]
 
 
 def test_an_empty_journal_travels_too(store, other):
     write(store, "one", [])
-    import_journal(other, exported(store))
+    import_journal(other.shelf, exported(store))
     assert contents(other)[0] == []
 
 
@@ -105,7 +105,7 @@ SPOILED = {
 def test_a_spoiled_export_leaves_nothing_behind(other, lines, case):
     spoil, words = SPOILED[case]
     with pytest.raises(JournalDamaged, match=words) as refused:
-        import_journal(other, spoil(lines))
+        import_journal(other.shelf, spoil(lines))
     assert "Nothing was imported" in refused.value.message
     assert list(other.folder.iterdir()) == []
 
@@ -113,21 +113,21 @@ def test_a_spoiled_export_leaves_nothing_behind(other, lines, case):
 def test_a_session_that_exists_is_not_overwritten(store, lines):
     before = contents(store)
     with pytest.raises(UsageError, match="Session one exists already"):
-        import_journal(store, lines)
+        import_journal(store.shelf, lines)
     assert contents(store) == before
 
 
 @pytest.mark.parametrize("first", [b"", b"hello\n", b"{}\n", b"[1]\n"])
 def test_a_file_that_is_no_export_is_refused(other, first):
     with pytest.raises(JournalForeign, match="not an exported session"):
-        import_journal(other, [first])
+        import_journal(other.shelf, [first])
 
 
 def test_an_export_of_a_newer_version_is_refused(other, lines):
     with pytest.raises(JournalForeign, match="Upgrade"):
-        import_journal(other, [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]])
+        import_journal(other.shelf, [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]])
 
 
 def test_an_export_cannot_choose_a_path(other, lines):
     with pytest.raises(UnknownSession):
-        import_journal(other, [lines[0].replace(b'"one"', b'"../one"'), *lines[1:]])
+        import_journal(other.shelf, [lines[0].replace(b'"one"', b'"../one"'), *lines[1:]])

@@ -277,7 +277,7 @@ def golden(name: str, write: Callable[[Store, str], None]) -> None:
     with tempfile.TemporaryDirectory() as home:
         store = Store(Path(home))
         write(store, to.name)
-        file = store.file(to.name)
+        file = store.shelf.file(to.name)
         with exported.open("xb") as lines:
             export(file, lines)
         file.close()

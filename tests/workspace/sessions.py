@@ -67,7 +67,7 @@ class World:
         )
 
     def journal(self) -> list[Recorded]:
-        file = self.store.file(self.session)
+        file = self.store.shelf.file(self.session)
         try:
             return file.read(limit=100_000)
         finally:

@@ -30,7 +30,7 @@ def run(world, *options, code=0):
         *("--max-cost-usd", "1", "--branch", *options),
         code=code,
     )
-    world.session = world.store.names()[0]
+    world.session = world.store.shelf.names()[0]
     return answer
 
 
@@ -258,7 +258,7 @@ def test_a_branch_stays_with_the_session_that_began_it_and_a_fork_cannot_land_it
     run(world)
     parent, here = world.session, picture(root)
     world.command("fork", parent)
-    (fork,) = [name for name in world.store.names() if name != parent]
+    (fork,) = [name for name in world.store.shelf.names() if name != parent]
     for how in ("--discard", "--merge"):
         assert "no branch that could land" in world.command("land", fork, how, code=2)
     assert picture(root) == here

@@ -31,7 +31,7 @@ def world(tmp_path):
 
 
 def contents(world, session):
-    file = world.store.file(session)
+    file = world.store.shelf.file(session)
     try:
         assert file.verify().problem == ""
         return file.read(limit=10_000)
@@ -71,7 +71,7 @@ def test_a_fork_does_not_pay_for_its_parent(world):
     world.script.write_bytes(script)
     world.turn("do two")
     made = world.command("fork", world.session).split()[0]
-    costs = {row.id: row.cost_usd for row in world.store.sessions()}
+    costs = {row.id: row.cost_usd for row in world.store.shelf.sessions()}
     assert costs[world.session] > 0
     assert costs[made] == 0
 

@@ -33,7 +33,7 @@ def test_what_a_killed_call_did_to_files_is_recorded_on_resuming_and_can_be_undo
         assert worker.poll() is None
     worker.send_signal(signal.SIGKILL)
     worker.wait()
-    (world.session,) = world.store.names()
+    (world.session,) = world.store.shelf.names()
     world.command("resume", world.session, "--max-cost-usd", "1")
     journal = [item.event for item in world.journal()]
     (changed,) = [event for event in journal if isinstance(event, FilesChanged)]

@@ -9,7 +9,7 @@ KEY = "sk-proj-Zx9Qw7Er5Ty3Zx9Qw7Er5Ty3Zx9Qw7Er5Ty3"
 
 
 def stored(world):
-    file = world.store.file(world.session)
+    file = world.store.shelf.file(world.session)
     try:
         blobs = [file.get(blob) for blob in _blobs(file)]
     finally:

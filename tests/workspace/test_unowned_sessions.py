@@ -75,7 +75,7 @@ def test_what_a_person_answers_to_a_session_that_nobody_runs(tmp_path):
     world = World(tmp_path, shell("echo one > made.txt"), say("refused"))
     options = ("--mode", "ask", "--sandbox", "none", "--max-cost-usd", "1")
     world.command("run", "go", "-C", str(world.root), *options, code=3)
-    world.session = world.store.names()[0]
+    world.session = world.store.shelf.names()[0]
     world.command("approve", world.session, "--reject", f"not with {KEY}", "--max-cost-usd", "1")
     assert last(world, ApprovalGiven).feedback.startswith("not with __secret_")
     assert KEY.encode() not in stored(world)
@@ -104,7 +104,7 @@ def test_the_branches_and_files_that_land_or_are_given_up(tmp_path, root, git, h
     world = World(tmp_path, shell(f"echo two > {KEY}.txt"), say("done"))
     options = ("--mode", "yolo", "--sandbox", "none", "--max-cost-usd", "1", "--branch")
     world.command("run", f"Use {KEY}", "-C", str(root), *options)
-    world.session = world.store.names()[0]
+    world.session = world.store.shelf.names()[0]
     world.command("land", world.session, how)
     assert git("symbolic-ref", "--short", "HEAD") == f"feature/{KEY}"
     assert (root / f"{KEY}.txt").exists() == (how != "--discard")

@@ -28,6 +28,7 @@ from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.redaction import expanded
 from mainspring.approvals.secrets import Vault
 from mainspring.caps import is_money_capped, lasting
+from mainspring.catalog import Sessions
 from mainspring.choice import Choice, choose
 from mainspring.config import Config, Template, load_config, with_caps
 from mainspring.context.prompt import prompt_parts, system_prompt
@@ -48,8 +49,6 @@ from mainspring.events import (
     TurnStarted,
 )
 from mainspring.journal import Reader
-from mainspring.journal.day import Today
-from mainspring.journal.store import Store
 from mainspring.models import Model
 from mainspring.parts import Approver, Parts
 from mainspring.processes import FOLDER as PROCESSES
@@ -105,17 +104,18 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
     `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
-    caps of that one as well.
+    caps of that one as well. `sessions` is where sessions are kept, by default the data folder.
 
     What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
-    store = sessions_of(config)
-    recorder = await open_recorder(store.find(session), store, config) if session else None
+    store = sessions or sessions_of(config)
+    recorder = await open_recorder(await store.find(session), store, config) if session else None
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
@@ -252,7 +252,7 @@ def template_of(name: str, config: Config) -> Template:
     return known.get(name, Template())
 
 
-def _with_folder(parts: Parts, store: Store, recorder: Recorder, config: Config) -> Parts:
+def _with_folder(parts: Parts, store: Sessions, recorder: Recorder, config: Config) -> Parts:
     """The parts that keep something in the data folder or the session's own, or must know its secrets."""
     policy, folder = parts.files.policy, store.directory(recorder.session)
     time_machine = Snapshots(
@@ -268,7 +268,7 @@ def _with_folder(parts: Parts, store: Store, recorder: Recorder, config: Config)
     return msgspec.structs.replace(
         parts,
         grants=GrantFile(config.home),
-        day=Today(store),
+        day=store.today(),
         time_machine=time_machine,
         processes=folder / PROCESSES,
         inbox=Inbox(folder),

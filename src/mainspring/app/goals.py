@@ -20,6 +20,7 @@ from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.secrets import Vault
+from mainspring.catalog import Sessions
 from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
@@ -42,7 +43,6 @@ from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
-from mainspring.journal.store import Store
 from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
 from mainspring.session import Session
@@ -100,11 +100,11 @@ def profile_name(given: str) -> str:
     return str(Path(given).expanduser().absolute()) if given.endswith(".toml") else given or DEFAULT_PROFILE
 
 
-async def find_unfinished(text: str, profile: str, folder: Path, config: Config) -> str:
+async def find_unfinished(text: str, profile: str, folder: Path, store: Sessions, config: Config) -> str:
     """The session that worked towards this very goal here and has not ended; empty when there is none."""
-    store, place = sessions_of(config), str(await asyncio.to_thread(folder.resolve))
-    for row in await asyncio.to_thread(store.sessions):
-        if workspace_of(row, config) == place and row.goal and row.goal_state in _UNFINISHED:
+    place = str(await asyncio.to_thread(folder.resolve))
+    for row in await store.rows():
+        if workspace_of(row, store, config) == place and row.goal and row.goal_state in _UNFINISHED:
             vault = vault_of(store, row.id, config)
             goal = await load_goal(store, row.id, vault)
             if (vault.expand(goal.now.text), goal.now.profile) == (text, profile):
@@ -114,16 +114,22 @@ async def find_unfinished(text: str, profile: str, folder: Path, config: Config)
 
 @asynccontextmanager
 async def start_goal(
-    given: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+    given: str,
+    options: GoalOptions,
+    *,
+    approver: Approver | None = None,
+    config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
     config = config or load_config()
+    store = sessions or sessions_of(config)
     is_new = options.by != "user"
     text, source = (given, "") if is_new else goal_text(given)
     name = profile_name(options.profile)
     profile = load_profile(name, config.folder)
-    if not is_new and (session := await find_unfinished(text, name, options.folder, config)):
-        async with resume_goal(session, options, approver=approver, config=config) as pursuit:
+    if not is_new and (session := await find_unfinished(text, name, options.folder, store, config)):
+        async with resume_goal(session, options, approver=approver, config=config, sessions=store) as pursuit:
             yield pursuit
         return
     wanted = _goal_set(text, source, profile, options)
@@ -131,8 +137,9 @@ async def start_goal(
     async def beginning() -> list[Event]:
         return [await _frozen(wanted, options.folder, config)]
 
-    with workspace_held(config.home, options.folder) as held:
-        opened = _open(options, wanted, config, folder=options.folder, beginning=beginning, approver=approver)
+    async with workspace_held(store, config.home, options.folder) as held:
+        folder = options.folder
+        opened = _open(options, wanted, config, store, folder=folder, beginning=beginning, approver=approver)
         async with opened as session:
             held.name(session.id)
             yield await _pursuit(session, profile, wanted, config)
@@ -140,22 +147,27 @@ async def start_goal(
 
 @asynccontextmanager
 async def resume_goal(
-    session: str, options: GoalOptions, *, approver: Approver | None = None, config: Config | None = None
+    session: str,
+    options: GoalOptions,
+    *,
+    approver: Approver | None = None,
+    config: Config | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """An earlier goal, with other limits where they are given."""
     config = config or load_config()
-    store = sessions_of(config)
-    session = store.find(session)
+    store = sessions or sessions_of(config)
+    session = await store.find(session)
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")
     profile = load_profile(profile_name(options.profile or goal.now.profile), config.folder)
     started = await _workspace_of(store, session, vault)
-    with workspace_held(config.home, started) as held:
+    async with workspace_held(store, config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
-        async with _open(options, wanted, config, session=session, approver=approver) as opened:
+        async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await opened.emit(wanted)
             yield await _pursuit(opened, profile, wanted, config)
@@ -179,10 +191,10 @@ async def is_priced(options: GoalOptions, config: Config) -> bool:
 async def change_goal(session: str, text: str, config: Config) -> None:
     """Puts another text in the place of a goal that nobody works on, on record."""
     store = sessions_of(config)
-    session = store.find(session)
+    session = await store.find(session)
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
-    async with _open(GoalOptions(), goal.now, config, session=session) as opened:
+    async with _open(GoalOptions(), goal.now, config, store, session=session) as opened:
         await opened.emit(
             msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
         )
@@ -191,12 +203,12 @@ async def change_goal(session: str, text: str, config: Config) -> None:
 async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, config: Config) -> str:
     """Pauses or stops a goal, and returns when that is on record; says what was done."""
     store = sessions_of(config)
-    session = store.find(session)
+    session = await store.find(session)
     try:
-        async with recording(session, config) as recorder:
+        async with recording(session, config, store) as recorder:
             return await record_order(recorder, order, event)
     except JournalOwned:
-        return await send_order(store.directory(session), order)
+        return await send_order(store, session, order)
 
 
 def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:
@@ -253,6 +265,7 @@ def _open(
     options: GoalOptions,
     goal: GoalSet,
     config: Config,
+    sessions: Sessions,
     *,
     folder: Path | str = ".",
     session: str = "",
@@ -280,6 +293,7 @@ def _open(
         beginning=beginning,
         approver=approver,
         config=config,
+        sessions=sessions,
     )
 
 
@@ -290,7 +304,7 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 
-async def _workspace_of(store: Store, session: str, vault: Vault) -> Path:
+async def _workspace_of(store: Sessions, session: str, vault: Vault) -> Path:
     reader = await store.read(session)
     try:
         return (await app.recall(reader, vault)).place

@@ -16,68 +16,71 @@ from mainspring.app.stores import sessions_of
 from mainspring.approvals.grants import write_private
 from mainspring.approvals.redaction import redacted
 from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
+from mainspring.catalog import SessionRow, Sessions
 from mainspring.config import Config
 from mainspring.events import Event, SessionStarted
 from mainspring.journal import Journal
-from mainspring.journal.compose import compose
-from mainspring.journal.fork import fork
-from mainspring.journal.index import SessionRow
-from mainspring.journal.shelf import Shelf
-from mainspring.journal.store import Store
 from mainspring.recorder import Recorder, hide_secrets
 
 _SECRETS_FILE = "secrets.json"
 
 
 @asynccontextmanager
-async def recording(session: str, config: Config) -> AsyncGenerator[Recorder]:
+async def recording(
+    session: str, config: Config, sessions: Sessions | None = None
+) -> AsyncGenerator[Recorder]:
     """The session whose id begins with `session`, open for writing while a command works on it; raises
     `JournalOwned` when another process runs it."""
-    store = sessions_of(config)
-    recorder = await open_recorder(store.find(session), store, config)
+    store = sessions or sessions_of(config)
+    recorder = await open_recorder(await store.find(session), store, config)
     try:
         yield recorder
     finally:
         await recorder.close()
 
 
-async def open_recorder(session: str, store: Store, config: Config) -> Recorder:
+async def open_recorder(session: str, store: Sessions, config: Config) -> Recorder:
     """The recorder of a session; raises `JournalOwned` when another process runs it."""
     return await _with_vault(await store.open(session), store, config)
 
 
-async def create_recorder(store: Store, config: Config) -> Recorder:
+async def create_recorder(store: Sessions, config: Config) -> Recorder:
     """The recorder of a new session."""
     return await _with_vault(await store.create(), store, config)
 
 
-def vault_of(shelf: Shelf, session: str, config: Config) -> Vault:
+def vault_of(store: Sessions, session: str, config: Config) -> Vault:
     """The secrets of a session, and what stands in for them."""
-    return _vault_in(shelf.directory(session), config)
+    return _vault_in(store.directory(session), config)
 
 
-def workspace_of(row: SessionRow, config: Config) -> str:
+def workspace_of(row: SessionRow, store: Sessions, config: Config) -> str:
     """Where a session works; the list of sessions has it without secrets."""
     if not PLACEHOLDER.search(row.workspace):
         return row.workspace
-    return vault_of(sessions_of(config), row.id, config).expand(row.workspace)
+    return vault_of(store, row.id, config).expand(row.workspace)
 
 
-def fork_session(
-    session: str, config: Config, *, at: int | None = None, workspace: str = ""
+async def fork_session(
+    session: str,
+    config: Config,
+    *,
+    at: int | None = None,
+    workspace: str = "",
+    sessions: Sessions | None = None,
 ) -> tuple[str, int]:
     """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
-    store = sessions_of(config)
-    parent = store.find(session)
+    store = sessions or sessions_of(config)
+    parent = await store.find(session)
     vault = vault_of(store, parent, config)
     begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
-    made, shared = fork(store, parent, at=at, workspace=begun.workspace)
+    made, shared = await store.fork(parent, at=at, workspace=begun.workspace)
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
     return made, shared
 
 
-def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:
+async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:
     """Makes a session of events that another program told, each with its time in microseconds; they are given
     for the session's id, which is returned."""
 
@@ -87,10 +90,10 @@ def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], con
             for each in hide_secrets([event], vault):
                 yield time_us, each
 
-    return compose(sessions_of(config), hidden)
+    return await sessions_of(config).compose(hidden)
 
 
-async def _with_vault(journal: Journal, store: Store, config: Config) -> Recorder:
+async def _with_vault(journal: Journal, store: Sessions, config: Config) -> Recorder:
     try:
         return Recorder(journal, vault_of(store, journal.session, config))
     except BaseException:

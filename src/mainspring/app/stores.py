@@ -1,17 +1,20 @@
-"""Where sessions and steps are kept: the one place that names the class of their store."""
+"""Where sessions and steps are kept: the only place that names the implementation of the port `Sessions`."""
 
 from __future__ import annotations
 
+from mainspring.catalog import Sessions
 from mainspring.config import Config
 from mainspring.journal.store import Store
 
+_STEPS = "steps"
 
-def sessions_of(config: Config) -> Store:
+
+def sessions_of(config: Config) -> Sessions:
+    """The sessions of the data folder that the settings name."""
     return Store(config.home)
 
 
-def steps_of(config: Config) -> Store:
-    """Steps lie apart from sessions, so that neither list shows the other."""
-    from mainspring.steps import steps_home  # noqa: PLC0415 - loads the sandbox, which sessions do not need
-
-    return Store(steps_home(config.home))
+def steps_of(config: Config) -> Sessions:
+    """The records of commands that were run without an agent. They lie apart from sessions, so that neither
+    list shows the other."""
+    return Store(config.home / _STEPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import time
 from pathlib import Path
@@ -118,7 +119,8 @@ def check_command(
 @_cap
 def simulate_command(session: str, mode: str | None, max_cost_usd: float | None) -> None:
     """Say what today's rules, grants and mode would have said to the calls of SESSION. Nothing is run."""
-    compared = judge_session(load_config(), session, mode=mode or "", max_cost_usd=max_cost_usd)
+    judging = judge_session(load_config(), session, mode=mode or "", max_cost_usd=max_cost_usd)
+    compared = asyncio.run(judging)
     for each in compared:
         click.echo(plain(_compared(each)))
     for (before, now), number in sorted(counts(compared).items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import get_args
@@ -28,7 +29,7 @@ def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> No
     """Show what SESSION (by default all of them) has spent. What was reserved and never settled, because the
     run was killed, counts as spent."""
     day = datetime.now(UTC).date().isoformat() if today else ""
-    found = costs(load_config(), session=session, by=by, day=day)
+    found = asyncio.run(costs(load_config(), session=session, by=by, day=day))
     for each in found.unreadable:
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)
     if is_json:

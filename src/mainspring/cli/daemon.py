@@ -80,7 +80,7 @@ def stop_command() -> None:
 def status_command(*, is_json: bool) -> None:
     """Show whether it runs, what it runs, and what comes next. The exit code is 3 when it does not run."""
     config = load_config()
-    status = daemon_status(config)
+    status = asyncio.run(daemon_status(config))
     found = _fields(status, config)
     if is_json:
         click.echo(msgspec.json.encode(found).decode())

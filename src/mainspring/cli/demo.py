@@ -6,6 +6,7 @@ and its death. What is printed at the end is counted from the journal and from w
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -19,12 +20,14 @@ from pathlib import Path
 import click
 import msgspec
 
+from mainspring.app.operations.sessions import read_events
+from mainspring.app.operations.transfer import verify_session
 from mainspring.approvals.screen import plain
+from mainspring.cli.blocking import iterate
 from mainspring.cli.render import as_text
 from mainspring.config import load_config
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
-from mainspring.journal.shelf import Shelf
 
 _CODE = '''\
 def total(prices, discount_percent=0):
@@ -172,12 +175,9 @@ def _event(line: bytes) -> Event:
 
 def _sum_up(home: Path, repository: Path, session: str) -> None:
     """Counts what the journal says and what the commands left behind, and says whether they agree."""
-    file = Shelf(home).file(session)
-    try:
-        events = [recorded.event for recorded in file.read(limit=100_000)]
-        verdict = file.verify()
-    finally:
-        file.close()
+    config = msgspec.structs.replace(load_config(), home=home)
+    events = [recorded.event for recorded in iterate(read_events(config, session))]
+    verdict = asyncio.run(verify_session(config, session))
     asked = [call.call for event in events if isinstance(event, AssistantSaid) for call in event.calls]
     ended = Counter(event.call for event in events if isinstance(event, CallEnded))
     started = Counter(event.call for event in events if isinstance(event, CallStarted))

@@ -54,7 +54,7 @@ def replay_command(session: str, from_seq: int | None, *, is_check: bool, **opti
 @click.argument("other")
 def compare_command(one: str, other: str) -> None:
     """Show where two sessions part, and what each did from there."""
-    found = compare(load_config(), one, other)
+    found = asyncio.run(compare(load_config(), one, other))
     shared = found.shared_events
     click.echo(f"The first {shared} events are the same." if shared else "They share nothing.")
     for side in found.sides:

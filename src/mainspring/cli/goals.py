@@ -71,7 +71,7 @@ def start_command(
 @wait_options
 def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
     """Go on with a goal: after a crash, a pause, or a limit that is now higher."""
-    name = session or newest_goal(load_config(), Path.cwd())
+    name = session or asyncio.run(newest_goal(load_config(), Path.cwd()))
     sys.exit(asyncio.run(pursue("", name, options_of(Path(), "", **given), is_json=is_json)))
 
 
@@ -79,7 +79,7 @@ def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    rows = list_goals(load_config())
+    rows = asyncio.run(list_goals(load_config()))
     if not rows and not is_json:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:
@@ -97,7 +97,7 @@ def list_command(*, is_json: bool) -> None:
 def show_command(session: str) -> None:
     """Show where a goal stands (by default the newest of this folder)."""
     config = load_config()
-    standing = asyncio.run(goal_standing(config, session or newest_goal(config, Path.cwd())))
+    standing = asyncio.run(goal_standing(config, session or asyncio.run(newest_goal(config, Path.cwd()))))
     goal, row = standing.goal, standing.row
     total = f" of {goal.rules.max_iterations}" if goal.rules.max_iterations else ""
     lines = [
@@ -149,7 +149,7 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
     """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
     config = load_config()
-    name = session or newest_goal(config, Path.cwd())
+    name = session or asyncio.run(newest_goal(config, Path.cwd()))
     write_report(config, name, html=html, markdown=markdown, is_json=is_json)
 
 

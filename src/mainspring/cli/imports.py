@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,4 +40,5 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
 
 
 def _import(lines: Iterable[bytes], blobs: Path | None, folder: Path | None) -> Imported:
-    return import_session(load_config(), lines, here=Path.cwd(), workspace=folder, blobs=blobs)
+    config, here = load_config(), Path.cwd()
+    return asyncio.run(import_session(config, lines, here=here, workspace=folder, blobs=blobs))

@@ -21,7 +21,7 @@ _LINE = 60
 @click.option("--json", "is_json", is_flag=True, help="Print one process per line as JSON.")
 def ps_command(session: str, *, is_json: bool) -> None:
     """List the live background processes of SESSION, or of all sessions."""
-    rows = list_processes(load_config(), session)
+    rows = asyncio.run(list_processes(load_config(), session))
     for row in rows:
         click.echo(msgspec.json.encode(_fields(row)) if is_json else _line(row))
     if not rows and not is_json:

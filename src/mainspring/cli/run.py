@@ -128,7 +128,7 @@ def resume_command(session: str, text: str, **options: Any) -> None:
 
 def newest_here() -> str:
     """The newest session that works in this folder."""
-    return newest_session(load_config(), Path.cwd())
+    return asyncio.run(newest_session(load_config(), Path.cwd()))
 
 
 async def take_turn(

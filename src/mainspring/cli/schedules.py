@@ -100,7 +100,7 @@ def schedule_command(
 def schedules_command(*, is_json: bool) -> None:
     """List what is scheduled, when it comes next, and what became of it last."""
     config = load_config()
-    rows = list_schedules(config)
+    rows = asyncio.run(list_schedules(config))
     for row in rows:
         schedule, coming = row.schedule, _coming(row.next_us, config)
         if is_json:

@@ -1,8 +1,11 @@
-"""`sessions`, `show` and `tail`: what is in the journals, without an event loop and without owning them."""
+"""`sessions`, `show` and `tail`: what is in the journals, without owning them."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import click
 import msgspec
@@ -22,7 +25,7 @@ _LINE = 60
 @click.option("--all", "is_all", is_flag=True, help="All of them, whatever the limit.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
-    rows = list_sessions(load_config())
+    rows = asyncio.run(list_sessions(load_config()))
     shown = rows if is_all else rows[:limit]
     for row in shown:
         if is_json:
@@ -45,8 +48,7 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
     """Show what happened in SESSION."""
-    for recorded in read_events(load_config(), session):
-        _print(recorded, is_json=is_json, is_whole=is_whole)
+    asyncio.run(_print_all(read_events(load_config(), session), is_json=is_json, is_whole=is_whole))
 
 
 @click.command("tail")
@@ -58,13 +60,18 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
     """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
     goal is over."""
     follower = Follower(load_config(), session, after=after)
-    for recorded in follower.events(is_followed=follow):
-        _print(recorded, is_json=is_json, is_whole=False)
+    asyncio.run(_print_all(follower.events(is_followed=follow), is_json=is_json, is_whole=False))
     if follow and not follower.has_ended:
         resume = "goal resume" if follower.has_goal else "resume"
         click.echo(
             f"Nobody runs this session now. Go on with it: mainspring {resume} {follower.session}", err=True
         )
+
+
+async def _print_all(events: AsyncGenerator[Recorded], *, is_json: bool, is_whole: bool) -> None:
+    async with aclosing(events):
+        async for recorded in events:
+            _print(recorded, is_json=is_json, is_whole=is_whole)
 
 
 def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:

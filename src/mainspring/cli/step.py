@@ -71,7 +71,7 @@ def step_command(
         name = asyncio.run(_stoppable(asking))
     except asyncio.CancelledError:
         sys.exit(130)
-    step = load_step(config, name)
+    step = asyncio.run(load_step(config, name))
     if is_json:
         click.echo(msgspec.json.encode(as_row(step)))
     else:
@@ -81,7 +81,9 @@ def step_command(
 
 def _print(step: Step, config: Config, *, is_live: bool) -> None:
     if not is_live:
-        for stream, data in zip((sys.stdout, sys.stderr), load_output(config, step), strict=True):
+        for stream, data in zip(
+            (sys.stdout, sys.stderr), asyncio.run(load_output(config, step)), strict=True
+        ):
             stream.buffer.write(data)
             stream.flush()
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from typing import Any
@@ -25,7 +26,7 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     """List the commands that were run without an agent, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    steps = list_steps(load_config(), limit=limit)
+    steps = asyncio.run(list_steps(load_config(), limit=limit))
     for step in steps:
         click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
@@ -38,8 +39,8 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
 def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
     """Show one step with all of its output."""
     config = load_config()
-    step = load_step(config, id)
-    stdout, stderr = (data.decode("utf-8", "replace") for data in load_output(config, step))
+    step = asyncio.run(load_step(config, id))
+    stdout, stderr = (data.decode("utf-8", "replace") for data in asyncio.run(load_output(config, step)))
     if is_json:
         click.echo(msgspec.json.encode({**as_row(step), "stdout": stdout, "stderr": stderr}))
     else:

@@ -8,6 +8,7 @@ import click
 
 from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
 from mainspring.approvals.screen import plain
+from mainspring.cli.blocking import iterate
 from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
 from mainspring.config import load_config
@@ -28,7 +29,7 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
     """Show what each step of SESSION (by default the newest of this folder) did to files."""
     config, name = load_config(), session or newest_here()
     is_told = False
-    for changes in file_changes(config, name, step=step, has_diffs=not is_short):
+    for changes in iterate(file_changes(config, name, step=step, has_diffs=not is_short)):
         is_told = True
         _print_changes(changes)
     if not is_told:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from mainspring.app.operations.transfer import SessionFacts, exporting, verify_session
+from mainspring.app.operations.transfer import Export, SessionFacts, exporting, verify_session
+from mainspring.cli.blocking import iterate
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
 from mainspring.config import load_config
@@ -31,13 +33,15 @@ def export_command(
     session: str, output: Path | None, form: str, blobs: Path | None, *, is_readable_only: bool
 ) -> None:
     """Write SESSION to one file: as JSON lines, which can be imported, or as a document to read."""
-    with exporting(load_config(), session) as export, written(output) as to:
+    with asyncio.Runner() as runner, _open(runner, session) as export, written(output) as to:
         if form == "jsonl":
-            header = export.write(to, blobs=blobs, readable_only=is_readable_only)
+            header = runner.run(export.write(to, blobs=blobs, readable_only=is_readable_only))
             said = f"{header.events} events of session {header.session}, head {header.head[:16]}"
         else:
             facts = {**_facts(export.facts), **export.environment}
-            parts = _DOCUMENTS[form](export.events(), facts, export.get)
+            parts = _DOCUMENTS[form](
+                iterate(export.events(), runner), facts, lambda blob: runner.run(export.get(blob))
+            )
             to.writelines(part.encode("utf-8", "replace") for part in parts)
             said = f"session {export.facts.session} as {form}"
     click.echo(said, err=True)
@@ -47,11 +51,29 @@ def export_command(
 @click.argument("session")
 def verify_command(session: str) -> None:
     """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong."""
-    verdict = verify_session(load_config(), session)
+    verdict = asyncio.run(verify_session(load_config(), session))
     if verdict.problem:
         click.echo(f"damaged: {verdict.problem} ({verdict.events} events before it are sound)")
         sys.exit(1)
     click.echo(f"sound: {verdict.events} events, {verdict.blobs} blobs, head {verdict.head}")
+
+
+@contextmanager
+def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
+    opened = exporting(load_config(), session)
+    export = runner.run(_entered(opened))
+    try:
+        yield export
+    finally:
+        runner.run(_left(opened))
+
+
+async def _entered(opened: AbstractAsyncContextManager[Export]) -> Export:
+    return await opened.__aenter__()
+
+
+async def _left(opened: AbstractAsyncContextManager[Export]) -> None:
+    await opened.__aexit__(None, None, None)
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.catalog import SessionRow
 from mainspring.config import DaemonSettings
 from mainspring.daemon.place import Record, Run, Trouble
 from mainspring.goals.lock import is_overlapping
 from mainspring.goals.schedules import Due
-from mainspring.journal.index import SessionRow
 
 _DAY_US = 86_400_000_000
 _BACKOFF = 6

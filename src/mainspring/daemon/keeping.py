@@ -18,16 +18,14 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
+from mainspring.catalog import SessionRow, Sessions
 from mainspring.config import Config, stop_signals
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
 from mainspring.daemon.place import Handled, Place, Record, Result, Run, has_ended, is_run_by
-from mainspring.errors import JournalError, MainspringError
+from mainspring.errors import JournalError, MainspringError, UnknownSession
 from mainspring.events import ApprovalGiven
 from mainspring.goals.fold import load_goal
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
-from mainspring.journal.index import SessionRow
-from mainspring.journal.owner import owner_of
-from mainspring.journal.store import Store
 from mainspring.sandbox.detached import run_to_end, start_detached
 
 LOG = "daemon.log"
@@ -41,10 +39,10 @@ _DETAIL = 300
 class Daemon:
     """Holds the place for as long as it runs."""
 
-    def __init__(self, config: Config, place: Place, say: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, place: Place, say: Callable[[str], None], sessions: Sessions) -> None:
         self._config, self._place, self._say = config, place, say
         self._settings = config.settings.daemon
-        self._store = Store(config.home)
+        self._sessions = sessions
         self._schedules = Schedules(config.home)
         before = place.load()
         self._record = Record(
@@ -72,7 +70,7 @@ class Daemon:
         for number in stop_signals():
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._wake)
-        self._adopt()
+        await self._adopt()
         self._place.save(self._record)
         self._say(f"started: version {__version__}, process {os.getpid()}")
         ready()
@@ -106,7 +104,7 @@ class Daemon:
 
     async def _rows(self) -> dict[str, SessionRow]:
         self._listed_s = time.monotonic()
-        return {row.id: row for row in await asyncio.to_thread(self._store.sessions)}
+        return {row.id: row for row in await self._sessions.rows()}
 
     def _scheduled(self) -> tuple[Schedule, ...]:
         try:
@@ -175,7 +173,7 @@ class Daemon:
         """The session that a schedule began since then; empty when there is none."""
         for row in rows.values():
             if row.goal and row.started_us >= since_us:
-                goal = await load_goal(self._store, row.id)
+                goal = await load_goal(self._sessions, row.id)
                 if goal.first.by == schedule.name:
                     return row.id
         return ""
@@ -199,11 +197,11 @@ class Daemon:
         looked_us, is_answered = self._answers.get(row.id, (0, False))
         if looked_us == row.updated_us:
             return is_answered
-        owner = owner_of(self._store.directory(row.id))
+        owner = await self._sessions.owner(row.id)
         if owner is not None and owner.is_alive:
             return False
         try:
-            reader = await self._store.read(row.id)
+            reader = await self._sessions.read(row.id)
             try:
                 given, ended = await reader.last("ApprovalGiven"), await reader.last("GoalEnded")
                 open_question = await reader.last("ApprovalAsked")
@@ -224,7 +222,7 @@ class Daemon:
 
     def _start(self, row: SessionRow) -> None:
         arguments = ["goal", "resume", row.id, "--json"] if row.goal else ["resume", row.id, "--json"]
-        log = self._store.directory(row.id) / LOG
+        log = self._sessions.directory(row.id) / LOG
         pid = start_detached(arguments, environment=self._config.environment, log=log)
         run = Run(
             session=row.id,
@@ -253,11 +251,13 @@ class Daemon:
         asyncio.get_running_loop().remove_reader(handle)
         self._wake()
 
-    def _adopt(self) -> None:
+    async def _adopt(self) -> None:
         """Takes over what an earlier daemon started and what still owns its journal."""
         for session, run in list(self._record.runs.items()):
-            folder = self._store.folder / session
-            owner = owner_of(folder) if folder.is_dir() else None
+            try:
+                owner = await self._sessions.owner(session)
+            except UnknownSession:
+                owner = None
             if owner is not None and is_run_by(owner, run.pid) and self._watch(run):
                 self._say(f"{session}: still running, process {run.pid}")
             else:
@@ -283,7 +283,7 @@ class Daemon:
             now_us = _now_us()
             self._say(f"{session}: {state}" + (f", exit code {code}" if code is not None else ""))
             self._record.add_result(Result(session=session, at_us=now_us, state=state, exit_code=code))
-            detail = _last_line(self._store.directory(session) / LOG) or f"exit code {code}"
+            detail = _last_line(self._sessions.directory(session) / LOG) or f"exit code {code}"
             before = self._record.troubles.pop(session, None)
             trouble = after_run(run, row, before, self._settings, code=code, now_us=now_us, detail=detail)
             if trouble is not None and not self._is_stopping:

@@ -6,10 +6,10 @@ import os
 import select
 from collections.abc import Sequence
 
+from mainspring.catalog import Owner
 from mainspring.config import Config
 from mainspring.daemon.place import DaemonRunning, Place
 from mainspring.errors import MainspringError
-from mainspring.journal.owner import Owner
 from mainspring.sandbox.detached import READY_FD, start_detached
 
 _WITHIN_S = 30.0

@@ -18,8 +18,9 @@ from typing import Literal
 import msgspec
 
 from mainspring.approvals.grants import write_private
+from mainspring.catalog import Owner
 from mainspring.errors import JournalOwned, MainspringError
-from mainspring.journal.owner import Owner, own, owner_of
+from mainspring.journal.owner import own, owner_of
 
 _LOG_BYTES = 1 << 20
 _RESULTS = 20

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.goals.fold import Goal
-from mainspring.journal.owner import owner_of
 from mainspring.processes import Processes, end_of, is_alive, status_of
 from mainspring.recorder import Recorder
 from mainspring.sandbox.custody.tree import stat
@@ -82,19 +82,18 @@ def _began_us(ticks: int) -> int:
     return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
-async def send_order(directory: Path, order: Order) -> str:
-    """Gives the order to the process that works on the goal of this folder, and waits for its end; says what
-    was done."""
-    owner = owner_of(directory)
+async def send_order(sessions: Sessions, session: str, order: Order) -> str:
+    """Gives the order to the process that works on a goal, and waits for its end; says what was done."""
+    owner = await sessions.owner(session)
     if owner is None or not owner.is_alive:
         return "its process has just ended"
     if owner.host != os.uname().nodename:
         return f"it runs on {owner.host}; stop process {owner.pid} there"
     handle = os.pidfd_open(owner.pid)
     try:
-        if owner_of(directory) != owner:
+        if await sessions.owner(session) != owner:
             return "its process has just ended"
-        await asyncio.to_thread((directory / _FILE).write_text, order, "utf-8")
+        await asyncio.to_thread((sessions.directory(session) / _FILE).write_text, order, "utf-8")
         signal.pidfd_send_signal(handle, signal.SIGTERM)
         is_over = await _ends(handle)
     finally:

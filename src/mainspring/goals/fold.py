@@ -6,6 +6,7 @@ import msgspec
 
 from mainspring.approvals.redaction import expanded
 from mainspring.approvals.secrets import Vault
+from mainspring.catalog import Sessions
 from mainspring.context.history import each
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -28,7 +29,6 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
-from mainspring.journal.store import Store
 
 KINDS: tuple[type[Event], ...] = (
     GoalSet,
@@ -194,9 +194,9 @@ def _none() -> GoalSet:
     raise UsageError("This session has no goal.", remedy="mainspring goal list shows those that have one.")
 
 
-async def load_goal(store: Store, session: str, vault: Vault | None = None) -> Goal:
+async def load_goal(sessions: Sessions, session: str, vault: Vault | None = None) -> Goal:
     """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(vault=vault), await store.read(session)
+    goal, reader = Goal(vault=vault), await sessions.read(session)
     try:
         await goal.catch_up(reader)
     finally:

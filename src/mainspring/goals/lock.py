@@ -5,14 +5,15 @@ A folder and one inside it are one workspace in this: each loop would take the o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from mainspring.catalog import Sessions
 from mainspring.errors import JournalOwned
-from mainspring.journal.owner import own, owner_of
 
 _FOLDER = "workspaces"
 _NAME = "goal"
@@ -33,25 +34,27 @@ class Held:
         (self._place / _NAME).write_text(goal, "utf-8")
 
 
-@contextmanager
-def workspace_held(home: Path, workspace: Path) -> Generator[Held]:
+@asynccontextmanager
+async def workspace_held(sessions: Sessions, home: Path, workspace: Path) -> AsyncGenerator[Held]:
     """Keeps every other loop out of the workspace. A lock whose process is dead is taken over."""
-    workspace = workspace.resolve()
+    workspace = await asyncio.to_thread(workspace.resolve)
     place = home / _FOLDER / hashlib.sha256(bytes(workspace)).hexdigest()[:24]
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        owned = own(place, workspace.name)
-    except JournalOwned as error:
-        raise _taken(place, workspace) from error
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(sessions.lock(_lock_name(place)))
+        except JournalOwned as error:
+            raise await _taken(sessions, place, workspace) from error
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stack.callback((place / _NAME).unlink, missing_ok=True)
+        stack.callback((place / _PATH).unlink, missing_ok=True)
         # Ours is told before others are looked at: of two that begin at once, at least one sees the other.
         (place / _PATH).write_bytes(bytes(workspace))
-        _refuse_overlapping(place, workspace)
+        await _refuse_overlapping(sessions, place, workspace)
         yield Held(place)
-    finally:
-        (place / _NAME).unlink(missing_ok=True)
-        (place / _PATH).unlink(missing_ok=True)
-        owned.release()
+
+
+def _lock_name(place: Path) -> str:
+    return f"{_FOLDER}/{place.name}"
 
 
 def is_overlapping(one: Path, other: Path) -> bool:
@@ -59,7 +62,7 @@ def is_overlapping(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
-def _refuse_overlapping(place: Path, workspace: Path) -> None:
+async def _refuse_overlapping(sessions: Sessions, place: Path, workspace: Path) -> None:
     for told in place.parent.glob(f"*/{_PATH}"):
         try:
             other = Path(os.fsdecode(told.read_bytes()))
@@ -67,13 +70,13 @@ def _refuse_overlapping(place: Path, workspace: Path) -> None:
             continue  # it has just ended
         if told.parent == place or not is_overlapping(workspace, other):
             continue
-        owner = owner_of(told.parent)
+        owner = await sessions.lock_owner(_lock_name(told.parent))
         if owner is not None and owner.is_alive:
-            raise _taken(told.parent, other)
+            raise await _taken(sessions, told.parent, other)
 
 
-def _taken(place: Path, workspace: Path) -> WorkspaceTaken:
-    owner = owner_of(place)
+async def _taken(sessions: Sessions, place: Path, workspace: Path) -> WorkspaceTaken:
+    owner = await sessions.lock_owner(_lock_name(place))
     who = f"process {owner.pid} on {owner.host}" if owner else "another process"
     try:
         goal = (place / _NAME).read_text("utf-8")

@@ -1,17 +1,23 @@
 """The port to the only state there is: append events durably, read them back, keep blobs by their hash.
 
-`append` returns when its events are on disk, all of one call in one commit, and never half of it. One
-process writes a journal at a time; any number read it meanwhile. Nothing here knows what events mean.
+`append` returns when its events are durable, all of one call in one commit, and never half of it. One
+process writes a journal at a time; any number read it meanwhile. Ownership can be lost while a journal is
+open (a lease that ran out): whoever lost it cannot append. Nothing here knows what events mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from mainspring.events import Blob, Event, Recorded
+
+KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
+"""The events of a session in the making, each with its time in microseconds. Called with the session's id and
+the folder for the files beside its journal."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +30,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     broken_seq: int | None = None
 
 
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Who writes a session. `born` tells the process from a later one with the same pid; `scope` is the boot
+    and the pid namespace in which the pid means something."""
+
+    host: str
+    pid: int
+    born: int
+    scope: str
+    since_us: int
+    is_alive: bool = True
+
+
 class Reader(Protocol):
     """A journal that one may read, whoever writes it."""
 
@@ -31,7 +49,7 @@ class Reader(Protocol):
     def session(self) -> str: ...
 
     async def last_seq(self) -> int:
-        """The number of the newest event on disk, 0 for an empty journal."""
+        """The number of the newest durable event, 0 for an empty journal."""
         ...
 
     async def read(
@@ -59,12 +77,13 @@ class Reader(Protocol):
 
 
 class Journal(Reader, Protocol):
-    """A journal that this process writes."""
+    """A journal that this process writes, for as long as it owns it."""
 
     async def append(self, *events: Event) -> Sequence[Recorded]:
-        """Durable on return. Raises `JournalUnwritable` when nothing was written. When the awaiting task is
-        cancelled the events are written all the same, and the cancellation goes on after `subscribe` has
-        told of them: whoever handles it sees the journal as it is."""
+        """Durable on return. Raises `JournalUnwritable`, or `JournalOwned` when this process is no longer the
+        owner; nothing was written then, and what was lost stays lost until it is opened again. When the
+        awaiting task is cancelled the events are written all the same, and the cancellation goes on after
+        `subscribe` has told of them: whoever handles it sees the journal as it is."""
         ...
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:

@@ -16,7 +16,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
-from mainspring.journal import Verdict, tables
+from mainspring.journal import Verdict, hashchain, tables
 
 
 def check(connection: apsw.Connection) -> Verdict:
@@ -27,7 +27,7 @@ def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
     """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
     is broken."""
     seen: set[str] = set()
-    seq, head = 0, tables.GENESIS
+    seq, head = 0, hashchain.GENESIS
     problem, broken = "", None
     try:
         for found, time_us, kind, body, hash_ in _rows(connection):
@@ -71,9 +71,9 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
     if seq != expected:
         return f"event {expected} is missing, the next one is {seq}"
     try:
-        if not tables.follows(head, seq, time_us, kind, body, hash_):
+        if not hashchain.follows(head, seq, time_us, kind, body, hash_):
             return f"event {seq} does not match its hash"
-        blob = tables.referenced(body)
+        blob = hashchain.referenced(body)
         if blob is not None:
             body = _sound(connection, seen, blob)
         event = decode(kind, body)

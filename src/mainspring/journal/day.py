@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from mainspring.errors import JournalUnwritable
-from mainspring.journal.fold import Spent
+from mainspring.journal.fold import SessionSpend, Spent
 from mainspring.journal.shelf import Shelf
 
 _TRY_AGAIN_S = 0.01
@@ -38,18 +38,19 @@ class Today:
         try:
             while not _try_lock(handle):  # noqa: ASYNC110 - the holder is another process
                 await asyncio.sleep(_TRY_AGAIN_S)
-            yield await asyncio.to_thread(self._spent)
+            yield spent_today(await asyncio.to_thread(self._shelf.spends))
         finally:
             os.close(handle)  # which gives the lock back, as does the end of the process
 
-    def _spent(self) -> Spent:
-        day = datetime.now(UTC).date().isoformat()
-        total = Spent()
-        for session in self._shelf.spends():
-            for purpose, spent in session.spent.items():
-                if purpose.day == day:
-                    total = total.plus(spent)
-        return total
+
+def spent_today(spends: Iterable[SessionSpend]) -> Spent:
+    day = datetime.now(UTC).date().isoformat()
+    total = Spent()
+    for session in spends:
+        for purpose, spent in session.spent.items():
+            if purpose.day == day:
+                total = total.plus(spent)
+    return total
 
 
 def _try_lock(handle: int) -> bool:

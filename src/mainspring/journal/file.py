@@ -19,7 +19,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
-from mainspring.journal import Verdict, tables
+from mainspring.journal import Verdict, hashchain, tables
 from mainspring.journal.checking import check, damaged
 
 _T = TypeVar("_T")
@@ -188,7 +188,7 @@ class JournalFile:
 
 
 def _spilled(connection: apsw.Connection, stored: bytes) -> bytes:
-    blob = tables.referenced(stored)
+    blob = hashchain.referenced(stored)
     return stored if blob is None else tables.required_blob(connection, blob.sha256)
 
 

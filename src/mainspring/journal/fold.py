@@ -5,7 +5,9 @@ Reads only the kinds it needs, and of long texts only the one it shows, so that 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
+from typing import Protocol
 
 import msgspec
 
@@ -26,7 +28,6 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.journal.file import JournalFile
 
 _FOLDED = tuple(
     kind.__name__
@@ -123,7 +124,76 @@ class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
         return totals
 
 
-def advance(fold: Fold, file: JournalFile) -> Fold:
+class EventSource(Protocol):
+    """A journal that is read without an event loop."""
+
+    def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]: ...
+
+    def last(self, *kinds: str) -> Recorded | None: ...
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
+    `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
+    it sleeps until something happens."""
+
+    id: str
+    started_us: int
+    updated_us: int
+    workspace: str
+    title: str
+    last_line: str
+    state: str
+    cost_usd: float
+    model: str
+    events: int
+    goal: str = ""
+    goal_state: str = ""
+    iterations: int = 0
+    is_verified: bool = False
+    is_waiting: bool = False
+
+
+class SessionSpend(msgspec.Struct, frozen=True):
+    """What one session spent, by purpose; `problem` says why it may be more."""
+
+    id: str
+    spent: dict[Purpose, Spent]
+    problem: str = ""
+
+
+def row_of(name: str, fold: Fold, *, problem: str, is_owned: Callable[[], bool]) -> SessionRow:
+    """How a session stands in the list; asks who owns it only when that makes a difference."""
+    state, last_line = fold.ending, fold.last_line
+    if problem:
+        state, last_line = "damaged", problem
+    elif fold.is_open:
+        state = "running" if is_owned() else "crashed"
+    goal_state = fold.goal_state
+    if fold.goal and not goal_state:
+        goal_state = "running" if is_owned() else "interrupted"
+    return SessionRow(
+        id=name,
+        started_us=fold.started_us,
+        updated_us=fold.updated_us,
+        workspace=fold.workspace,
+        title=fold.title,
+        last_line=last_line,
+        state=state,
+        cost_usd=fold.cost_usd,
+        model=fold.model,
+        events=fold.seq,
+        goal=fold.goal,
+        goal_state=goal_state,
+        iterations=fold.iterations,
+        is_verified=fold.is_verified,
+        is_waiting=bool(fold.waits),
+    )
+
+
+def advance(fold: Fold, file: EventSource) -> Fold:
     """The fold with every event of the file after it taken in."""
     newest = file.last()
     if newest is None or newest.seq < fold.seq:
@@ -229,7 +299,7 @@ def _settle(fold: Fold, settled: SpendSettled) -> None:
     fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)
 
 
-def _take_texts(fold: Fold, file: JournalFile, *, after: int, until: int, ended: int) -> None:
+def _take_texts(fold: Fold, file: EventSource, *, after: int, until: int, ended: int) -> None:
     if not fold.title:
         for recorded in file.read(after=after, until=until, kinds=("UserSaid",), limit=1):
             if isinstance(recorded.event, UserSaid):

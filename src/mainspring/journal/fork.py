@@ -18,7 +18,7 @@ import msgspec
 
 from mainspring.errors import UsageError
 from mainspring.events import SessionStarted, decode, encode
-from mainspring.journal import tables
+from mainspring.journal import hashchain, tables
 from mainspring.journal.checking import blobs_in, damaged, survey
 from mainspring.journal.shelf import Shelf
 
@@ -31,17 +31,11 @@ def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = 
         verdict = file.verify()
         if verdict.problem and (at is None or at > verdict.events):
             raise damaged(session, verdict)
-        until = verdict.events if at is None else at
-        if not 1 <= until <= verdict.events:
-            raise UsageError(
-                f"There is no event {until}: session {session} has {verdict.events}.",
-                remedy=f"`mainspring show {session}` numbers them.",
-            )
+        until = shared_events(session, verdict.events, at)
         with shelf.new() as (name, directory), tables.explained(name):
             connection = tables.create(directory / tables.FILE_NAME)
             try:
-                changes = {"session": name, "parent": session, "parent_seq": until}
-                changes |= {"workspace": workspace} if workspace else {}
+                changes = changed_start(name, session, until, workspace)
                 file.scan(lambda source: _copy(source, connection, changes, until))
                 copied = survey(connection)[0]
                 if copied.problem:
@@ -53,30 +47,48 @@ def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = 
     return name, until
 
 
-def _copy(source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int) -> None:
-    rows: Iterator[Any] = source.execute(
-        "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
-    )
-    head = tables.GENESIS
-    with to:
-        for seq, time_us, kind, stored in rows:
-            stored = _first(stored, kind, changes) if seq == 1 else stored
-            for sha256 in _needed(source, kind, stored):
-                _copy_blob(source, to, bytes.fromhex(sha256))
-            head = tables.chain(head, seq, time_us, kind, stored)
-            to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
+def shared_events(session: str, events: int, at: int | None) -> int:
+    """How many events a fork of a session shares with it; `UsageError` when there are not so many."""
+    until = events if at is None else at
+    if not 1 <= until <= events:
+        raise UsageError(
+            f"There is no event {until}: session {session} has {events}.",
+            remedy=f"`mainspring show {session}` numbers them.",
+        )
+    return until
 
 
-def _first(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
-    event = None if tables.referenced(stored) else decode(kind, stored)
+def changed_start(name: str, parent: str, until: int, workspace: str) -> dict[str, Any]:
+    """What is different in the first event of a fork."""
+    changes: dict[str, Any] = {"session": name, "parent": parent, "parent_seq": until}
+    return changes | ({"workspace": workspace} if workspace else {})
+
+
+def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
+    """The body of the first event of a fork."""
+    event = None if hashchain.referenced(stored) else decode(kind, stored)
     if not isinstance(event, SessionStarted):
         parent = changes["parent"]
         raise UsageError(f"Session {parent} does not begin with its own start, so it cannot be forked.")
     return encode(msgspec.structs.replace(event, **changes))[1]
 
 
+def _copy(source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int) -> None:
+    rows: Iterator[Any] = source.execute(
+        "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
+    )
+    head = hashchain.GENESIS
+    with to:
+        for seq, time_us, kind, stored in rows:
+            stored = first_body(stored, kind, changes) if seq == 1 else stored
+            for sha256 in _needed(source, kind, stored):
+                _copy_blob(source, to, bytes.fromhex(sha256))
+            head = hashchain.chain(head, seq, time_us, kind, stored)
+            to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
+
+
 def _needed(source: apsw.Connection, kind: str, stored: bytes) -> Iterator[str]:
-    spilled = tables.referenced(stored)
+    spilled = hashchain.referenced(stored)
     if spilled is not None:
         yield spilled.sha256
         stored = tables.required_blob(source, spilled.sha256)

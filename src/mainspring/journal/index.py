@@ -13,6 +13,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +23,12 @@ import msgspec
 from mainspring.errors import JournalError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
-from mainspring.journal.fold import Fold, Purpose, Spent, advance
+from mainspring.journal.fold import Fold, SessionRow, SessionSpend, advance, row_of
 from mainspring.journal.owner import owner_of
 
 _VERSION = 4
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
-
-
-class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
-    `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
-    it sleeps until something happens."""
-
-    id: str
-    started_us: int
-    updated_us: int
-    workspace: str
-    title: str
-    last_line: str
-    state: str
-    cost_usd: float
-    model: str
-    events: int
-    goal: str = ""
-    goal_state: str = ""
-    iterations: int = 0
-    is_verified: bool = False
-    is_waiting: bool = False
-
-
-class SessionSpend(msgspec.Struct, frozen=True):
-    """What one session spent, by purpose; `problem` says why it may be more."""
-
-    id: str
-    spent: dict[Purpose, Spent]
-    problem: str = ""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -74,7 +45,11 @@ _DECODE = msgspec.json.Decoder(_Known).decode
 
 def list_sessions(index: Path, folder: Path, names: Iterable[str]) -> list[SessionRow]:
     """The sessions of these names in the folder, the most recently changed first."""
-    rows = [_row(folder / name, name, seen) for name, seen in _current(index, folder, names).items()]
+    current = _current(index, folder, names)
+    rows = [
+        row_of(name, seen.fold, problem=seen.problem, is_owned=partial(_is_owned, folder / name))
+        for name, seen in current.items()
+    ]
     rows.sort(key=lambda row: (row.updated_us, row.id), reverse=True)
     return rows
 
@@ -102,38 +77,9 @@ def _current(index: Path, folder: Path, names: Iterable[str]) -> dict[str, _Know
     return current
 
 
-def _row(directory: Path, name: str, seen: _Known) -> SessionRow:
-    fold = seen.fold
-    state, last_line = fold.ending, fold.last_line
-    if seen.problem:
-        state, last_line = "damaged", seen.problem
-    elif fold.is_open:
-        owner = owner_of(directory)
-        state = "running" if owner is not None and owner.is_alive else "crashed"
-    return SessionRow(
-        id=name,
-        started_us=fold.started_us,
-        updated_us=fold.updated_us,
-        workspace=fold.workspace,
-        title=fold.title,
-        last_line=last_line,
-        state=state,
-        cost_usd=fold.cost_usd,
-        model=fold.model,
-        events=fold.seq,
-        goal=fold.goal,
-        goal_state=_goal_state(directory, fold),
-        iterations=fold.iterations,
-        is_verified=fold.is_verified,
-        is_waiting=bool(fold.waits),
-    )
-
-
-def _goal_state(directory: Path, fold: Fold) -> str:
-    if not fold.goal or fold.goal_state:
-        return fold.goal_state
+def _is_owned(directory: Path) -> bool:
     owner = owner_of(directory)
-    return "running" if owner is not None and owner.is_alive else "interrupted"
+    return owner is not None and owner.is_alive
 
 
 def _signature(path: Path) -> _Signature:

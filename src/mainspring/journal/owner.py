@@ -17,20 +17,9 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import JournalOwned, JournalUnwritable
+from mainspring.journal import Owner
 
 LOCK_NAME = "owner.lock"
-
-
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes a session. `born` tells the process from a later one with the same pid; `scope` is the boot
-    and the pid namespace in which the pid means something."""
-
-    host: str
-    pid: int
-    born: int
-    scope: str
-    since_us: int
-    is_alive: bool = True
 
 
 class Ownership:
@@ -76,13 +65,13 @@ def _own(directory: Path, session: str) -> Ownership:
         if not _try_lock(lock, fcntl.LOCK_EX):
             owner = _record(path)
             if owner is None or owner.scope != _scope() or _is_running(owner):
-                raise _owned(session, owner)
+                raise refusal(session, owner)
             # The lock belongs to a leftover child of a dead owner: leave it that file, and lock a new one.
             os.close(lock)
             path.unlink()
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        mine = _this_process()
+        mine = this_process()
         os.ftruncate(lock, 0)
         os.pwrite(lock, msgspec.json.encode(mine), 0)
     except BaseException:
@@ -126,7 +115,7 @@ def _record(path: Path) -> Owner | None:
         return None
 
 
-def _this_process() -> Owner:
+def this_process() -> Owner:
     pid = os.getpid()
     return Owner(
         host=os.uname().nodename,
@@ -156,7 +145,7 @@ def _scope() -> str:
     return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 
-def _owned(session: str, owner: Owner | None) -> JournalOwned:
+def refusal(session: str, owner: Owner | None) -> JournalOwned:
     if owner is None:
         return JournalOwned(
             f"Another process is writing session {session}.", remedy="Stop it, or wait for it to end."

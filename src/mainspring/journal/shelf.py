@@ -9,14 +9,15 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
-from mainspring.journal.index import SessionRow, SessionSpend, list_sessions, list_spends
+from mainspring.journal.fold import SessionRow, SessionSpend
+from mainspring.journal.index import list_sessions, list_spends
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -32,31 +33,15 @@ class Shelf:
 
     def directory(self, session: str) -> Path:
         """The folder of a session that exists; `UnknownSession` otherwise."""
-        directory = self.folder / _valid(session)
+        directory = self.folder / valid_id(session)
         if not directory.is_dir():
-            raise UnknownSession(
-                f"There is no session {session}.", remedy="`mainspring sessions` lists the sessions."
-            )
+            raise unknown(session)
         return directory
 
     def find(self, prefix: str) -> str:
         """The one session whose id begins with `prefix`."""
-        _valid(prefix)
-        if (self.folder / prefix).is_dir():
-            return prefix
-        found = sorted(name for name in self.names() if name.startswith(prefix))
-        match found:
-            case []:
-                raise UnknownSession(
-                    f"No session begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
-                )
-            case [only]:
-                return only
-            case _:
-                shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-                raise UnknownSession(
-                    f"{len(found)} sessions begin with {prefix}: {shown}.", remedy="Give more of the id."
-                )
+        valid_id(prefix)
+        return prefix if (self.folder / prefix).is_dir() else match_prefix(prefix, self.names())
 
     def file(self, session: str) -> JournalFile:
         """The session's journal for reading; its caller closes it."""
@@ -69,6 +54,11 @@ class Shelf:
         except FileNotFoundError:
             return []
 
+    def newest_names(self) -> list[str]:
+        """The names, that of the session whose files changed last first."""
+        changed = ((_changed_ns(self.folder / name), name) for name in self.names())
+        return [name for _, name in sorted(changed, reverse=True)]
+
     def sessions(self) -> list[SessionRow]:
         """Every session, the most recently changed first."""
         return list_sessions(self.home / "index.sqlite", self.folder, self.names())
@@ -80,8 +70,8 @@ class Shelf:
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
         """The id and the folder of a session in the making; it becomes visible when the block succeeds."""
-        name = _new_id() if session is None else _valid(session)
-        made = self.folder / f".new-{_new_id()}"
+        name = new_id() if session is None else valid_id(session)
+        made = self.folder / f".new-{new_id()}"
         try:
             made.mkdir(parents=True, mode=0o700)
         except OSError as error:
@@ -103,18 +93,45 @@ class Shelf:
             shutil.rmtree(made, ignore_errors=True)
 
 
-def _new_id() -> str:
+def match_prefix(prefix: str, names: Iterable[str]) -> str:
+    """The one of the names that begins with a prefix."""
+    found = sorted(name for name in names if name.startswith(prefix))
+    match found:
+        case []:
+            raise UnknownSession(
+                f"No session begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
+            )
+        case [only]:
+            return only
+        case _:
+            shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+            raise UnknownSession(
+                f"{len(found)} sessions begin with {prefix}: {shown}.", remedy="Give more of the id."
+            )
+
+
+def unknown(session: str) -> UnknownSession:
+    return UnknownSession(
+        f"There is no session {session}.", remedy="`mainspring sessions` lists the sessions."
+    )
+
+
+def new_id() -> str:
     """Ten characters, none of which looks like another."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(10))
 
 
-def _valid(session: str) -> str:
+def valid_id(session: str) -> str:
     if not _ID.fullmatch(session):
         raise UnknownSession(
             f"{session!r} cannot be the id of a session.",
             remedy="Ids have letters, digits, - and _; `mainspring sessions` lists them.",
         )
     return session
+
+
+def _changed_ns(directory: Path) -> int:
+    return max((entry.stat().st_mtime_ns for entry in directory.iterdir()), default=0)
 
 
 def _sync(folder: Path) -> None:

@@ -13,18 +13,15 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from mainspring.errors import JournalError
-from mainspring.events import STORED, Blob, Event, Recorded, Unknown, encode
-from mainspring.journal import Verdict, tables
+from mainspring.events import Blob, Event, Recorded
+from mainspring.journal import Verdict, hashchain, tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.owner import Ownership, own
 from mainspring.journal.writer import Append, Writer
 
 Parts = tuple[JournalFile, Writer, Ownership]
 
-_STORED = frozenset(STORED)
 _WAITING_BYTES = 1024 * 1024
 
 
@@ -118,7 +115,7 @@ class SqliteJournal(SqliteReader):
                 if not self._loop.is_closed():
                     raise
 
-        self._writer.append(Append(events, [_encoded(event) for event in events], blobs, tell))
+        self._writer.append(Append(events, [hashchain.encoded(event) for event in events], blobs, tell))
         try:
             return await waiting.told
         except asyncio.CancelledError:
@@ -176,13 +173,3 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
         writer.close()
     finally:
         ownership.release()
-
-
-def _encoded(event: Event) -> tuple[str, bytes]:
-    kind, body = encode(event)
-    if isinstance(event, Unknown):
-        kind.encode()  # a kind that is no text must fail here, not in the writer's thread
-        return kind, msgspec.json.format(body, indent=-1)  # an export has one event per line
-    if type(event) not in _STORED:
-        raise TypeError(f"{kind} is not an event that a journal keeps")
-    return kind, body

@@ -1,23 +1,40 @@
-"""The sessions of one home folder, for a program with an event loop: make, open and read their journals."""
+"""The sessions of one home folder, each in a SQLite file, as the port `Sessions` describes them.
+
+A thin layer over `Shelf` and what reads and writes journal files: what blocks is done off the event loop.
+What was opened for somebody who no longer waits is closed again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
 
-from mainspring.journal import tables
+from mainspring.journal import KnownEvents, Owner, tables
+from mainspring.journal.compose import compose
+from mainspring.journal.day import Today
+from mainspring.journal.fold import SessionRow, SessionSpend
+from mainspring.journal.fork import fork
+from mainspring.journal.lines import Header
+from mainspring.journal.owner import own, owner_of
 from mainspring.journal.shelf import Shelf
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
+from mainspring.journal.transfer import export, import_journal
 
 
-class Store(Shelf):
-    """A shelf whose journals are opened for an event loop."""
+class Store:
+    """The sessions under one home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.shelf = Shelf(home)
 
     async def create(self, session: str | None = None) -> SqliteJournal:
-        """The journal of a new session, open for writing."""
         return await self.open(await asyncio.to_thread(self._create, session))
 
     async def open(self, session: str) -> SqliteJournal:
-        """The journal of a session, for writing; `JournalOwned` when another process writes it."""
         loop = asyncio.get_running_loop()
         opening = loop.run_in_executor(None, open_writer, self.directory(session), session)
         try:
@@ -27,10 +44,77 @@ class Store(Shelf):
             raise
 
     async def read(self, session: str) -> SqliteReader:
-        return SqliteReader(await asyncio.to_thread(self.file, session))
+        return SqliteReader(await asyncio.to_thread(self.shelf.file, session))
+
+    async def find(self, prefix: str) -> str:
+        return await asyncio.to_thread(self.shelf.find, prefix)
+
+    async def names(self) -> list[str]:
+        return await asyncio.to_thread(self.shelf.newest_names)
+
+    async def rows(self) -> list[SessionRow]:
+        return await asyncio.to_thread(self.shelf.sessions)
+
+    async def spends(self) -> list[SessionSpend]:
+        return await asyncio.to_thread(self.shelf.spends)
+
+    async def owner(self, session: str) -> Owner | None:
+        return await asyncio.to_thread(owner_of, self.directory(session))
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncGenerator[None]:
+        directory = self.home / name
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owned = own(directory, name)
+        try:
+            yield
+        finally:
+            owned.release()
+
+    async def lock_owner(self, name: str) -> Owner | None:
+        return await asyncio.to_thread(owner_of, self.home / name)
+
+    def today(self) -> Today:
+        return Today(self.shelf)
+
+    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+        return await asyncio.to_thread(fork, self.shelf, session, at=at, workspace=workspace)
+
+    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        return await asyncio.to_thread(compose, self.shelf, events_of, session=session)
+
+    async def export(
+        self,
+        session: str,
+        to: BinaryIO,
+        *,
+        blobs_beside: Path | None = None,
+        readable_only: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Header:
+        def written() -> Header:
+            file = self.shelf.file(session)
+            try:
+                return export(
+                    file,
+                    to,
+                    blobs_beside=blobs_beside,
+                    readable_only=readable_only,
+                    environment=environment,
+                )
+            finally:
+                file.close()
+
+        return await asyncio.to_thread(written)
+
+    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+        return await asyncio.to_thread(import_journal, self.shelf, lines, blobs_beside=blobs_beside)
+
+    def directory(self, session: str) -> Path:
+        return self.shelf.directory(session)
 
     def _create(self, session: str | None) -> str:
-        with self.new(session) as (name, directory), tables.explained(name):
+        with self.shelf.new(session) as (name, directory), tables.explained(name):
             tables.create(directory / tables.FILE_NAME).close()
         return name
 

@@ -1,8 +1,6 @@
-"""How a journal lies in its SQLite file: schema, hash chain, blobs, and what a SQLite error means.
+"""How a journal lies in its SQLite file: schema, blobs, and what a SQLite error means.
 
-Every hash covers the previous hash, seq, time, kind and stored body, so no event can be changed, dropped or
-moved without breaking the chain. A body over `INLINE_BYTES` is stored as a blob, and the stored body is then
-`@` with the blob's hash and size, which no JSON text can be. Knows nothing of threads or event loops.
+Knows nothing of threads or event loops.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -12,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import struct
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,13 +20,10 @@ from urllib.parse import quote
 import apsw
 
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign, JournalOwned, JournalUnwritable
-from mainspring.events import Blob
 
 FILE_NAME = "journal.sqlite"
 APPLICATION_ID = 0x6D737072  # "mspr"
 SCHEMA_VERSION = 1
-INLINE_BYTES = 16 * 1024
-GENESIS = bytes(32)
 
 _SCHEMA = """
 CREATE TABLE events (
@@ -41,41 +35,11 @@ CREATE TABLE blobs (
     sha256 BLOB PRIMARY KEY NOT NULL, size INTEGER NOT NULL, codec TEXT NOT NULL, data BLOB NOT NULL
 );
 """
-_STEP = struct.Struct(">32sqqI")
 _BUSY_MS = 5000
 
 
 def wal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
-
-
-def chain(previous: bytes, seq: int, time_us: int, kind: str, stored: bytes) -> bytes:
-    """The hash of an event. Fixed widths and the kind's length make the encoding unambiguous."""
-    name = kind.encode()
-    return hashlib.sha256(_STEP.pack(previous, seq, time_us, len(name)) + name + stored).digest()
-
-
-def follows(previous: bytes, seq: Any, time_us: Any, kind: Any, stored: Any, hash_: Any) -> bool:
-    """Whether a row, as it was read, is the one that was hashed; damage may have changed its types too."""
-    try:
-        return chain(previous, seq, time_us, kind, stored) == hash_
-    except (TypeError, AttributeError, struct.error):
-        return False
-
-
-def reference(blob: Blob) -> bytes:
-    """The stored body of an event whose body is this blob."""
-    return f"@{blob.sha256}:{blob.size}".encode()
-
-
-def referenced(stored: bytes) -> Blob | None:
-    """The blob that a stored body stands for, None when the body is inline; ValueError when it is neither."""
-    if not stored.startswith(b"@"):
-        return None
-    sha256, _, size = stored[1:].decode("ascii").partition(":")
-    if len(sha256) != 64:
-        raise ValueError("a reference to a blob must carry its SHA-256")
-    return Blob(sha256=bytes.fromhex(sha256).hex(), size=int(size), media_type="application/json")
 
 
 def create(path: Path) -> apsw.Connection:

@@ -23,7 +23,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged, JournalError
 from mainspring.events import Blob, Event, Recorded
-from mainspring.journal import tables
+from mainspring.journal import hashchain, tables
 
 _GROUP = 256
 _PAGE_BYTES = 4096
@@ -159,8 +159,8 @@ class Writer:
         rows: list[tuple[Any, ...]] = []
         for event, (kind, body) in zip(item.events, item.encoded, strict=True):
             seq += 1
-            stored = body if len(body) <= tables.INLINE_BYTES else self._spill(body)
-            hash_ = tables.chain(hash_, seq, time_us, kind, stored)
+            stored = body if len(body) <= hashchain.INLINE_BYTES else self._spill(body)
+            hash_ = hashchain.chain(hash_, seq, time_us, kind, stored)
             rows.append((seq, time_us, kind, stored, hash_))
             recorded.append(Recorded(seq, time_us, event))
         return recorded, rows, Head(seq, time_us, hash_)
@@ -168,7 +168,7 @@ class Writer:
     def _spill(self, body: bytes) -> bytes:
         blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
         tables.keep_blob(self._connection, blob.sha256, body)
-        return tables.reference(blob)
+        return hashchain.reference(blob)
 
     def _undo(self) -> None:
         self._head = None
@@ -201,10 +201,10 @@ def read_head(connection: apsw.Connection, session: str) -> Head:
         "SELECT seq, time_us, kind, body, hash FROM events ORDER BY seq DESC LIMIT 2"
     ).fetchall()
     if not rows:
-        return Head(0, 0, tables.GENESIS)
+        return Head(0, 0, hashchain.GENESIS)
     seq, time_us, kind, body, hash_ = rows[0]
-    previous = rows[1][4] if len(rows) == 2 else tables.GENESIS
-    if not tables.follows(previous, seq, time_us, kind, body, hash_):
+    previous = rows[1][4] if len(rows) == 2 else hashchain.GENESIS
+    if not hashchain.follows(previous, seq, time_us, kind, body, hash_):
         raise JournalDamaged(
             f"The last event of session {session}, number {seq}, does not match its hash.",
             remedy=f"`mainspring verify {session}` says what is readable.",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.secrets import Vault
+from mainspring.catalog import Day
 from mainspring.context.guards import Guards
 from mainspring.context.history import History
 from mainspring.errors import MainspringError, ModelError
@@ -34,7 +34,6 @@ from mainspring.events import (
     Scope,
     TurnEnded,
 )
-from mainspring.journal.fold import Spent
 from mainspring.ledger import Refusal, TimeLeft
 from mainspring.models import Model
 from mainspring.processes import Handles
@@ -51,14 +50,6 @@ _UNKNOWN = (
     "The session was interrupted after this call had started, and its outcome is unknown."
     " Look at what it did before you repeat it."
 )
-
-
-class Day(Protocol):
-    """What all sessions of one data folder spend in a day."""
-
-    def held(self) -> AbstractAsyncContextManager[Spent]:
-        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
-        ...
 
 
 class Turn(Protocol):

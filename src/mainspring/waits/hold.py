@@ -257,7 +257,7 @@ async def _watch(condition: Condition, sleeper: Sleeper) -> Watch:
         case OnAnswer():
             return AnswerWatch(condition, sleeper)
         case OnSession():
-            return SessionWatch(condition, sleeper)
+            return await SessionWatch.begin(condition, sleeper)
 
 
 async def _give_up(sleeper: Sleeper, started: WaitStarted, why: str) -> WaitEnded:

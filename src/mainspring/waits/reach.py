@@ -9,8 +9,8 @@ from typing import Annotated, Protocol
 
 import msgspec
 
+from mainspring.catalog import Sessions
 from mainspring.events import Delta, Event
-from mainspring.journal.shelf import Shelf
 from mainspring.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -52,7 +52,7 @@ class Reach(msgspec.Struct, frozen=True):
     """What lies beyond the session: other sessions, and a place `outside` of its sandbox where our
     own commands run in custody; its user closes it."""
 
-    shelf: Shelf | None = None
+    sessions: Sessions | None = None
     outside: Callable[[], Awaitable[Sandbox]] | None = None
     patience: Patience = Patience()
     pace: Pace = Pace()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
+from mainspring.catalog import Sessions
 from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
-from mainspring.journal.file import JournalFile
-from mainspring.journal.owner import owner_of
-from mainspring.journal.shelf import Shelf
+from mainspring.journal import Reader
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch
@@ -21,24 +17,30 @@ _SHOWN = 400
 
 
 class SessionWatch(Watch):
-    def __init__(self, condition: OnSession, sleeper: Sleeper) -> None:
-        shelf = sleeper.reach.shelf
-        if shelf is None:
+    def __init__(self, session: str, sessions: Sessions, pause: Growing) -> None:
+        super().__init__(OnSession(session=session))
+        self._session = session
+        self._sessions = sessions
+        self._pause = pause
+        self._left = 0
+
+    @classmethod
+    async def begin(cls, condition: OnSession, sleeper: Sleeper) -> SessionWatch:
+        """A watch of the session that a condition names; `UsageError` when it cannot be watched."""
+        sessions = sleeper.reach.sessions
+        if sessions is None:
             raise UsageError("This session was built without a way to other sessions.")
         try:
-            self._session = shelf.find(condition.session)
+            session = await sessions.find(condition.session)
         except UnknownSession as error:
             raise UsageError(error.message, remedy=error.remedy) from error
-        if self._session == sleeper.state.session:
+        if session == sleeper.state.session:
             raise UsageError("A session cannot wait for its own end.")
-        super().__init__(OnSession(session=self._session))
-        self._shelf: Shelf = shelf
-        self._pause = Growing(sleeper.reach.pace.session_s)
-        self._left = 0
+        return cls(session, sessions, Growing(sleeper.reach.pace.session_s))
 
     async def look(self) -> Seen | None:
         try:
-            seen, is_left = await asyncio.to_thread(self._read)
+            seen, is_left = await self._read()
         except UnknownSession:
             return Seen(f"Session {self._session} was removed", is_lost=True)
         except JournalError as error:
@@ -51,20 +53,19 @@ class SessionWatch(Watch):
     async def rest(self) -> None:
         await self._pause.rest()
 
-    def _read(self) -> tuple[Seen | None, bool]:
+    async def _read(self) -> tuple[Seen | None, bool]:
         """What ended, and whether nobody works on it any more."""
-        folder: Path = self._shelf.directory(self._session)
-        file = self._shelf.file(self._session)
+        reader = await self._sessions.read(self._session)
         try:
-            seen = _ended(file, self._session)
+            seen = await _ended(reader)
         finally:
-            file.close()
-        owner = owner_of(folder)
+            await reader.close()
+        owner = await self._sessions.owner(self._session)
         return seen, owner is None or not owner.is_alive
 
 
-def _ended(file: JournalFile, session: str) -> Seen | None:
-    last: Recorded | None = file.last(*_GOALS) or file.last(*_TURNS)
+async def _ended(reader: Reader) -> Seen | None:
+    last: Recorded | None = await reader.last(*_GOALS) or await reader.last(*_TURNS)
     if last is None:
         return None
     match last.event:
@@ -76,4 +77,4 @@ def _ended(file: JournalFile, session: str) -> Seen | None:
             how, why = f"its turn ended as {turn.ending}", turn.detail
         case _:
             return None
-    return Seen(f"Session {session}: {how}. {why[:_SHOWN]}".rstrip(". "), last.time_us)
+    return Seen(f"Session {reader.session}: {how}. {why[:_SHOWN]}".rstrip(". "), last.time_us)

@@ -128,7 +128,7 @@ def test_an_answer_that_does_not_fit_is_refused_before_it_is_given(world: World)
 
 def test_what_is_already_decided_is_judged_again(world: World) -> None:
     session = blocked(world)
-    (compared,) = approvals.judge_session(world.config, session, mode="plan")
+    (compared,) = asyncio.run(approvals.judge_session(world.config, session, mode="plan"))
     assert compared.past.answered == "ask"
     assert compared.past.proposed.command == "touch made.txt"
 

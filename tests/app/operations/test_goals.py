@@ -32,11 +32,11 @@ def begun(world: World) -> str:
 
 def test_a_goal_is_on_record_before_anybody_works_on_it(world: World) -> None:
     session = begun(world)
-    (row,) = goals.list_goals(world.config)
+    (row,) = asyncio.run(goals.list_goals(world.config))
     assert (row.id, row.goal) == (session, "make a result")
-    assert goals.newest_goal(world.config, world.root) == session
+    assert asyncio.run(goals.newest_goal(world.config, world.root)) == session
     with pytest.raises(UsageError):
-        goals.newest_goal(world.config, world.home)
+        asyncio.run(goals.newest_goal(world.config, world.home))
     standing = asyncio.run(goals.goal_standing(world.config, session[:6]))
     assert standing.goal.checks.files == ("result",)
     assert (standing.last, standing.ended) == (None, None)
@@ -45,7 +45,7 @@ def test_a_goal_is_on_record_before_anybody_works_on_it(world: World) -> None:
 def test_an_order_is_recorded_once_and_an_ended_goal_takes_none(world: World) -> None:
     session = begun(world)
     assert asyncio.run(goals.order_goal(world.config, session, "pause")).ending == ""
-    assert goals.list_goals(world.config)[0].goal_state == "paused"
+    assert asyncio.run(goals.list_goals(world.config))[0].goal_state == "paused"
     assert asyncio.run(goals.order_goal(world.config, session, "stop")).done
     again = asyncio.run(goals.order_goal(world.config, session, "stop"))
     assert (again.session, again.ending, again.done) == (session, "stopped", "")
@@ -61,9 +61,9 @@ def test_a_report_has_the_same_facts_as_a_page_and_as_markdown(world: World) -> 
 
 def test_a_goal_without_artifacts_says_so(world: World) -> None:
     session = begun(world)
-    assert artifacts_of(world.config, session).made == ()
+    assert asyncio.run(artifacts_of(world.config, session)).made == ()
     with pytest.raises(UsageError):
-        artifacts_of(world.config)
+        asyncio.run(artifacts_of(world.config))
 
 
 def planned(world: World, cron: str = "@daily", **options: object) -> schedules.Schedule:
@@ -74,23 +74,23 @@ def planned(world: World, cron: str = "@daily", **options: object) -> schedules.
 
 def test_a_schedule_is_planned_kept_fired_and_forgotten(world: World) -> None:
     plan = planned(world, rules={"max_iterations": 4})
-    assert schedules.list_schedules(world.config) == []
+    assert asyncio.run(schedules.list_schedules(world.config)) == []
     kept = schedules.keep_schedule(world.config, plan)
     assert kept.next_us is not None
     assert not kept.is_daemon_running
-    (row,) = schedules.list_schedules(world.config)
+    (row,) = asyncio.run(schedules.list_schedules(world.config))
     assert (row.schedule, row.last) == (kept.schedule, None)
     session = asyncio.run(schedules.fire_schedule(world.config, kept.schedule.id))
     goal = asyncio.run(goals.goal_standing(world.config, session)).goal
     assert (goal.text, goal.rules.max_iterations, goal.by) == ("tidy up", 4, kept.schedule.name)
     assert schedules.forget_schedule(world.config, kept.schedule.id) == kept.schedule
-    assert schedules.list_schedules(world.config) == []
+    assert asyncio.run(schedules.list_schedules(world.config)) == []
 
 
 def test_schedules_for_the_same_minute_are_both_shown_as_coming(world: World) -> None:
     for _ in range(2):
         schedules.keep_schedule(world.config, planned(world))
-    status = daemon.daemon_status(world.config)
+    status = asyncio.run(daemon.daemon_status(world.config))
     assert status.owner is None
     assert len({each.at_us for each in status.coming}) == 1
     assert len(status.coming) == 2

@@ -14,6 +14,7 @@ from mainspring.app.operations.branches import land
 from mainspring.app.operations.context import window_use
 from mainspring.app.operations.forks import compare, fork, replay_session
 from mainspring.app.operations.processes import list_processes, stop_process
+from mainspring.cli.blocking import iterate
 from mainspring.config import load_config
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import TurnEnded, UserSaid
@@ -28,72 +29,78 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_session_is_listed_found_by_its_folder_and_read(world: World) -> None:
-    (row,) = sessions.list_sessions(world.config)
+    (row,) = asyncio.run(sessions.list_sessions(world.config))
     assert (row.id, row.workspace) == (world.session, str(world.root))
-    assert sessions.newest_session(world.config, world.root) == world.session
+    assert asyncio.run(sessions.newest_session(world.config, world.root)) == world.session
     with pytest.raises(UsageError):
-        sessions.newest_session(world.config, world.home)
-    events = [recorded.event for recorded in sessions.read_events(world.config, world.session[:6])]
+        asyncio.run(sessions.newest_session(world.config, world.home))
+    events = [recorded.event for recorded in iterate(sessions.read_events(world.config, world.session[:6]))]
     assert UserSaid(text="make it") in events
     assert isinstance(events[-1], TurnEnded)
     with pytest.raises(UnknownSession):
-        list(sessions.read_events(world.config, "nobody"))
+        list(iterate(sessions.read_events(world.config, "nobody")))
 
 
 def test_following_ends_with_the_turn_and_begins_where_it_is_told(world: World) -> None:
     follower = sessions.Follower(world.config, world.session)
-    seen = [recorded.seq for recorded in follower.events()]
+    seen = [recorded.seq for recorded in iterate(follower.events())]
     assert seen == list(range(1, len(seen) + 1))
     assert follower.has_ended
     assert not follower.has_goal
     later = sessions.Follower(world.config, world.session, after=seen[-2])
-    assert [recorded.seq for recorded in later.events(is_followed=False)] == seen[-1:]
+    assert [recorded.seq for recorded in iterate(later.events(is_followed=False))] == seen[-1:]
 
 
 def test_costs_add_up_by_every_key(world: World) -> None:
-    by_model = cost.costs(world.config)
+    by_model = asyncio.run(cost.costs(world.config))
     assert [row.key for row in by_model.rows] == [world.model]
     assert by_model.total.requests == 2
-    by_session = cost.costs(world.config, session=world.session, by="session")
+    by_session = asyncio.run(cost.costs(world.config, session=world.session, by="session"))
     assert [(row.key, row.spent) for row in by_session.rows] == [(world.session, by_model.total)]
-    assert cost.costs(world.config, day="1999-01-01").rows == ()
+    assert asyncio.run(cost.costs(world.config, day="1999-01-01")).rows == ()
 
 
 def test_an_export_is_sound_and_comes_back_elsewhere(world: World, tmp_path: Path) -> None:
     written = io.BytesIO()
-    with transfer.exporting(world.config, world.session) as export:
-        header = export.write(written)
-        assert export.facts.workspace == str(world.root)
-        assert export.facts.events == header.events
+
+    async def exported() -> None:
+        async with transfer.exporting(world.config, world.session) as export:
+            header = await export.write(written)
+            assert export.facts.workspace == str(world.root)
+            assert export.facts.events == header.events
+
+    asyncio.run(exported())
     elsewhere = load_config({"MAINSPRING_HOME": str(tmp_path / "elsewhere"), "PATH": "/usr/bin:/bin"})
     lines = written.getvalue().splitlines(keepends=True)
-    imported = imports.import_session(elsewhere, lines, here=tmp_path)
+    imported = asyncio.run(imports.import_session(elsewhere, lines, here=tmp_path))
     assert imported == imports.Imported(session=world.session)
-    assert transfer.verify_session(elsewhere, world.session) == transfer.verify_session(
-        world.config, world.session
+    assert asyncio.run(transfer.verify_session(elsewhere, world.session)) == asyncio.run(
+        transfer.verify_session(world.config, world.session)
     )
 
 
 def test_a_session_of_another_agent_goes_on_in_the_folder_that_is_named(world: World) -> None:
     line = b'{"type":"user","sessionId":"s1","message":{"role":"user","content":"hello"},"cwd":"/gone"}\n'
-    imported = imports.import_session(world.config, [line], here=world.home, workspace=world.root)
+    imported = asyncio.run(
+        imports.import_session(world.config, [line], here=world.home, workspace=world.root)
+    )
     assert imported.agent == "claude-code"
-    events = [recorded.event for recorded in sessions.read_events(world.config, imported.session)]
+    events = [recorded.event for recorded in iterate(sessions.read_events(world.config, imported.session))]
     assert "hello" in [event.text for event in events if isinstance(event, UserSaid)]
     assert len(events) == imported.events + 3
-    assert sessions.newest_session(world.config, world.root) == imported.session
+    assert asyncio.run(sessions.newest_session(world.config, world.root)) == imported.session
 
 
 def test_a_fork_shares_events_and_parts_where_it_goes_on(world: World, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     made = asyncio.run(fork(world.config, world.session, folder=other))
-    found = compare(world.config, world.session, made.session)
+    found = asyncio.run(compare(world.config, world.session, made.session))
     assert found.shared_events == made.shared_events
     theirs, ours = found.sides
     assert (theirs.session, theirs.events) == (world.session, ())
     assert [recorded.kind for recorded in ours.events] == ["NoteAdded"]
-    assert sessions.newest_session(world.config, other) == made.session
+    assert asyncio.run(sessions.newest_session(world.config, other)) == made.session
 
 
 def test_replaying_gives_every_request_and_the_same_verdict(world: World) -> None:
@@ -104,11 +111,11 @@ def test_replaying_gives_every_request_and_the_same_verdict(world: World) -> Non
 
 
 def test_changes_of_files_are_told_by_step_and_taken_back(world: World) -> None:
-    (changes,) = timeline.file_changes(world.config, world.session, step=1)
+    (changes,) = iterate(timeline.file_changes(world.config, world.session, step=1))
     assert [change.path for change in changes.changed.changes] == ["made.txt"]
     assert "+one\n" in changes.diffs[0]
     with pytest.raises(UsageError, match="no step 9"):
-        list(timeline.file_changes(world.config, world.session, step=9))
+        list(iterate(timeline.file_changes(world.config, world.session, step=9)))
     back = asyncio.run(timeline.go_back_to(world.config, world.session, None, "both"))
     assert (back.session, back.said) == (world.session, "make it")
     assert not (world.root / "made.txt").exists()
@@ -128,7 +135,7 @@ def test_the_window_is_weighed_part_by_part(world: World) -> None:
 
 
 def test_there_is_no_process_that_was_not_started(world: World) -> None:
-    assert list_processes(world.config, world.session) == []
+    assert asyncio.run(list_processes(world.config, world.session)) == []
     with pytest.raises(UsageError, match="p1"):
         asyncio.run(stop_process(world.config, world.session, "p1"))
 
@@ -137,10 +144,10 @@ def test_a_step_is_listed_and_gives_its_output_back(world: World) -> None:
     step = asyncio.run(
         run_step(["sh", "-c", "echo out; echo err >&2; exit 3"], folder=world.root, config=world.config)
     )
-    (listed,) = steps.list_steps(world.config, limit=5)
-    loaded = steps.load_step(world.config, step[:6])
+    (listed,) = asyncio.run(steps.list_steps(world.config, limit=5))
+    loaded = asyncio.run(steps.load_step(world.config, step[:6]))
     assert listed == loaded
     assert (loaded.id, loaded.state, loaded.exit_code) == (step, "error", 3)
-    assert steps.load_output(world.config, loaded) == (b"out\n", b"err\n")
+    assert asyncio.run(steps.load_output(world.config, loaded)) == (b"out\n", b"err\n")
     with pytest.raises(UsageError, match="no step nothing"):
-        steps.load_step(world.config, "nothing")
+        asyncio.run(steps.load_step(world.config, "nothing"))

@@ -138,13 +138,13 @@ def is_allowed(
     return verdict.answer == "allow", verdict.reason
 
 
-def judge_session(
+async def judge_session(
     config: Config, session: str, *, mode: str = "", max_cost_usd: float | None = None
 ) -> list[Comparison]:
     """What today's rules, grants and mode would have said to the calls of a session. Nothing is run."""
-    with journal_of(config, session) as file:
-        past = PastCalls(config, vault_of(sessions_of(config), file.session, config))
-        for recorded in pages(file, kinds=KINDS):
+    async with journal_of(config, session) as reader:
+        past = PastCalls(config, vault_of(sessions_of(config), reader.session, config))
+        async for recorded in pages(reader, kinds=KINDS):
             past.apply(recorded.event)
     policy = _policy(mode or past.mode, max_cost_usd or past.limits.max_cost_usd, past.workspace, config)
     return list(simulate(policy, past.calls()))

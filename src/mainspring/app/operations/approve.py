@@ -19,7 +19,6 @@ from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.config import Config
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
-from mainspring.journal.owner import owner_of
 from mainspring.state import load_state
 
 _TAKEN_WITHIN_S = 10.0
@@ -71,16 +70,16 @@ async def prepare_answers(
 async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> str:
     """Gives an answer to the process that runs the session, and names that process; empty when there is none,
     or it ends without having taken it."""
-    folder = sessions_of(config).directory(session)
-    running = owner_of(folder)
+    sessions = sessions_of(config)
+    running = await sessions.owner(session)
     if running is None or not running.is_alive:
         return ""
     owner = f"process {running.pid} on {running.host}"
-    path = Inbox(folder).leave(given)
+    path = Inbox(sessions.directory(session)).leave(given)
     deadline = time.monotonic() + _TAKEN_WITHIN_S
     while is_pending(path):
         await asyncio.sleep(_LOOK_S)
-        running = owner_of(folder)
+        running = await sessions.owner(session)
         if (running is None or not running.is_alive) and withdraw(path):
             return ""
         if time.monotonic() > deadline + _TAKEN_WITHIN_S:
@@ -101,7 +100,7 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
 async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
     """The whole id of a session, what it asks, and whether that is for a goal."""
     store = sessions_of(config)
-    session = store.find(session)
+    session = await store.find(session)
     reader = await store.read(session)
     try:
         state = await load_state(reader)

@@ -23,23 +23,23 @@ class SessionArtifacts(msgspec.Struct, frozen=True, kw_only=True):
     all: tuple[Artifact, ...]
 
 
-def artifacts_of(config: Config, session: str = "") -> SessionArtifacts:
+async def artifacts_of(config: Config, session: str = "") -> SessionArtifacts:
     """The artifacts of a session, by default of the newest that has any."""
-    with journal_of(config, session or _newest(config)) as file:
+    async with journal_of(config, session or await _newest(config)) as reader:
         artifacts = Artifacts()
-        for recorded in pages(file, kinds=(KIND,)):
+        async for recorded in pages(reader, kinds=(KIND,)):
             if isinstance(recorded.event, ArtifactsChanged):
                 listing = recorded.event.listing
-                artifacts.apply(recorded.event, file.get(listing) if listing else None)
+                artifacts.apply(recorded.event, await reader.get(listing) if listing else None)
         every = tuple(sorted(artifacts.all, key=lambda row: row.path))
-        return SessionArtifacts(session=file.session, made=tuple(artifacts.made), all=every)
+        return SessionArtifacts(session=reader.session, made=tuple(artifacts.made), all=every)
 
 
-def _newest(config: Config) -> str:
-    for row in sessions_of(config).sessions():
+async def _newest(config: Config) -> str:
+    for row in await sessions_of(config).rows():
         try:
-            with journal_of(config, row.id) as file:
-                if file.last(KIND) is not None:
+            async with journal_of(config, row.id) as reader:
+                if await reader.last(KIND) is not None:
                     return row.id
         except JournalError:
             continue  # a damaged session is not the one that was meant

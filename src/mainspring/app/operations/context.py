@@ -103,7 +103,7 @@ async def _last_limits(config: Config, session: str) -> Limits:
 @asynccontextmanager
 async def _reading(config: Config, session: str) -> AsyncGenerator[Reader]:
     store = sessions_of(config)
-    journal = await store.read(store.find(session))
+    journal = await store.read(await store.find(session))
     try:
         yield journal
     finally:

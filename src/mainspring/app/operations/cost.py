@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import Purpose, Spent
 from mainspring.config import Config
-from mainspring.journal.fold import Purpose, Spent
 
 __all__ = ["CostKey", "CostRow", "Costs", "Spent", "UnreadableSession", "costs"]
 
@@ -37,14 +37,14 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[UnreadableSession, ...] = ()
 
 
-def costs(config: Config, *, session: str = "", by: CostKey = "model", day: str = "") -> Costs:
+async def costs(config: Config, *, session: str = "", by: CostKey = "model", day: str = "") -> Costs:
     """What a session, or all of them, spent, on a day (`2026-01-31`, UTC) or ever. What was reserved and
     never settled, because the run was killed, counts as spent."""
     store = sessions_of(config)
-    wanted = store.find(session) if session else ""
+    wanted = await store.find(session) if session else ""
     totals: dict[str, Spent] = {}
     unreadable: list[UnreadableSession] = []
-    for each in store.spends():
+    for each in await store.spends():
         if wanted and each.id != wanted:
             continue
         if each.problem:

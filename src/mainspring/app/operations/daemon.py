@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import Owner
 from mainspring.config import Config
 from mainspring.daemon.keeping import Daemon
 from mainspring.daemon.launch import ensure, launch, tell_ready
 from mainspring.daemon.place import Place, Record, Result
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
-from mainspring.journal.owner import Owner
 from mainspring.sandbox.detached import READY_FD
 
 STOP_WITHIN_S = 120.0
@@ -95,7 +95,8 @@ async def run_daemon(
         say(line)
 
     with place.held():
-        await Daemon(config, place, log).run(tell_ready if is_detached else _nothing, is_once=is_once)
+        daemon = Daemon(config, place, log, sessions_of(config))
+        await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 
 
 def stop_daemon(config: Config) -> tuple[str, ...] | None:
@@ -112,7 +113,7 @@ def stop_daemon(config: Config) -> tuple[str, ...] | None:
     return tuple(place.load().interrupted)
 
 
-def daemon_status(config: Config) -> DaemonStatus:
+async def daemon_status(config: Config) -> DaemonStatus:
     """Whether it runs, what it runs, and what comes next."""
     place = Place(config.home)
     owner, record = place.owner(), place.load()
@@ -131,7 +132,7 @@ def daemon_status(config: Config) -> DaemonStatus:
         owner=owner,
         version=record.version if owner else "",
         max_running=config.settings.daemon.max_running,
-        running=_running(config, record) if owner else (),
+        running=await _running(config, record) if owner else (),
         coming=tuple(sorted(coming, key=lambda each: (each.at_us, each.schedule))),
         results=tuple(record.results),
         left_alone=record.left_alone if owner else {},
@@ -197,8 +198,8 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
 
 
-def _running(config: Config, record: Record) -> tuple[RunningGoal, ...]:
-    rows = {row.id: row for row in sessions_of(config).sessions() if row.id in record.runs}
+async def _running(config: Config, record: Record) -> tuple[RunningGoal, ...]:
+    rows = {row.id: row for row in await sessions_of(config).rows() if row.id in record.runs}
     return tuple(
         RunningGoal(session=run.session, pid=run.pid, started_us=run.started_us, goal=rows[run.session].goal)
         for run in record.runs.values()

@@ -73,7 +73,7 @@ async def fork(
     if folder:
         folder = workspace_at(folder)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
-    made, shared = fork_session(session, config, at=at, workspace=str(folder or ""))
+    made, shared = await fork_session(session, config, at=at, workspace=str(folder or ""))
     if opening:
         async with recording(made, config) as recorder:
             await recorder.record(*opening)
@@ -84,7 +84,7 @@ async def replay_session(config: Config, session: str) -> AsyncGenerator[Request
     """The requests of a session, each beside what would be sent now, offline; the last is the first that
     would be another."""
     store = sessions_of(config)
-    reader = await store.read(store.find(session))
+    reader = await store.read(await store.find(session))
     is_compared = False
     try:
         vault = vault_of(store, reader.session, config)
@@ -99,17 +99,17 @@ async def replay_session(config: Config, session: str) -> AsyncGenerator[Request
         raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
 
 
-def compare(config: Config, one: str, other: str) -> SessionComparison:
+async def compare(config: Config, one: str, other: str) -> SessionComparison:
     """Where two sessions part, and what each did from there."""
-    journals = _events(config, one), _events(config, other)
+    journals = await _events(config, one), await _events(config, other)
     shared = _shared(*journals)
     mine, yours = (_side(journal, shared) for journal in journals)
     return SessionComparison(shared_events=shared, sides=(mine, yours))
 
 
-def _events(config: Config, session: str) -> list[Recorded]:
-    with journal_of(config, session) as file:
-        return list(pages(file))
+async def _events(config: Config, session: str) -> list[Recorded]:
+    async with journal_of(config, session) as reader:
+        return [recorded async for recorded in pages(reader)]
 
 
 def _shared(one: list[Recorded], other: list[Recorded]) -> int:

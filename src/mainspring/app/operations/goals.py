@@ -15,6 +15,7 @@ from mainspring.app.goals import GoalOptions, start_goal, tell_goal
 from mainspring.app.operations.daemon import ensure_daemon
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import SessionRow
 from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
@@ -22,7 +23,6 @@ from mainspring.goals import control
 from mainspring.goals.fold import load_goal
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile, profile_names
-from mainspring.journal.index import SessionRow
 
 __all__ = [
     "GoalStanding",
@@ -60,16 +60,16 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     done: str = ""
 
 
-def list_goals(config: Config) -> list[SessionRow]:
+async def list_goals(config: Config) -> list[SessionRow]:
     """The sessions that have a goal, the most recent first."""
-    return [row for row in sessions_of(config).sessions() if row.goal]
+    return [row for row in await sessions_of(config).rows() if row.goal]
 
 
-def newest_goal(config: Config, folder: Path) -> str:
+async def newest_goal(config: Config, folder: Path) -> str:
     """The session of the newest goal of a folder."""
-    here = str(folder.resolve())
-    for row in list_goals(config):
-        if workspace_of(row, config) == here:
+    here = str(await asyncio.to_thread(folder.resolve))
+    for row in await list_goals(config):
+        if workspace_of(row, sessions_of(config), config) == here:
             return row.id
     raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
 
@@ -83,16 +83,16 @@ def state_of(row: SessionRow) -> str:
 
 async def goal_standing(config: Config, session: str) -> GoalStanding:
     store = sessions_of(config)
-    name = store.find(session)
+    name = await store.find(session)
     goal = await load_goal(store, name)
-    row = next(row for row in list_goals(config) if row.id == name)
+    row = next(row for row in await list_goals(config) if row.id == name)
     return GoalStanding(row=row, goal=goal.now, last=goal.last, ended=goal.ended)
 
 
 async def order_goal(config: Config, session: str, order: Order) -> Ordered:
     """Pauses or stops a goal and whatever it runs; returns when that is on record."""
     store = sessions_of(config)
-    name = store.find(session)
+    name = await store.find(session)
     goal = await load_goal(store, name)
     if goal.ended is not None:
         return Ordered(session=name, ending=goal.ended.ending)

@@ -20,7 +20,6 @@ from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.reading import read_transcript
 from mainspring.errors import JournalForeign
 from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
-from mainspring.journal.transfer import import_journal
 from mainspring.tools.toolbox import Toolbox
 
 _EVENTS_BEFORE = 3
@@ -36,7 +35,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
-def import_session(
+async def import_session(
     config: Config,
     lines: Iterable[bytes],
     *,
@@ -50,11 +49,12 @@ def import_session(
     first = next(rest, b"")
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
     if transcript is None:
-        return Imported(session=import_journal(sessions_of(config), chain([first], rest), blobs_beside=blobs))
+        lines = chain([first], rest)
+        return Imported(session=await sessions_of(config).import_lines(lines, blobs_beside=blobs))
     if not transcript.events:
         raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
-    session = compose_session(lambda name: _events(transcript, name, place), config)
+    session = await compose_session(lambda name: _events(transcript, name, place), config)
     return Imported(
         session=session,
         agent=transcript.agent,

@@ -45,17 +45,17 @@ class StoppedProcess(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: tuple[str, ...] = ()
 
 
-def list_processes(config: Config, session: str = "") -> list[LiveProcess]:
+async def list_processes(config: Config, session: str = "") -> list[LiveProcess]:
     """The live background processes of a session, or of all of them."""
     store = sessions_of(config)
-    names = [store.find(session)] if session else sorted(store.names())
-    return [row for name in names for row in _rows(config, name, store.directory(name) / FOLDER)]
+    names = [await store.find(session)] if session else sorted(await store.names())
+    return [row for name in names for row in await _rows(config, name, store.directory(name) / FOLDER)]
 
 
 async def stop_process(config: Config, session: str, handle: str) -> StoppedProcess:
     """Ends a background process with all that it started."""
     store = sessions_of(config)
-    name = store.find(session)
+    name = await store.find(session)
     folder = store.directory(name) / FOLDER / handle
     if not _HANDLE.fullmatch(handle) or not folder.is_dir():
         raise UsageError(
@@ -73,20 +73,23 @@ async def stop_process(config: Config, session: str, handle: str) -> StoppedProc
     )
 
 
-def _rows(config: Config, session: str, folder: Path) -> Iterator[LiveProcess]:
+async def _rows(config: Config, session: str, folder: Path) -> list[LiveProcess]:
     live = list(_live(folder))
-    known = _recorded(config, session) if live else Processes()
-    for background, status in live:
-        process = known.get(background.folder.name)
-        yield LiveProcess(
-            handle=background.folder.name,
-            session=session,
-            pid=status.pid,
-            started_us=int(status.started * 1e6),
-            state="running" if status.state == "running" else "left",
-            stays=process.started.is_staying if process else False,
-            command=process.started.command if process else "",
-        )
+    known = await _recorded(config, session) if live else Processes()
+    return [_row(session, background, status, known) for background, status in live]
+
+
+def _row(session: str, background: Background, status: Status, known: Processes) -> LiveProcess:
+    process = known.get(background.folder.name)
+    return LiveProcess(
+        handle=background.folder.name,
+        session=session,
+        pid=status.pid,
+        started_us=int(status.started * 1e6),
+        state="running" if status.state == "running" else "left",
+        stays=process.started.is_staying if process else False,
+        command=process.started.command if process else "",
+    )
 
 
 def _live(folder: Path) -> Iterator[tuple[Background, Status]]:
@@ -101,12 +104,12 @@ def _live(folder: Path) -> Iterator[tuple[Background, Status]]:
             yield background, status
 
 
-def _recorded(config: Config, session: str) -> Processes:
+async def _recorded(config: Config, session: str) -> Processes:
     """What the journal says of them. When it cannot be read, they are listed without commands."""
     processes = Processes()
     try:
-        with journal_of(config, session) as file:
-            for recorded in pages(file, kinds=_KINDS):
+        async with journal_of(config, session) as reader:
+            async for recorded in pages(reader, kinds=_KINDS):
                 processes.apply(recorded)
     except JournalError:
         pass

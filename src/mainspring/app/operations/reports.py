@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from mainspring.app.stores import sessions_of
@@ -12,7 +11,6 @@ from mainspring.goals.report.html import as_html
 from mainspring.goals.report.layout import layout, title_of
 from mainspring.goals.report.markdown import as_markdown
 from mainspring.goals.report.reading import read_report
-from mainspring.journal.owner import owner_of
 
 __all__ = ["Report", "goal_report", "report_markdown", "report_page"]
 
@@ -20,8 +18,8 @@ __all__ = ["Report", "goal_report", "report_markdown", "report_page"]
 async def goal_report(config: Config, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""
     store = sessions_of(config)
-    session = store.find(session)
-    owner = await asyncio.to_thread(owner_of, store.directory(session))
+    session = await store.find(session)
+    owner = await store.owner(session)
     reader = await store.read(session)
     try:
         is_running = owner is not None and owner.is_alive

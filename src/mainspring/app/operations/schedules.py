@@ -98,9 +98,9 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
     )
 
 
-def list_schedules(config: Config) -> list[ScheduleRow]:
+async def list_schedules(config: Config) -> list[ScheduleRow]:
     found, handled = Schedules(config.home).all(), Place(config.home).load().handled
-    states = {row.id: row.goal_state for row in sessions_of(config).sessions() if row.goal}
+    states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
     now_us = time.time_ns() // 1000
     return [_row(each, handled.get(each.id), states, now_us, config) for each in found]
 

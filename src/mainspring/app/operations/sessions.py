@@ -2,91 +2,89 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import SessionRow
 from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
-from mainspring.journal.file import JournalFile
-from mainspring.journal.index import SessionRow
-from mainspring.journal.owner import owner_of
+from mainspring.journal import Reader
 
 _POLL_S = 0.1
 
 
-def list_sessions(config: Config) -> list[SessionRow]:
+async def list_sessions(config: Config) -> list[SessionRow]:
     """Every session, the most recently changed first."""
-    return sessions_of(config).sessions()
+    return await sessions_of(config).rows()
 
 
-def newest_session(config: Config, folder: Path) -> str:
+async def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
-    here = str(folder.resolve())
-    for row in list_sessions(config):
-        if workspace_of(row, config) == here:
+    here = str(await asyncio.to_thread(folder.resolve))
+    for row in await list_sessions(config):
+        if workspace_of(row, sessions_of(config), config) == here:
             return row.id
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
 
 
-@contextmanager
-def journal_of(config: Config, session: str) -> Generator[JournalFile]:
+@asynccontextmanager
+async def journal_of(config: Config, session: str) -> AsyncGenerator[Reader]:
     """The journal of the one session whose id begins so, for reading."""
-    store = sessions_of(config)
-    file = store.file(store.find(session))
+    sessions = sessions_of(config)
+    reader = await sessions.read(await sessions.find(session))
     try:
-        yield file
+        yield reader
     finally:
-        file.close()
+        await reader.close()
 
 
-def read_events(config: Config, session: str) -> Iterator[Recorded]:
+async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
     """Everything that is on record for a session."""
-    with journal_of(config, session) as file:
-        yield from pages(file)
+    async with journal_of(config, session) as reader:
+        async for recorded in pages(reader):
+            yield recorded
 
 
-def pages(file: JournalFile, *, after: int = 0, kinds: tuple[str, ...] = ()) -> Iterator[Recorded]:
+async def pages(reader: Reader, *, after: int = 0, kinds: tuple[str, ...] = ()) -> AsyncGenerator[Recorded]:
     """The events of a journal, read page by page."""
-    while page := file.read(after=after, kinds=kinds):
-        yield from page
+    while page := await reader.read(after=after, kinds=kinds):
+        for recorded in page:
+            yield recorded
         after = page[-1].seq
 
 
 class Follower:
-    """Events of a session that another process runs. `has_ended` says, once there are no more of them,
-    whether its turn or its goal is over; else its process is gone."""
+    """Events of a session that another process runs. Once there are no more of them, `has_ended` says whether
+    its turn or its goal is over; else its process is gone."""
 
     def __init__(self, config: Config, session: str, *, after: int = 0) -> None:
-        store = sessions_of(config)
-        self.session = store.find(session)
-        self._file = store.file(self.session)
+        self._sessions = sessions_of(config)
+        self.session = session
         self._after = after
-        self.has_goal = self._file.last("GoalSet") is not None
+        self.has_goal = False
         self.has_ended = False
 
-    def events(self, *, is_followed: bool = True) -> Iterator[Recorded]:
+    async def events(self, *, is_followed: bool = True) -> AsyncGenerator[Recorded]:
         """What is on record, and with `is_followed` what is added until the run has ended."""
-        ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
-        pause = threading.Event()
+        self.session = await self._sessions.find(self.session)
+        reader = await self._sessions.read(self.session)
         try:
+            self.has_goal = await reader.last("GoalSet") is not None
+            ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
             while True:
-                is_owned = self._is_owned()
-                for recorded in pages(self._file, after=self._after):
+                owner = await self._sessions.owner(self.session)
+                async for recorded in pages(reader, after=self._after):
                     self._after = recorded.seq
                     is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
                     self.has_ended = isinstance(recorded.event, ends) or (self.has_ended and not is_begun)
                     yield recorded
-                if not is_followed or self.has_ended or not is_owned:
+                if not is_followed or self.has_ended or owner is None or not owner.is_alive:
                     return
-                pause.wait(_POLL_S)
+                await asyncio.sleep(_POLL_S)
         finally:
-            self._file.close()
-
-    def _is_owned(self) -> bool:
-        owner = owner_of(self._file.path.parent)
-        return owner is not None and owner.is_alive
+            await reader.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,6 @@ from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
 from mainspring.journal import Reader
-from mainspring.journal.file import JournalFile
 from mainspring.rewind import WentBack, complete, go_back, last_turn
 from mainspring.workspace.diffs import unified
 
@@ -37,14 +36,14 @@ class BackAt(msgspec.Struct, frozen=True, kw_only=True):
     said: str | None = None
 
 
-def file_changes(
+async def file_changes(
     config: Config, session: str, *, step: int | None = None, has_diffs: bool = True
-) -> Iterator[StepChanges]:
+) -> AsyncGenerator[StepChanges]:
     """What each step of a session, or one of them, did to files."""
     steps: dict[str, int] = {}
     known = 0
-    with journal_of(config, session) as file:
-        for recorded in pages(file, kinds=("AssistantSaid", "FilesChanged")):
+    async with journal_of(config, session) as reader:
+        async for recorded in pages(reader, kinds=("AssistantSaid", "FilesChanged")):
             match recorded.event:
                 case AssistantSaid() as said:
                     known = max(known, said.step)
@@ -56,7 +55,7 @@ def file_changes(
                             seq=recorded.seq,
                             step=max(numbers, default=0),
                             changed=changed,
-                            diffs=_diffs(file, changed) if has_diffs else (),
+                            diffs=await _diffs(reader, changed) if has_diffs else (),
                         )
                 case _:
                     pass
@@ -87,18 +86,20 @@ async def _workspace(journal: Reader, vault: Vault) -> Path:
     return Path(vault.expand(started.event.workspace))
 
 
-def _diffs(file: JournalFile, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
+async def _diffs(reader: Reader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
     return tuple(
-        tuple(
-            unified(
-                change,
-                _content(file, change.before.blob if change.before else None),
-                _content(file, change.after.blob if change.after else None),
+        [
+            tuple(
+                unified(
+                    change,
+                    await _content(reader, change.before.blob if change.before else None),
+                    await _content(reader, change.after.blob if change.after else None),
+                )
             )
-        )
-        for change in changed.changes
+            for change in changed.changes
+        ]
     )
 
 
-def _content(file: JournalFile, blob: Blob | None) -> bytes:
-    return file.get(blob) if blob else b""
+async def _content(reader: Reader, blob: Blob | None) -> bytes:
+    return await reader.get(blob) if blob else b""

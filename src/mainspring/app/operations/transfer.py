@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,11 +14,10 @@ from mainspring import __version__
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import Header, Sessions
 from mainspring.config import Config
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
-from mainspring.journal import Verdict
-from mainspring.journal.file import JournalFile
-from mainspring.journal.transfer import Header, export
+from mainspring.journal import Reader, Verdict
 from mainspring.workspace.git import Git
 
 
@@ -37,45 +36,46 @@ class Export:
     """A session that is being written down, as long as its journal is open. `environment` says where: enough
     to tell whether a difference may come from there."""
 
-    def __init__(self, file: JournalFile, config: Config) -> None:
-        self._file = file
-        self.facts = _facts(file)
-        self.environment = _environment(self.facts, config)
+    def __init__(self, sessions: Sessions, reader: Reader, facts: SessionFacts, config: Config) -> None:
+        self._sessions, self._reader = sessions, reader
+        self.facts = facts
+        self.environment = _environment(facts, config)
 
-    def write(self, to: BinaryIO, *, blobs: Path | None = None, readable_only: bool = False) -> Header:
+    async def write(self, to: BinaryIO, *, blobs: Path | None = None, readable_only: bool = False) -> Header:
         """The whole session as JSON lines, which can be imported; its blobs in a folder if one is given."""
-        return export(
-            self._file,
+        return await self._sessions.export(
+            self._reader.session,
             to,
             blobs_beside=blobs,
             readable_only=readable_only,
             environment=self.environment,
         )
 
-    def events(self) -> Iterator[Recorded]:
-        return pages(self._file)
+    def events(self) -> AsyncGenerator[Recorded]:
+        return pages(self._reader)
 
-    def get(self, blob: Blob) -> bytes:
-        return self._file.get(blob)
-
-
-@contextmanager
-def exporting(config: Config, session: str) -> Generator[Export]:
-    with journal_of(config, session) as file:
-        yield Export(file, config)
+    async def get(self, blob: Blob) -> bytes:
+        return await self._reader.get(blob)
 
 
-def verify_session(config: Config, session: str) -> Verdict:
+@asynccontextmanager
+async def exporting(config: Config, session: str) -> AsyncGenerator[Export]:
+    async with journal_of(config, session) as reader:
+        yield Export(sessions_of(config), reader, await _facts(reader), config)
+
+
+async def verify_session(config: Config, session: str) -> Verdict:
     """Checks the hash chain and every blob."""
-    with journal_of(config, session) as file:
-        return file.verify()
+    async with journal_of(config, session) as reader:
+        return await reader.verify()
 
 
-def _facts(file: JournalFile) -> SessionFacts:
-    started, model, last = file.last("SessionStarted"), file.last("ModelChosen"), file.last()
+async def _facts(reader: Reader) -> SessionFacts:
+    started, model = await reader.last("SessionStarted"), await reader.last("ModelChosen")
+    last = await reader.last()
     begun = started.event if started and isinstance(started.event, SessionStarted) else None
     return SessionFacts(
-        session=file.session,
+        session=reader.session,
         events=last.seq if last else 0,
         until_us=last.time_us if last else 0,
         started_us=started.time_us if started and begun else 0,

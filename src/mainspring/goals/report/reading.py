@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from mainspring.catalog import Fold, Spent, take
 from mainspring.events import (
     EngineChosen,
     Event,
@@ -31,7 +32,6 @@ from mainspring.goals.report.iterations import MAX_SAID, Iterations
 from mainspring.goals.report.results import SHOWN_METRICS, Results, artifact_facts
 from mainspring.goals.report.standing import SHOWN_LEFT, Plan, judge, left_of, next_commands
 from mainspring.journal import Reader
-from mainspring.journal.fold import Fold, Spent, take
 
 _OWN: tuple[type[Event], ...] = (
     GoalSet,

@@ -1,0 +1,127 @@
+"""The port to all sessions: which there are, who writes them, what they spent, how they are made and copied.
+
+Everything outside `journal/` and this package uses sessions through `Sessions`; only `app/stores.py` names
+the implementation. A session has a journal, wherever that is kept, and a local folder (`directory`).
+
+A shared database would keep journals, ownership (an epoch that every append checks), named locks and the
+critical section of the day. What concerns one machine stays in its local folder: processes/, the daemon's
+log, and secrets.json, which must never leave it. Answers and orders in that folder reach only an owner on
+the same machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from mainspring.journal import Journal, KnownEvents, Owner, Reader
+from mainspring.journal.fold import Fold, Purpose, SessionRow, SessionSpend, Spent, take
+from mainspring.journal.lines import Header
+
+__all__ = [
+    "Day",
+    "Fold",
+    "Header",
+    "KnownEvents",
+    "Owner",
+    "Purpose",
+    "SessionRow",
+    "SessionSpend",
+    "Sessions",
+    "Spent",
+    "take",
+]
+
+
+class Day(Protocol):
+    """What all sessions spend in one day of UTC."""
+
+    def held(self) -> AbstractAsyncContextManager[Spent]:
+        """What they have spent today, on record; nobody else who asks here reserves until this ends."""
+        ...
+
+
+class Sessions(Protocol):
+    """All sessions of one store. A session that does not exist is `UnknownSession` everywhere."""
+
+    async def create(self, session: str | None = None) -> Journal:
+        """The journal of a new session, open for writing; without an id it gets one. `UsageError` when there
+        is a session of that id already."""
+        ...
+
+    async def open(self, session: str) -> Journal:
+        """The journal of a session, for writing; `JournalOwned` names the process that has it. What a process
+        left that is gone is taken over, and from then on that process could not append any more."""
+        ...
+
+    async def read(self, session: str) -> Reader:
+        """The journal of a session, for reading, whoever writes it meanwhile."""
+        ...
+
+    async def find(self, prefix: str) -> str:
+        """The one session whose id begins with `prefix`."""
+        ...
+
+    async def names(self) -> list[str]:
+        """The ids of all sessions, the most recently changed first."""
+        ...
+
+    async def rows(self) -> list[SessionRow]:
+        """Every session as the list shows it, the most recently changed first. A session that cannot be read
+        is listed as damaged."""
+        ...
+
+    async def spends(self) -> list[SessionSpend]:
+        """What each session spent. A fork does not pay for its parent."""
+        ...
+
+    async def owner(self, session: str) -> Owner | None:
+        """Who writes a session now, or wrote it when it crashed (`is_alive` tells which); None after it was
+        closed in order. It may have changed by the time it is used."""
+        ...
+
+    def lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Keeps everybody else who asks for this name out until the block or its process ends;
+        `JournalOwned` when somebody has it. Names are words of ours, with / between them."""
+        ...
+
+    async def lock_owner(self, name: str) -> Owner | None:
+        """Who has the lock, or had it when it crashed; None when nobody has."""
+        ...
+
+    def today(self) -> Day:
+        """What all these sessions spend today, for a cap that they share."""
+        ...
+
+    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+        """Makes a session that begins as a copy of another, up to event `at` or whole, perhaps for another
+        workspace; gives its id and how many events it shares. Files beside the journal are not copied."""
+        ...
+
+    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        """Makes a session whose events are known already, whole or not at all, and gives its id."""
+        ...
+
+    async def export(
+        self,
+        session: str,
+        to: BinaryIO,
+        *,
+        blobs_beside: Path | None = None,
+        readable_only: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Header:
+        """Writes a sound journal as lines; of a damaged one, `readable_only` writes what comes before the
+        damage. With `blobs_beside` each blob becomes a file in that folder."""
+        ...
+
+    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+        """Makes the session that exported lines describe, with the same hashes, or nothing at all; gives its
+        id."""
+        ...
+
+    def directory(self, session: str) -> Path:
+        """The folder on this machine for the files beside the journal of a session."""
+        ...

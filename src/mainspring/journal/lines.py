@@ -1,0 +1,169 @@
+"""The lines of an exported journal: a header, its blobs, then one line per event with its hash.
+
+Reading checks every line, and that the chain ends where the header says. Holds no whole journal in memory,
+and does not know how a journal is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, BinaryIO, Literal
+
+import msgspec
+
+from mainspring.errors import JournalDamaged, JournalForeign, UsageError
+from mainspring.events import Blob
+from mainspring.journal import Verdict, hashchain
+
+FORMAT = "mainspring-journal"
+VERSION = 1
+
+_NO_BODY = msgspec.Raw()
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    format: str
+    version: int
+    session: str
+    events: int
+    head: str
+    blobs: Literal["inline", "beside"] = "inline"
+    environment: dict[str, str] = {}
+
+    @classmethod
+    def of(
+        cls, session: str, verdict: Verdict, beside: Path | None, environment: Mapping[str, str] | None
+    ) -> Header:
+        """The header of the sound events of a journal."""
+        return cls(
+            format=FORMAT,
+            version=VERSION,
+            session=session,
+            events=verdict.events,
+            head=verdict.head,
+            blobs="inline" if beside is None else "beside",
+            environment=dict(environment or {}),
+        )
+
+
+class BlobLine(msgspec.Struct, frozen=True, kw_only=True, tag="blob", tag_field="line", omit_defaults=True):
+    """A blob; without data it lies beside, in a file named by its hash."""
+
+    sha256: str
+    size: int
+    data: bytes | None = None
+
+
+class EventLine(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_field="line", omit_defaults=True):
+    """An event with the bytes its hash covers: the body, or the blob that holds it."""
+
+    seq: int
+    time_us: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    kind: str
+    hash: str
+    body: msgspec.Raw = _NO_BODY
+    body_blob: Blob | None = None
+
+
+_ENCODE = msgspec.json.Encoder().encode
+_DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
+
+Row = tuple[int, int, str, bytes, bytes]
+"""An event as it is kept: its number, time, kind, stored body and hash."""
+
+
+def write_lines(
+    to: BinaryIO,
+    header: Header,
+    blobs: Iterable[tuple[str, bytes]],
+    rows: Iterable[Row],
+    *,
+    blobs_beside: Path | None,
+) -> None:
+    to.write(_ENCODE(header) + b"\n")
+    to.writelines(_ENCODE(line) + b"\n" for line in _blob_lines(blobs, blobs_beside))
+    to.writelines(_ENCODE(_event_line(*row)) + b"\n" for row in rows)
+
+
+def _blob_lines(blobs: Iterable[tuple[str, bytes]], beside: Path | None) -> Iterator[BlobLine]:
+    if beside is not None:
+        beside.mkdir(parents=True, exist_ok=True)
+    for sha256, data in blobs:
+        if beside is not None:
+            (beside / sha256).write_bytes(data)
+        yield BlobLine(sha256=sha256, size=len(data), data=data if beside is None else None)
+
+
+def _event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -> EventLine:
+    blob = hashchain.referenced(stored)
+    body = msgspec.Raw(stored) if blob is None else _NO_BODY
+    return EventLine(seq=seq, time_us=time_us, kind=kind, hash=hash_.hex(), body=body, body_blob=blob)
+
+
+def read_header(line: bytes) -> Header:
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except msgspec.MsgspecError as error:
+        raise JournalForeign(
+            "This file is not an exported session: its first line is no header.",
+            remedy="Give a file that `mainspring export` wrote.",
+        ) from error
+    if header.format != FORMAT or header.version > VERSION:
+        raise JournalForeign(
+            f"This file has the format {header.format} {header.version}, and this program reads"
+            f" {FORMAT} up to {VERSION}.",
+            remedy="Upgrade mainspring.",
+        )
+    return header
+
+
+def read_lines(
+    header: Header, lines: Iterable[bytes], beside: Path | None
+) -> Iterator[tuple[str, bytes] | Row]:
+    """The blobs, each by its hash, and the events of the lines after the header, checked."""
+    seq, head = 0, hashchain.GENESIS
+    for number, text in enumerate(lines, 2):
+        try:
+            line: BlobLine | EventLine = _DECODE_LINE(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise refused(f"line {number} cannot be read ({error})", seq + 1) from error
+        match line:
+            case BlobLine():
+                yield line.sha256, _blob_data(line, number, beside)
+            case EventLine():
+                stored = _stored(line)
+                head = hashchain.chain(head, seq + 1, line.time_us, line.kind, stored)
+                if line.seq != seq + 1 or head.hex() != line.hash:
+                    raise refused(f"line {number}, event {line.seq}, does not match its hash", seq + 1)
+                seq += 1
+                yield seq, line.time_us, line.kind, stored, head
+    if (seq, head.hex()) != (header.events, header.head):
+        raise refused(f"it ends after event {seq} and should have {header.events} events", seq + 1)
+
+
+def _stored(line: EventLine) -> bytes:
+    if line.body_blob is not None:
+        return hashchain.reference(line.body_blob)
+    return bytes(line.body)
+
+
+def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
+    data = line.data
+    if data is None:
+        if beside is None:
+            raise UsageError("The blobs of this export lie beside it.", remedy="Name the folder they are in.")
+        path = beside / line.sha256
+        if len(line.sha256) != 64 or not line.sha256.isalnum() or not path.is_file():
+            raise refused(f"the blob of line {number} is not in {beside.name}", None)
+        data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != line.sha256:
+        raise refused(f"the blob of line {number} does not match its hash", None)
+    return data
+
+
+def refused(what: str, seq: int | None) -> JournalDamaged:
+    return JournalDamaged(
+        f"This export is damaged: {what}. Nothing was imported.", remedy="Export the session again.", seq=seq
+    )

@@ -1,0 +1,370 @@
+"""Journals and sessions in memory: quick enough for thousands of sessions, and a test can set their clock.
+
+`MemoryJournal` is one journal for one test. `MemorySessions` is a whole store, as the port `Sessions`
+describes it: exclusive writers, forks, exports, spending, and a way to lose a writer as if its process had
+died. Events pass through their stored form, so that what is read is what a file would give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from mainspring.errors import JournalDamaged, JournalOwned, UsageError
+from mainspring.events import Blob, Event, Recorded, decode
+from mainspring.journal import KnownEvents, Owner, Verdict, hashchain
+from mainspring.journal.checking import blobs_in
+from mainspring.journal.day import spent_today
+from mainspring.journal.fold import Fold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.journal.fork import changed_start, first_body, shared_events
+from mainspring.journal.lines import Header, Row, read_header, read_lines, refused, write_lines
+from mainspring.journal.owner import refusal, this_process
+from mainspring.journal.shelf import match_prefix, new_id, unknown, valid_id
+
+
+class _Events:
+    """What a journal holds. `rows` are stored forms with their hashes, made when somebody needs them."""
+
+    def __init__(
+        self, recorded: Iterable[Recorded], blobs: dict[str, bytes], rows: Iterable[Row] = ()
+    ) -> None:
+        self.recorded = list(recorded)
+        self.blobs = blobs
+        self._rows = list(rows)
+
+    def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        found = self.recorded[max(after, 0) : until]
+        return [item for item in found if not kinds or item.kind in kinds][:limit]
+
+    def last(self, *kinds: str) -> Recorded | None:
+        return next((item for item in reversed(self.recorded) if not kinds or item.kind in kinds), None)
+
+    def rows(self) -> list[Row]:
+        for item in self.recorded[len(self._rows) :]:
+            kind, body = hashchain.encoded(item.event)
+            if len(body) > hashchain.INLINE_BYTES:
+                blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
+                self.blobs[blob.sha256] = body
+                body = hashchain.reference(blob)
+            self._rows.append(_chained(self._rows, item.time_us, kind, body))
+        return self._rows
+
+    def verdict(self) -> Verdict:
+        rows = self.rows()
+        head = rows[-1][4] if rows else hashchain.GENESIS
+        return Verdict(events=len(rows), blobs=len(self.blobs), head=head.hex())
+
+
+class MemoryJournal:
+    """A journal for one test: `recorded` may be read at any time, and `now_us` be set."""
+
+    def __init__(
+        self,
+        recorded: Iterable[Recorded] = (),
+        *,
+        blobs: dict[str, bytes] | None = None,
+        session: str = "memory",
+    ) -> None:
+        self.session = session
+        self._events = _Events(recorded, {} if blobs is None else blobs)
+        self.now_us = self.recorded[-1].time_us if self.recorded else 1_000_000
+        self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
+
+    @property
+    def recorded(self) -> list[Recorded]:
+        return self._events.recorded
+
+    @property
+    def blobs(self) -> dict[str, bytes]:
+        return self._events.blobs
+
+    async def append(self, *events: Event) -> Sequence[Recorded]:
+        added: list[Recorded] = []
+        for body in [hashchain.encoded(event) for event in events]:
+            self.now_us = self._time_us()
+            added.append(Recorded(len(self.recorded) + len(added) + 1, self.now_us, decode(*body)))
+        self.recorded.extend(added)
+        if added and self._on_appended is not None:
+            self._on_appended(added)
+        return tuple(added)
+
+    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
+        self._on_appended = on_appended
+
+    async def last_seq(self) -> int:
+        return len(self.recorded)
+
+    async def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        return self._events.read(after=after, until=until, kinds=kinds, limit=limit)
+
+    async def last(self, *kinds: str) -> Recorded | None:
+        return self._events.last(*kinds)
+
+    async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        return sum(item.kind == kind for item in self.recorded[max(after, 0) : until])
+
+    async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
+        sha256 = hashlib.sha256(data).hexdigest()
+        self.blobs[sha256] = data
+        return Blob(sha256=sha256, size=len(data), media_type=media_type)
+
+    async def get(self, blob: Blob) -> bytes:
+        if blob.sha256 not in self.blobs:
+            raise JournalDamaged("There is no such blob.")
+        return self.blobs[blob.sha256]
+
+    async def verify(self) -> Verdict:
+        return self._events.verdict()
+
+    async def close(self) -> None:
+        return
+
+    def _time_us(self) -> int:
+        return self.now_us + 1000
+
+
+class _Kept:
+    """A session of a store. Each opening for writing has a number, and only the newest may write."""
+
+    def __init__(self, events: _Events) -> None:
+        self.events = events
+        self.epoch = 0
+        self.owner: Owner | None = None
+
+    @property
+    def is_owned(self) -> bool:
+        return self.owner is not None and self.owner.is_alive
+
+
+class _Opened(MemoryJournal):
+    """A session's journal, open for writing, on the clock of the machine."""
+
+    def __init__(self, session: str, kept: _Kept, on_change: Callable[[str], None]) -> None:
+        super().__init__(session=session)
+        self._events = kept.events
+        self._kept, self._epoch = kept, kept.epoch
+        self._on_change = on_change
+        self._is_closed = False
+
+    async def append(self, *events: Event) -> Sequence[Recorded]:
+        self._require_ours()
+        recorded = await super().append(*events)
+        self._on_change(self.session)
+        return recorded
+
+    async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
+        self._require_ours()
+        return await super().put(data, media_type)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._kept.epoch == self._epoch:
+            self._kept.owner = None
+
+    def _require_ours(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(f"the journal of session {self.session} is closed")
+        if self._kept.epoch != self._epoch:
+            raise JournalOwned(
+                f"This process is no longer the owner of session {self.session}; it wrote nothing.",
+                remedy="Resume the session when nobody else works on it.",
+            )
+
+    def _time_us(self) -> int:
+        last = self.recorded[-1].time_us if self.recorded else 0
+        return max(last, time.time_ns() // 1000)
+
+
+class _Today:
+    def __init__(self, sessions: MemorySessions) -> None:
+        self._sessions = sessions
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[Spent]:
+        async with self._sessions.day_lock:
+            yield spent_today(await self._sessions.spends())
+
+
+class MemorySessions:
+    """Sessions that are gone with this object. Files beside their journals lie in a folder of the disk, a
+    temporary one when none is given."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory() if folder is None else None
+        self._folder = Path(self._temporary.name) if self._temporary else folder or Path()
+        self._kept: dict[str, _Kept] = {}
+        self._locks: dict[str, Owner] = {}
+        self.day_lock = asyncio.Lock()
+
+    async def create(self, session: str | None = None) -> MemoryJournal:
+        name = self._new_name(session)
+        self._add(name, _Events((), {}))
+        return await self.open(name)
+
+    async def open(self, session: str) -> MemoryJournal:
+        kept = self._known(session)
+        if kept.is_owned:
+            raise refusal(session, kept.owner)
+        kept.epoch += 1
+        kept.owner = this_process()
+        return _Opened(session, kept, self._changed)
+
+    async def read(self, session: str) -> MemoryJournal:
+        kept = self._known(session)
+        reader = MemoryJournal(session=session)
+        reader._events = kept.events
+        return reader
+
+    async def find(self, prefix: str) -> str:
+        valid_id(prefix)
+        return prefix if prefix in self._kept else match_prefix(prefix, self._kept)
+
+    async def names(self) -> list[str]:
+        return list(reversed(self._kept))
+
+    async def rows(self) -> list[SessionRow]:
+        rows = [
+            row_of(name, advance(Fold(), kept.events), problem="", is_owned=lambda kept=kept: kept.is_owned)
+            for name, kept in self._kept.items()
+        ]
+        return sorted(rows, key=lambda row: (row.updated_us, row.id), reverse=True)
+
+    async def spends(self) -> list[SessionSpend]:
+        return [SessionSpend(name, advance(Fold(), kept.events).spent()) for name, kept in self._kept.items()]
+
+    async def owner(self, session: str) -> Owner | None:
+        return self._known(session).owner
+
+    def lose_owner(self, session: str) -> None:
+        """As if the process that writes a session had died, or its lease had run out: it can no longer
+        append, and others may open the session."""
+        kept = self._known(session)
+        kept.epoch += 1
+        if kept.owner is not None:
+            kept.owner = msgspec.structs.replace(kept.owner, is_alive=False)
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncGenerator[None]:
+        if name in self._locks:
+            raise refusal(name, self._locks[name])
+        self._locks[name] = this_process()
+        try:
+            yield
+        finally:
+            del self._locks[name]
+
+    async def lock_owner(self, name: str) -> Owner | None:
+        return self._locks.get(name)
+
+    def today(self) -> _Today:
+        return _Today(self)
+
+    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+        events = self._known(session).events
+        until = shared_events(session, len(events.recorded), at)
+        name, rows = new_id(), list[Row]()
+        changes = changed_start(name, session, until, workspace)
+        for seq, time_us, kind, stored, _ in events.rows()[:until]:
+            body = first_body(stored, kind, changes) if seq == 1 else stored
+            rows.append(_chained(rows, time_us, kind, body))
+        self._add(name, _restored(rows, dict(events.blobs)))
+        return name, until
+
+    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        name, last_us = self._new_name(session), 0
+        recorded: list[Recorded] = []
+        directory = self._folder / name
+        directory.mkdir(parents=True)
+        try:
+            for time_us, event in events_of(name, directory):
+                last_us = max(last_us, time_us)
+                recorded.append(Recorded(len(recorded) + 1, last_us, decode(*hashchain.encoded(event))))
+        except BaseException:
+            shutil.rmtree(directory)
+            raise
+        self._add(name, _Events(recorded, {}))
+        return name
+
+    async def export(
+        self,
+        session: str,
+        to: BinaryIO,
+        *,
+        blobs_beside: Path | None = None,
+        readable_only: bool = False,  # noqa: ARG002 - all is readable here
+        environment: Mapping[str, str] | None = None,
+    ) -> Header:
+        events = self._known(session).events
+        header = Header.of(session, events.verdict(), blobs_beside, environment)
+        write_lines(to, header, sorted(events.blobs.items()), events.rows(), blobs_beside=blobs_beside)
+        return header
+
+    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+        rest = iter(lines)
+        header = read_header(next(rest, b""))
+        name = self._new_name(header.session)
+        blobs: dict[str, bytes] = {}
+        rows: list[Row] = []
+        for item in read_lines(header, rest, blobs_beside):
+            if len(item) == 2:
+                blobs[item[0]] = item[1]
+            else:
+                rows.append(item)
+        self._add(name, _restored(rows, blobs))
+        return name
+
+    def directory(self, session: str) -> Path:
+        self._known(session)
+        return self._folder / session
+
+    def _known(self, session: str) -> _Kept:
+        if session not in self._kept:
+            raise unknown(valid_id(session))
+        return self._kept[session]
+
+    def _new_name(self, session: str | None) -> str:
+        name = new_id() if session is None else valid_id(session)
+        if name in self._kept:
+            raise UsageError(f"Session {name} exists already.")
+        return name
+
+    def _add(self, name: str, events: _Events) -> None:
+        (self._folder / name).mkdir(parents=True, exist_ok=True)
+        self._kept[name] = _Kept(events)
+
+    def _changed(self, name: str) -> None:
+        self._kept[name] = self._kept.pop(name)
+
+
+def _chained(before: Sequence[Row], time_us: int, kind: str, stored: bytes) -> Row:
+    seq, head = len(before) + 1, before[-1][4] if before else hashchain.GENESIS
+    return seq, time_us, kind, stored, hashchain.chain(head, seq, time_us, kind, stored)
+
+
+def _restored(rows: Sequence[Row], blobs: dict[str, bytes]) -> _Events:
+    """What rows say, which keep their stored form and their hashes."""
+    recorded: list[Recorded] = []
+    for seq, time_us, kind, stored, _ in rows:
+        spilled = hashchain.referenced(stored)
+        needed = [spilled] if spilled else []
+        if all(blob.sha256 in blobs for blob in needed):
+            event = decode(kind, blobs[spilled.sha256] if spilled else stored)
+            recorded.append(Recorded(seq, time_us, event))
+            needed = list(blobs_in(event))
+        missing = [blob.sha256 for blob in needed if blob.sha256 not in blobs]
+        if missing:
+            raise refused(f"blob {missing[0][:12]} of event {seq} is missing", seq)
+    return _Events(recorded, blobs, rows)

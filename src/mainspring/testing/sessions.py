@@ -1,0 +1,340 @@
+"""What every implementation of the `Sessions` port must do, as checks that any test runner can run.
+
+Give each check an empty store. The checks of `mainspring.testing.journals` hold for the journals of a
+store as well: `JournalOf` makes the place for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mainspring.catalog import Sessions
+from mainspring.errors import JournalDamaged, JournalOwned, UnknownSession, UsageError
+from mainspring.events import (
+    AssistantSaid,
+    Event,
+    GoalEnded,
+    GoalSet,
+    NoteAdded,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    Text,
+    TurnEnded,
+    TurnStarted,
+    UserSaid,
+)
+from mainspring.journal import Journal, Reader
+
+
+class JournalOf:
+    """The journal of one session of a store, as a place for the checks of journals."""
+
+    def __init__(self, sessions: Sessions, session: str = "one") -> None:
+        self._sessions, self._session = sessions, session
+
+    async def open(self) -> Journal:
+        if self._session in await self._sessions.names():
+            return await self._sessions.open(self._session)
+        return await self._sessions.create(self._session)
+
+    async def read(self) -> Reader:
+        return await self._sessions.read(self._session)
+
+
+async def an_empty_store_has_no_sessions(sessions: Sessions) -> None:
+    assert await sessions.names() == []
+    assert await sessions.rows() == []
+    assert await sessions.spends() == []
+    for use in (sessions.find, sessions.open, sessions.read, sessions.owner, sessions.fork):
+        for name in ("nothing", "../etc", ""):
+            with _raises(UnknownSession):
+                await use(name)
+    with _raises(UnknownSession):
+        sessions.directory("nothing")
+
+
+async def a_session_is_made_once(sessions: Sessions) -> None:
+    journal = await sessions.create("one")
+    with _raises(UsageError):
+        await sessions.create("one")
+    other = await sessions.create()
+    assert journal.session == "one"
+    assert other.session not in ("", "one")
+    assert sorted(await sessions.names()) == sorted(["one", other.session])
+    await journal.close()
+    await other.close()
+
+
+async def a_session_is_found_by_a_prefix(sessions: Sessions) -> None:
+    for name in ("abc1", "abd1", "x", "xy"):
+        await (await sessions.create(name)).close()
+    assert await sessions.find("abc") == "abc1"
+    assert await sessions.find("x") == "x"
+    for prefix in ("ab", "q"):
+        with _raises(UnknownSession):
+            await sessions.find(prefix)
+
+
+async def names_and_rows_begin_with_what_changed_last(sessions: Sessions) -> None:
+    for name in ("one", "two", "three"):
+        await _filled(sessions, name, UserSaid(text=f"  \n{name}, please"))
+    async with _opened(sessions, "two") as journal:
+        await journal.append(*_turn("Two it is."))
+        for _ in range(1000):  # until the clock has moved on, however coarse it is
+            await journal.append(NoteAdded(text="later"))
+            if (await sessions.names())[0] == "two":
+                break
+    assert (await sessions.names())[0] == "two"
+    rows = await sessions.rows()
+    assert rows[0].id == "two"
+    assert rows[0].title == "two, please"
+    assert rows[0].last_line == "Two it is."
+    assert (rows[0].state, rows[0].workspace) == ("done", "/work")
+    assert rows[0].started_us <= rows[0].updated_us
+
+
+async def a_row_says_whether_somebody_is_at_work(sessions: Sessions) -> None:
+    await _filled(sessions, "turn", UserSaid(text="go"), TurnStarted(turn=1))
+    await _filled(sessions, "goal", GoalSet(text="the goal"))
+    await _filled(sessions, "ended", GoalSet(text="a goal"), GoalEnded(ending="done", is_verified=True))
+    states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
+    assert (states["turn"][0], states["goal"][1], states["ended"][1]) == ("crashed", "interrupted", "done")
+    async with _opened(sessions, "turn"), _opened(sessions, "goal"):
+        states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
+        assert (states["turn"][0], states["goal"][1]) == ("running", "running")
+
+
+async def the_owner_is_whoever_has_it_open(sessions: Sessions) -> None:
+    journal = await sessions.create("one")
+    owner = await sessions.owner("one")
+    assert owner is not None
+    assert (owner.pid, owner.is_alive) == (os.getpid(), True)
+    with _raises(JournalOwned):
+        await sessions.open("one")
+    reader = await sessions.read("one")
+    assert await reader.last_seq() == 0
+    await reader.close()
+    await journal.close()
+    assert await sessions.owner("one") is None
+
+
+async def a_lock_has_one_holder(sessions: Sessions) -> None:
+    assert await sessions.lock_owner("places/one") is None
+    async with sessions.lock("places/one"):
+        owner = await sessions.lock_owner("places/one")
+        assert owner is not None
+        assert owner.is_alive
+        with _raises(JournalOwned):
+            async with sessions.lock("places/one"):
+                raise AssertionError("two have the lock")
+        async with sessions.lock("places/two"):
+            pass
+    assert await sessions.lock_owner("places/one") is None
+    async with sessions.lock("places/one"):
+        pass
+
+
+async def spends_are_by_purpose_and_a_fork_does_not_pay_again(sessions: Sessions) -> None:
+    await _filled(sessions, "one", *_spent("s1", 0.25), _reserved("s2", 0.5))
+    fork, _ = await sessions.fork("one")
+    async with _opened(sessions, fork) as journal:
+        await journal.append(*_spent("s3", 0.125))
+    found = {each.id: each.spent for each in await sessions.spends()}
+    (purpose,) = found["one"]
+    assert (purpose.day, purpose.model) == (datetime.now(UTC).date().isoformat(), "m")
+    assert found["one"][purpose].usd == 0.75
+    assert found["one"][purpose].unsettled == 1
+    assert sum(spent.usd for spent in found[fork].values()) == 0.125
+
+
+async def the_day_is_held_by_one_at_a_time(sessions: Sessions) -> None:
+    await _filled(sessions, "one", *_spent("s1", 0.25))
+    seen: list[float] = []
+
+    async def spend(name: str) -> None:
+        async with sessions.today().held() as spent:
+            seen.append(spent.usd)
+            await asyncio.sleep(0)
+            await _filled(sessions, name, *_spent("s1", 0.25))
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in ("two", "three", "four"):
+            tasks.create_task(spend(name))
+    assert sorted(seen) == [0.25, 0.5, 0.75]
+
+
+async def a_fork_begins_as_its_parent_and_goes_its_own_way(sessions: Sessions) -> None:
+    async with _created(sessions, "one") as journal:
+        await journal.append(_started("one"))
+        blob = await journal.put(b"kept")
+        await journal.append(AssistantSaid(step=1, parts=(Text(text="x" * 20_000),)), NoteAdded(text="no"))
+    fork, shared = await sessions.fork("one", at=2, workspace="/elsewhere")
+    assert shared == 2
+    async with _opened(sessions, fork) as journal:
+        first, second = await journal.read()
+        assert isinstance(first.event, SessionStarted)
+        assert (first.event.session, first.event.parent, first.event.parent_seq) == (fork, "one", 2)
+        assert first.event.workspace == "/elsewhere"
+        await journal.append(NoteAdded(text="on"))
+        assert (await journal.verify()).problem == ""
+    reader = await sessions.read("one")
+    events = await reader.read()
+    assert events[1] == second
+    assert [type(item.event) for item in events] == [SessionStarted, AssistantSaid, NoteAdded]
+    assert await reader.get(blob) == b"kept"
+    await reader.close()
+    for at in (0, 4):
+        with _raises(UsageError):
+            await sessions.fork("one", at=at)
+
+
+async def a_session_is_composed_whole_or_not_at_all(sessions: Sessions) -> None:
+    def told(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
+        (folder / "beside").write_text("kept")
+        yield 5_000_000, _started(session)
+        yield 4_000_000, UserSaid(text="y" * 20_000)
+
+    def broken(session: str, _folder: Path) -> Iterator[tuple[int, Event]]:
+        yield 1, _started(session)
+        raise ZeroDivisionError
+
+    made = await sessions.compose(told)
+    reader = await sessions.read(made)
+    recorded = await reader.read()
+    assert [item.time_us for item in recorded] == [5_000_000, 5_000_000]
+    assert isinstance(recorded[1].event, UserSaid)
+    assert len(recorded[1].event.text) == 20_000
+    assert (await reader.verify()).problem == ""
+    await reader.close()
+    assert (sessions.directory(made) / "beside").read_text() == "kept"
+    with _raises(ZeroDivisionError):
+        await sessions.compose(broken, session="broken")
+    assert await sessions.names() == [made]
+
+
+async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Sessions) -> None:
+    async with _created(sessions, "one") as journal:
+        blob = await journal.put(b"\x00 kept")
+        await journal.append(_started("one"), UserSaid(text="z" * 20_000), UserSaid(text="short"))
+        verdict = await journal.verify()
+    out = io.BytesIO()
+    header = await sessions.export("one", out, environment={"host": "here"})
+    assert (header.session, header.events, header.head) == ("one", 3, verdict.head)
+    lines = out.getvalue().splitlines(keepends=True)
+    with _raises(UsageError):
+        await sessions.import_lines(lines)
+    renamed = [lines[0].replace(b'"session":"one"', b'"session":"two"'), *lines[1:]]
+    with _raises(JournalDamaged):
+        await sessions.import_lines(renamed[:-1])
+    assert await sessions.names() == ["one"]
+    assert await sessions.import_lines(renamed) == "two"
+    reader = await sessions.read("two")
+    assert (await reader.verify()).head == verdict.head
+    assert await reader.get(blob) == b"\x00 kept"
+    await reader.close()
+
+
+async def every_session_has_a_folder_of_its_own(sessions: Sessions) -> None:
+    for name in ("one", "two"):
+        await _filled(sessions, name)
+        (sessions.directory(name) / "note").write_text(name)
+    fork, _ = await sessions.fork("one")
+    assert (sessions.directory("one") / "note").read_text() == "one"
+    assert not (sessions.directory(fork) / "note").exists()
+
+
+CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
+    an_empty_store_has_no_sessions,
+    a_session_is_made_once,
+    a_session_is_found_by_a_prefix,
+    names_and_rows_begin_with_what_changed_last,
+    a_row_says_whether_somebody_is_at_work,
+    the_owner_is_whoever_has_it_open,
+    a_lock_has_one_holder,
+    spends_are_by_purpose_and_a_fork_does_not_pay_again,
+    the_day_is_held_by_one_at_a_time,
+    a_fork_begins_as_its_parent_and_goes_its_own_way,
+    a_session_is_composed_whole_or_not_at_all,
+    a_session_is_exported_and_brought_in_with_the_same_hashes,
+    every_session_has_a_folder_of_its_own,
+)
+
+
+async def a_lost_owner_writes_nothing_more(sessions: Sessions, lose: Callable[[str], None]) -> None:
+    """For stores whose ownership can be lost while the journal is open: `lose` makes that happen."""
+    lost = await sessions.create("one")
+    await lost.append(_started("one"))
+    lose("one")
+    owner = await sessions.owner("one")
+    assert owner is not None
+    assert not owner.is_alive
+    with _raises(JournalOwned):
+        await lost.append(NoteAdded(text="too late"))
+    async with _opened(sessions, "one") as journal:
+        for _ in range(2):
+            with _raises(JournalOwned):
+                await lost.append(NoteAdded(text="too late"))
+        await lost.close()
+        with _raises(JournalOwned):
+            await sessions.open("one")
+        await journal.append(NoteAdded(text="mine"))
+        assert [item.kind for item in await journal.read()] == ["SessionStarted", "NoteAdded"]
+
+
+def _started(session: str) -> SessionStarted:
+    return SessionStarted(session=session, workspace="/work", version="0")
+
+
+def _turn(text: str) -> tuple[Event, ...]:
+    return (
+        TurnStarted(turn=1),
+        AssistantSaid(step=1, parts=(Text(text=text),)),
+        TurnEnded(turn=1, ending="done", steps=1),
+    )
+
+
+def _reserved(spend: str, usd: float) -> SpendReserved:
+    return SpendReserved(spend=spend, usd=usd, model="m", source="turn")
+
+
+def _spent(spend: str, usd: float) -> tuple[Event, ...]:
+    return _reserved(spend, usd * 2), SpendSettled(spend=spend, usd=usd)
+
+
+async def _filled(sessions: Sessions, name: str, *events: Event) -> None:
+    async with _created(sessions, name) as journal:
+        await journal.append(_started(name), *events)
+
+
+@contextlib.asynccontextmanager
+async def _created(sessions: Sessions, name: str) -> AsyncGenerator[Journal]:
+    journal = await sessions.create(name)
+    try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+@contextlib.asynccontextmanager
+async def _opened(sessions: Sessions, name: str) -> AsyncGenerator[Journal]:
+    journal = await sessions.open(name)
+    try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+@contextlib.contextmanager
+def _raises(kind: type[BaseException]) -> Generator[None]:
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError(f"no {kind.__name__} was raised")
