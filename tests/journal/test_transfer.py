@@ -107,7 +107,7 @@ def test_a_spoiled_export_leaves_nothing_behind(other, lines, case):
     with pytest.raises(JournalDamaged, match=words) as refused:
         import_journal(other.shelf, spoil(lines))
     assert "Nothing was imported" in refused.value.message
-    assert list(other.folder.iterdir()) == []
+    assert list(other.shelf.folder.iterdir()) == []
 
 
 def test_a_session_that_exists_is_not_overwritten(store, lines):
