@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench lock clean
+.PHONY: setup demo test test-fast check bench lock prices clean
 
 setup: .venv/installed
 
@@ -25,8 +25,8 @@ test-fast: setup
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: setup
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench scripts
+	$(BIN)/ruff format --check src tests bench scripts
 	$(BIN)/basedpyright
 
 bench: setup
@@ -39,6 +39,10 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --extra local --constraint requirements/dev.lock pyproject.toml \
 	    -o requirements/local.lock
+
+# The shipped table of prices, from the genai-prices of the lock. For newer ones: raise it there (make lock) first.
+prices: setup
+	$(BIN)/python scripts/prices.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -21,6 +21,8 @@ from mainspring.app import skills_of
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
 from mainspring.errors import SandboxError
+from mainspring.models.pricelist import load_table
+from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
 
@@ -84,6 +86,7 @@ def _checks(config: Config) -> tuple[Check, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        Check(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_skills(config),
     )
 

