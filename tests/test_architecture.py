@@ -16,6 +16,7 @@ ROOMS = [
     "__init__",
     "events",
     "errors",
+    "system",
     "hosts",
     "http",
     "journal",

@@ -18,6 +18,7 @@ import msgspec
 from mainspring import __version__
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import local_time, when
+from mainspring.cli.system import need_custody
 from mainspring.config import Config, load_config
 from mainspring.daemon.keeping import Daemon
 from mainspring.daemon.launch import launch, tell_ready
@@ -48,6 +49,7 @@ def daemon_command() -> None:
 @_SESSIONS
 def start_command(*, is_sessions: bool) -> None:
     """Start it, and return when it is up."""
+    need_custody("The daemon")
     owner = launch(load_config(), ["--sessions"] if is_sessions else [])
     click.echo(f"The daemon runs: process {owner.pid}.")
 
@@ -58,6 +60,7 @@ def start_command(*, is_sessions: bool) -> None:
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
 def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
     """Be the daemon, in the foreground, until a signal ends it."""
+    need_custody("The daemon")
     if is_detached:
         os.set_inheritable(READY_FD, False)  # noqa: FBT003 - that is how it is called
         os.chdir("/")

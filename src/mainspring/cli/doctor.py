@@ -25,6 +25,7 @@ from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
+from mainspring.system import this_system
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +83,7 @@ def _in_use(report: Report) -> str:
 
 def _checks(config: Config) -> tuple[Check, ...]:
     return (
+        _system(),
         Check(name="python", is_ok=True, found=platform.python_version()),
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
@@ -89,6 +91,12 @@ def _checks(config: Config) -> tuple[Check, ...]:
         Check(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_skills(config),
     )
+
+
+def _system() -> Check:
+    here = this_system()
+    found = f"{here.name}. {here.limits.removesuffix('.')}" if here.limits else here.name
+    return Check(name="system", is_ok=not here.limits, found=found, remedy=here.remedy)
 
 
 def _skills(config: Config) -> Iterator[Check]:
@@ -124,7 +132,9 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             "" if check.is_ok else f". To fix it: {check.remedy}"
         )
     yield f"  keys: {', '.join(diagnosis.keys) or 'none in the environment'}"
-    yield f"sandbox: {diagnosis.rung or 'none stands, so commands run only with --sandbox none'}"
+    is_plain = any(rung.name == "none" and rung.is_available for rung in diagnosis.rungs)
+    without = f"none works, so {'commands run only with --sandbox none' if is_plain else 'no commands run'}"
+    yield f"sandbox: {diagnosis.rung or without}"
     for rung in diagnosis.rungs:
         yield from _about(rung, is_in_use=rung.name == diagnosis.rung)
 

@@ -15,6 +15,7 @@ from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.cli.ask import approver_for
 from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
+from mainspring.cli.system import say_limits
 from mainspring.config import load_config
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.goals.control import take_order
@@ -23,6 +24,7 @@ from mainspring.journal.store import Store
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
+    say_limits()
     approver = approver_for(sys.stdin)
     if session:
         opened = resume_goal(session, options, approver=approver)

@@ -6,8 +6,6 @@ Scheduling is an act of a person: at a terminal it asks, elsewhere it must be to
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import sys
 import time
 from pathlib import Path
@@ -31,6 +29,7 @@ from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
 from mainspring.journal.store import Store
+from mainspring.system import host_name, user_name
 
 _NOT_RECORDED = {"folder", "is_json", "mode"}
 
@@ -223,8 +222,4 @@ def _result(last: Handled, state: str) -> str:
 
 
 def _who() -> str:
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = str(os.getuid())
-    return f"{name}@{os.uname().nodename}"
+    return f"{user_name()}@{host_name()}"

@@ -19,6 +19,7 @@ from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.steps import as_row
+from mainspring.cli.system import need_custody
 from mainspring.config import load_config
 from mainspring.journal.file import JournalFile
 from mainspring.journal.shelf import Shelf
@@ -54,6 +55,7 @@ def step_command(
 
     The exit code is the command's own; 3 when it was refused, 130 when it was interrupted.
     """
+    need_custody("`step`")
     is_live = not is_json and sys.stdout.isatty()
     asking = app.run_step(
         argv,

@@ -17,6 +17,7 @@ from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.index import SessionRow, SessionSpend, list_sessions, list_spends
+from mainspring.journal.owner import check_system
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -80,6 +81,7 @@ class Shelf:
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
         """The id and the folder of a session in the making; it becomes visible when the block succeeds."""
+        check_system()
         name = _new_id() if session is None else _valid(session)
         made = self.folder / f".new-{_new_id()}"
         try:
