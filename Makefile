@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench lock prices clean
+.PHONY: setup demo test test-fast check bench lock prices release clean
 
 setup: .venv/installed
 
@@ -45,5 +45,9 @@ lock:
 prices: setup
 	$(BIN)/python scripts/prices.py
 
+# Builds wheel and sdist into dist/, checks them, and writes the release notes. Uploads nothing.
+release: setup
+	$(BIN)/python scripts/release.py
+
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis
