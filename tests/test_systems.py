@@ -111,6 +111,38 @@ def test_file_tools_work_on_macos_and_commands_are_not_offered(run: Run, model: 
     assert not (tmp_path / "work" / "a.txt").exists()
 
 
+def test_without_proc_the_lock_alone_keeps_a_second_writer_out(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import other_system
+other_system.become("darwin")
+from mainspring.errors import JournalOwned
+from mainspring.journal.owner import own, owner_of
+folder = Path(sys.argv[2])
+mine = own(folder, "s")
+assert owner_of(folder).is_alive
+try:
+    own(folder, "s")
+except JournalOwned as error:
+    print(error.message)
+mine.release()
+assert owner_of(folder) is None
+own(folder, "s")
+print("owned again")
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(ELSEWHERE.parent), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("Session s is being written by process")
+    assert ran.stdout.endswith("owned again\n")
+
+
 def test_a_session_is_resumed_on_macos(run: Run, model: str) -> None:
     run("darwin", "run", "change it", "--model", model)
     ran = run("darwin", "resume", run("darwin", "sessions").stdout.split()[0], "more", "--model", model)
