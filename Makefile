@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench lock clean
+.PHONY: setup demo test test-fast check bench lock prices release clean
 
 setup: .venv/installed
 
@@ -25,9 +25,10 @@ test-fast: setup
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: setup
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench scripts
+	$(BIN)/ruff format --check src tests bench scripts
 	$(BIN)/basedpyright
+	$(BIN)/basedpyright -p scripts/darwin.json  # and for macOS with Python 3.14
 
 bench: setup
 	$(BIN)/python -m bench
@@ -40,5 +41,13 @@ lock:
 	    --no-header --extra local --constraint requirements/dev.lock pyproject.toml \
 	    -o requirements/local.lock
 
+# The shipped table of prices, from the genai-prices of the lock. For newer ones: raise it there (make lock) first.
+prices: setup
+	$(BIN)/python scripts/prices.py
+
+# Builds wheel and sdist into dist/, checks them, and writes the release notes. Uploads nothing.
+release: setup
+	$(BIN)/python scripts/release.py
+
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis

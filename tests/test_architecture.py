@@ -18,8 +18,10 @@ SOURCE = Path(__file__).parent.parent / "src" / "mainspring"
 # A room may import rooms that stand before it, and itself.
 ROOMS = [
     "__init__",
+    "version",
     "events",
     "errors",
+    "system",
     "hosts",
     "http",
     "journal",

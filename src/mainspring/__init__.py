@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from mainspring.session import Session
     from mainspring.tools.schema import tool
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = [
     "DrvloopConfig",
     "ExploopConfig",
@@ -43,6 +44,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from mainspring.version import installed_version  # noqa: PLC0415 - read when it is asked for
+
+        return installed_version()
     if name not in _HOMES:
         raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - not needed by `--version`

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from mainspring.models.pricelist import SHIPPED, read_table
+from mainspring.models.prices import refreshed_path
+
 from .conftest import Machine, lines
 
 
@@ -37,3 +40,28 @@ def test_a_server_in_place_of_openai_is_listed_in_its_place(machine: Machine) ->
     rows = {row["provider"]: row for row in lines(ran.stdout)}
     assert "openai" not in rows
     assert [model["id"] for model in rows["openai-compatible"]["serves"]] == ["small"]
+
+
+def test_models_prices_and_doctor_say_which_table_of_prices_is_in_use_and_of_which_day(
+    machine: Machine,
+) -> None:
+    shipped = read_table(SHIPPED)
+    table = f"from genai-prices {shipped.version} on {shipped.day}"
+    assert table in machine.run("models", "prices").stdout
+    assert table in machine.run("models").stdout
+    assert table in machine.run("doctor").stdout
+
+
+def test_refreshing_prices_takes_over_a_newer_genai_prices_and_only_that(machine: Machine) -> None:
+    ran = machine.run("models", "prices", "--refresh")
+    assert ran.returncode == 0, ran.stderr
+    assert "not newer" in ran.stderr
+    assert not refreshed_path(machine.home).exists()
+    newer = machine.home / "newer"
+    metadata = newer / "genai_prices-999.1.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: genai-prices\nVersion: 999.1\n")
+    ran = machine.run("models", "prices", "--refresh", PYTHONPATH=str(newer))
+    assert ran.returncode == 0, ran.stderr
+    assert "from genai-prices 999.1 on" in ran.stdout
+    assert "from genai-prices 999.1 on" in machine.run("models", "prices").stdout

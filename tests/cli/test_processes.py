@@ -132,7 +132,8 @@ def test_doctor_names_the_rung_the_gaps_and_the_keys_but_no_values(machine: Mach
     assert [rung["name"] for rung in found["rungs"]] == ["bwrap", "landlock", "container", "none"]
     for rung in found["rungs"]:
         assert rung["holds"] if rung["is_available"] else rung["why_not"] and rung["remedy"]
-    assert {check["name"] for check in found["checks"]} >= {"python", "git", "rg", "data folder"}
+    names = {check["name"] for check in found["checks"]}
+    assert names >= {"system", "python", "git", "rg", "data folder", "prices"}
     assert done.returncode == (0 if found["ok"] else 1)
     assert value not in machine.run("doctor", ANTHROPIC_API_KEY=value).stdout
 

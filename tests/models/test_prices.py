@@ -7,14 +7,15 @@ import pytest
 
 from mainspring.events import Usage
 from mainspring.models import LongPrice, Price
+from mainspring.models.pricelist import SHIPPED, read_table
 from mainspring.models.prices import FREE, Known, PriceBook
 from mainspring.models.providers import parse_model
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
-def book(own: dict[str, Price] | None = None, kept: Path | None = None) -> PriceBook:
-    return PriceBook(own, kept=kept, now=lambda: NOW)
+def book(own: dict[str, Price] | None = None, refreshed: Path | None = None) -> PriceBook:
+    return PriceBook(own, refreshed=refreshed, now=lambda: NOW)
 
 
 def test_a_listed_model_has_prices_for_input_cache_and_output_and_a_context() -> None:
@@ -60,44 +61,34 @@ def test_what_nobody_lists_has_no_price(name: str) -> None:
     assert book().find(parse_model(name)) == Known()
 
 
-def test_what_the_list_said_is_kept_for_the_day(tmp_path: Path) -> None:
-    file = tmp_path / "cache" / "prices.json"
-    spec = parse_model("openai/gpt-5.2")
-    first = book(kept=file).find(spec)
-    file.write_bytes(file.read_bytes().replace(b"1.75", b"7.5"))
-    again = book(kept=file).find(spec)
-    later = PriceBook(kept=file, now=lambda: datetime(2026, 11, 2, tzinfo=UTC)).find(spec)
-    assert first.price is not None
-    assert again.price is not None
-    assert (first.price.input, again.price.input, later) == (1.75, 7.5, first)
-
-
-@pytest.mark.parametrize("content", [b"", b"nonsense", b'{"list": 1}'])
-def test_a_damaged_file_of_prices_is_written_anew(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "prices.json"
-    file.write_bytes(content)
-    assert book(kept=file).find(parse_model("openai/gpt-5.2")).price is not None
-
-
-def test_prices_that_cannot_be_kept_are_still_found(tmp_path: Path) -> None:
-    occupied = tmp_path / "file"
-    occupied.write_text("")
-    assert book(kept=occupied / "prices.json").find(parse_model("openai/gpt-5.2")).price is not None
-
-
-def test_the_list_is_not_loaded_before_it_is_needed(tmp_path: Path) -> None:
-    file = tmp_path / "prices.json"
+def test_the_table_is_not_read_before_a_price_is_asked_for() -> None:
     code = (
-        "import sys; from pathlib import Path; from mainspring.models.prices import PriceBook;"
+        "import sys; from mainspring.models.prices import PriceBook;"
         "from mainspring.models.providers import parse_model;"
-        "book = PriceBook(kept=Path(sys.argv[1])); book.find(parse_model('ollama/x'));"
-        "assert 'genai_prices' not in sys.modules;"
-        "book.find(parse_model('openai/gpt-5.2')); print('genai_prices' in sys.modules)"
+        "book = PriceBook(); book.find(parse_model('ollama/x'));"
+        "assert 'mainspring.models.pricelist' not in sys.modules;"
+        "book.find(parse_model('openai/gpt-5.2'));"
+        "print('mainspring.models.pricelist' in sys.modules, 'genai_prices' in sys.modules)"
     )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    ]
-    assert runs == ["True\n", "False\n"]
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "True False\n"
+
+
+def test_a_refreshed_table_counts_when_it_is_newer(tmp_path: Path) -> None:
+    file = tmp_path / "price-table.json"
+    shipped = SHIPPED.read_bytes()
+    version = read_table(SHIPPED).version.encode()
+    prices = []
+    for other in (b"0.0.9", b"999.0"):
+        file.write_bytes(shipped.replace(version, other, 1).replace(b'"input":1.75', b'"input":7.5'))
+        found = book(refreshed=file).find(parse_model("openai/gpt-5.2")).price
+        assert found is not None
+        prices.append(found.input)
+    assert prices == [1.75, 7.5]
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b'{"version": 1}', b"\xff"])
+def test_a_damaged_refreshed_table_is_not_used(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "price-table.json"
+    file.write_bytes(content)
+    assert book(refreshed=file).find(parse_model("openai/gpt-5.2")).price is not None

@@ -90,7 +90,7 @@ def test_land_brings_or_gives_up_files_by_their_real_names(world: World, root: P
     before = picture(root)
     options = ("-C", str(root), "--mode", "yolo", "--sandbox", "none", "--max-cost-usd", "1", "--branch")
     said = world.command("run", f"use {KEY} now", *options)
-    world.session = world.store.names()[0]
+    world.session = asyncio.run(world.store.names())[0]
     after = picture(root)
     said += world.command("land", world.session, how)
     assert KEY not in said

@@ -59,6 +59,7 @@ from mainspring.sandbox.policy import is_hidden_name
 from mainspring.session import Session
 from mainspring.steps import Runner
 from mainspring.steps import run_step as take_step
+from mainspring.system import this_system
 from mainspring.tools import Tool
 from mainspring.tools.ask import TOOL as ASK
 from mainspring.tools.edit import TOOL as EDIT
@@ -83,7 +84,8 @@ from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, SHELL, PROCESS, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
+_RUNNING = (SHELL, PROCESS) if this_system().has_custody else ()
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, *_RUNNING, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
 
 
 @asynccontextmanager

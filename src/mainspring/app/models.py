@@ -23,7 +23,7 @@ from mainspring.models.healed import Healed
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
-from mainspring.models.prices import PriceBook
+from mainspring.models.prices import PriceBook, refreshed_path
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import find_key, find_provider, provider_of
 from mainspring.models.retry import Retried
@@ -64,7 +64,7 @@ def build_model(spec: str, config: Config) -> Model:
 
 def price_book(config: Config) -> PriceBook:
     settings = config.settings
-    return PriceBook(settings.prices, windows=settings.context_tokens, kept=config.home / "prices.json")
+    return PriceBook(settings.prices, windows=settings.context_tokens, refreshed=refreshed_path(config.home))
 
 
 async def ready(model: Model, environment: Mapping[str, str]) -> Model:

@@ -7,7 +7,6 @@ file is replaced whole and synced, under a lock, so neither a crash nor a second
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -19,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring import system
 from mainspring.errors import ConfigError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
 
@@ -104,7 +104,7 @@ class GrantFile:
     def _locked(self) -> Generator[None]:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._path.with_suffix(".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            system.lock(lock.fileno())
             yield
 
 

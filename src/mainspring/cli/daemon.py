@@ -24,6 +24,7 @@ from mainspring.app.operations.daemon import (
 )
 from mainspring.approvals.screen import plain
 from mainspring.cli.render import local_time, when
+from mainspring.cli.system import need_custody
 from mainspring.config import Config, load_config
 
 _NOT_RUNNING = 3
@@ -43,6 +44,7 @@ def daemon_command() -> None:
 @_SESSIONS
 def start_command(*, is_sessions: bool) -> None:
     """Start it, and return when it is up."""
+    need_custody("The daemon")
     pid = start_daemon(load_config(), is_sessions=is_sessions)
     click.echo(f"The daemon runs: process {pid}.")
 
@@ -53,6 +55,7 @@ def start_command(*, is_sessions: bool) -> None:
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
 def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
     """Be the daemon, in the foreground, until a signal ends it."""
+    need_custody("The daemon")
 
     def say(line: str) -> None:
         if not is_detached:

@@ -25,6 +25,7 @@ from mainspring.app.operations.transfer import verify_session
 from mainspring.approvals.screen import plain
 from mainspring.cli.blocking import iterate
 from mainspring.cli.render import as_text
+from mainspring.cli.system import need_custody
 from mainspring.config import load_config
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
@@ -83,6 +84,7 @@ _KILL_AT_SHELL_CALL = 2
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder to work in; a temporary one if none.")
 def demo_command(keep: Path | None) -> None:
     """See a run that is killed in the middle and loses nothing. No key, no network."""
+    need_custody("The demo")
     root = keep or Path(tempfile.mkdtemp(prefix="mainspring-demo-"))
     home, repository, script = root / "home", root / "repository", root / "script.json"
     try:

@@ -36,7 +36,9 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             "" if check.is_ok else f". To fix it: {check.remedy}"
         )
     yield f"  keys: {', '.join(diagnosis.keys) or 'none in the environment'}"
-    yield f"sandbox: {diagnosis.rung or 'none stands, so commands run only with --sandbox none'}"
+    is_plain = any(rung.name == "none" and rung.is_available for rung in diagnosis.rungs)
+    without = f"none works, so {'commands run only with --sandbox none' if is_plain else 'no commands run'}"
+    yield f"sandbox: {diagnosis.rung or without}"
     for rung in diagnosis.rungs:
         yield from _about(rung, is_in_use=rung.name == diagnosis.rung)
 

@@ -1,4 +1,4 @@
-"""`models`: the providers, the models on this machine, and `models pull`, which fetches a small one."""
+"""`models`: the models on this machine, `pull`, which fetches a small one, and `prices`, the table in use."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from mainspring.app.operations.models import (
     find_pullable,
     list_local_models,
     list_providers,
+    price_table,
     pull_model,
     pulled_path,
+    refresh_prices,
 )
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
@@ -41,6 +43,25 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
     for model in () if is_json else list_local_models(config):
         where = str(model.path) if model.is_here else f"not here; mainspring models pull {model.name}"
         click.echo(f"local/{model.name}  {model.about}  ({where})")
+    if not is_json:
+        click.echo(f"prices: {price_table(config)}")
+
+
+@models_command.command("prices")
+@click.option(
+    "--refresh", "is_refresh", is_flag=True, help="Take over the table of the installed genai-prices."
+)
+def prices_command(*, is_refresh: bool) -> None:
+    """Say which table of prices is in use, and of which day. Prices in config.toml come before it."""
+    config = load_config()
+    if is_refresh and (installed := refresh_prices(config)):
+        click.echo(
+            f"genai-prices {installed} is installed, which is not newer than"
+            f" {price_table(config).version}, in use already."
+            " To get a newer one: pip install --upgrade genai-prices",
+            err=True,
+        )
+    click.echo(price_table(config))
 
 
 @models_command.command("pull")

@@ -16,11 +16,13 @@ from mainspring.app.operations.goals import Pursuit, take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
+from mainspring.cli.system import say_limits
 from mainspring.config import load_config, stop_signals
 from mainspring.events import GoalEnded, GoalPaused
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
+    say_limits()
     approver = approver_for(sys.stdin)
     if session:
         opened = resume_goal(session, options, approver=approver)

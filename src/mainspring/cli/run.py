@@ -26,6 +26,7 @@ from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
+from mainspring.cli.system import say_limits
 from mainspring.config import load_config, stop_signals
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -157,6 +158,7 @@ async def take_turn(
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     if attach and not text:
         raise UsageError("Nothing is said with the attached files.", remedy="Say what they are for.")
+    say_limits()
     files = [attached(path) for path in attach]
     limits = Limits(
         max_steps=max_steps,

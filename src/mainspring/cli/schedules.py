@@ -6,8 +6,6 @@ Scheduling is an act of a person: at a terminal it asks, elsewhere it must be to
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.render import local_time, money, when
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
+from mainspring.system import host_name, user_name
 
 
 @click.command("schedule")
@@ -160,8 +159,4 @@ def _result(last: Handled, state: str) -> str:
 
 
 def _who() -> str:
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = str(os.getuid())
-    return f"{name}@{os.uname().nodename}"
+    return f"{user_name()}@{host_name()}"

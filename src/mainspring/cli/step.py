@@ -20,6 +20,7 @@ from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.steps import as_row
+from mainspring.cli.system import need_custody
 from mainspring.config import Config, load_config
 
 _MIB = 1024 * 1024
@@ -52,6 +53,7 @@ def step_command(
 
     The exit code is the command's own; 3 when it was refused, 130 when it was interrupted.
     """
+    need_custody("`step`")
     config = load_config()
     is_live = not is_json and sys.stdout.isatty()
     asking = run_step(

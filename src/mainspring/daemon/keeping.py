@@ -27,6 +27,7 @@ from mainspring.events import ApprovalGiven
 from mainspring.goals.fold import load_goal
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
 from mainspring.sandbox.detached import run_to_end, start_detached
+from mainspring.system import open_process, signal_process
 
 LOG = "daemon.log"
 _LOOK_S = 30.0
@@ -239,7 +240,7 @@ class Daemon:
 
     def _watch(self, run: Run) -> bool:
         try:
-            handle = os.pidfd_open(run.pid)
+            handle = open_process(run.pid)
         except ProcessLookupError:
             return False
         self._handles[run.session] = handle
@@ -343,7 +344,7 @@ class Daemon:
 
 def _send(handle: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(handle, number)
+        signal_process(handle, number)
 
 
 def _exit_code(pid: int) -> int | None:

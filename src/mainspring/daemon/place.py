@@ -21,6 +21,7 @@ from mainspring.approvals.grants import write_private
 from mainspring.catalog import Owner
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.journal.owner import own, owner_of
+from mainspring.system import host_name, open_process, signal_process
 
 _LOG_BYTES = 1 << 20
 _RESULTS = 20
@@ -142,15 +143,15 @@ class Place:
     def signal(self, number: signal.Signals, *, wait_s: float = 0.0) -> Owner | None:
         """Sends a signal to the running daemon, and waits for its end; gives the daemon while it lives."""
         owner = self.owner()
-        if owner is None or owner.host != os.uname().nodename:
+        if owner is None or owner.host != host_name():
             return owner
         try:
-            handle = os.pidfd_open(owner.pid)
+            handle = open_process(owner.pid)
         except ProcessLookupError:
             return None
         try:
             if self.owner() == owner:
-                signal.pidfd_send_signal(handle, number)
+                signal_process(handle, number)
             is_over = wait_s > 0 and has_ended(handle, wait_s)
             return None if is_over else owner
         except ProcessLookupError:
@@ -175,7 +176,7 @@ class Place:
 
 def is_run_by(owner: Owner, pid: int) -> bool:
     """Whether the owner of a journal is this process of this machine, and lives."""
-    return owner.is_alive and owner.pid == pid and owner.host == os.uname().nodename
+    return owner.is_alive and owner.pid == pid and owner.host == host_name()
 
 
 def has_ended(handle: int, wait_s: float = 0.0) -> bool:

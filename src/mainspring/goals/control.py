@@ -18,6 +18,7 @@ from mainspring.goals.fold import Goal
 from mainspring.processes import Processes, end_of, is_alive, status_of
 from mainspring.recorder import Recorder
 from mainspring.sandbox.custody.tree import stat
+from mainspring.system import host_name, open_process, seconds_since_boot, signal_process
 
 Order = Literal["pause", "stop"]
 _FILE = "order"
@@ -62,14 +63,14 @@ async def _end_left(recorder: Recorder) -> int:
 def _end_older(pid: int, than_us: int) -> bool:
     """Ends a process that began before a moment: a later one of the same number is somebody else's."""
     try:
-        handle = os.pidfd_open(pid)
+        handle = open_process(pid)
     except OSError:
         return False
     try:
         found = stat(pid)
         if found is None or found.state in "ZX" or _began_us(found.start) > than_us:
             return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        signal_process(handle, signal.SIGKILL)
         return True
     except ProcessLookupError:
         return False
@@ -78,7 +79,7 @@ def _end_older(pid: int, than_us: int) -> bool:
 
 
 def _began_us(ticks: int) -> int:
-    up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    up_s = seconds_since_boot()
     return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
@@ -87,14 +88,14 @@ async def send_order(sessions: Sessions, session: str, order: Order) -> str:
     owner = await sessions.owner(session)
     if owner is None or not owner.is_alive:
         return "its process has just ended"
-    if owner.host != os.uname().nodename:
+    if owner.host != host_name():
         return f"it runs on {owner.host}; stop process {owner.pid} there"
-    handle = os.pidfd_open(owner.pid)
+    handle = open_process(owner.pid)
     try:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
         await asyncio.to_thread((sessions.directory(session) / _FILE).write_text, order, "utf-8")
-        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        signal_process(handle, signal.SIGTERM)
         is_over = await _ends(handle)
     finally:
         os.close(handle)

@@ -6,7 +6,6 @@ limits its goals run: that consent is the person's, and nothing that runs later 
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -18,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring import system
 from mainspring.approvals.grants import write_private
 from mainspring.errors import ConfigError, UsageError
 from mainspring.goals.cron import Cron, next_after, parse_cron
@@ -107,7 +107,7 @@ class Schedules:
     def _locked(self) -> Generator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self.path.with_suffix(".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            system.lock(lock.fileno())
             yield
 
 

@@ -8,7 +8,6 @@ session without such a cap takes no lock; what it spends counts here as soon as 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from mainspring.errors import JournalUnwritable
 from mainspring.journal.fold import SessionSpend, Spent
 from mainspring.journal.shelf import Shelf
+from mainspring.system import try_lock
 
 _TRY_AGAIN_S = 0.01
 
@@ -36,7 +36,7 @@ class Today:
                 remedy="Check the data folder, or run without a cap for the day.",
             ) from error
         try:
-            while not _try_lock(handle):  # noqa: ASYNC110 - the holder is another process
+            while not try_lock(handle):  # noqa: ASYNC110 - the holder is another process
                 await asyncio.sleep(_TRY_AGAIN_S)
             yield spent_today(await asyncio.to_thread(self._shelf.spends))
         finally:
@@ -51,11 +51,3 @@ def spent_today(spends: Iterable[SessionSpend]) -> Spent:
             if purpose.day == day:
                 total = total.plus(spent)
     return total
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -6,7 +6,6 @@ process inherited it) is taken over when the record names a process of this mach
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Generator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring import system
 from mainspring.errors import JournalOwned, JournalUnwritable
 from mainspring.journal import Owner
 
@@ -38,6 +38,7 @@ class Ownership:
 
 def own(directory: Path, session: str) -> Ownership:
     """Takes the session for this process; `JournalOwned` names the process that has it."""
+    check_system()
     try:
         with _one_at_a_time(directory):
             return _own(directory, session)
@@ -48,13 +49,20 @@ def own(directory: Path, session: str) -> Ownership:
         ) from error
 
 
+def check_system() -> None:
+    """Refuses to write sessions where nothing keeps a second writer out."""
+    here = system.this_system()
+    if not here.has_locks:
+        raise JournalUnwritable(here.limits, remedy=here.remedy)
+
+
 def owner_of(directory: Path) -> Owner | None:
     """Who writes this session, or who did when it crashed; None after it was closed properly."""
     path = directory / LOCK_NAME
     owner = _record(path)
     if owner is None:
         return None
-    is_alive = _is_running(owner) if owner.scope == _scope() else _is_locked(directory)
+    is_alive = _is_running(owner) if _can_look_up(owner) else _is_locked(directory)
     return msgspec.structs.replace(owner, is_alive=is_alive)
 
 
@@ -62,15 +70,15 @@ def _own(directory: Path, session: str) -> Ownership:
     path = directory / LOCK_NAME
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not _try_lock(lock, fcntl.LOCK_EX):
+        if not system.try_lock(lock):
             owner = _record(path)
-            if owner is None or owner.scope != _scope() or _is_running(owner):
+            if owner is None or not _can_look_up(owner) or _is_running(owner):
                 raise refusal(session, owner)
             # The lock belongs to a leftover child of a dead owner: leave it that file, and lock a new one.
             os.close(lock)
             path.unlink()
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(lock)
         mine = this_process()
         os.ftruncate(lock, 0)
         os.pwrite(lock, msgspec.json.encode(mine), 0)
@@ -85,25 +93,19 @@ def _one_at_a_time(directory: Path) -> Generator[None]:
     """Taking and looking happen under a lock of the folder, so nobody sees a lock without its record."""
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        system.lock(folder)
         yield
     finally:
         os.close(folder)
 
 
-def _try_lock(lock: int, how: int) -> bool:
-    try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _is_locked(directory: Path) -> bool:
+    if not system.this_system().has_locks:
+        return False  # nothing writes sessions there: a record came with a copied folder
     with _one_at_a_time(directory):
         lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return not _try_lock(lock, fcntl.LOCK_SH)
+            return not system.try_lock(lock, is_shared=True)
         finally:
             os.close(lock)
 
@@ -118,12 +120,16 @@ def _record(path: Path) -> Owner | None:
 def this_process() -> Owner:
     pid = os.getpid()
     return Owner(
-        host=os.uname().nodename,
+        host=system.host_name(),
         pid=pid,
         born=_born(pid) or 0,
         scope=_scope(),
         since_us=time.time_ns() // 1000,
     )
+
+
+def _can_look_up(owner: Owner) -> bool:
+    return bool(owner.scope) and owner.scope == _scope()
 
 
 def _is_running(owner: Owner) -> bool:
@@ -141,7 +147,11 @@ def _born(pid: int) -> int | None:
 
 
 def _scope() -> str:
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    """Empty on a system without /proc, where only the lock tells whether an owner lives."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except FileNotFoundError:
+        return ""
     return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 

@@ -18,6 +18,7 @@ from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.fold import SessionRow, SessionSpend
 from mainspring.journal.index import list_sessions, list_spends
+from mainspring.journal.owner import check_system
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -70,6 +71,7 @@ class Shelf:
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
         """The id and the folder of a session in the making; it becomes visible when the block succeeds."""
+        check_system()
         name = new_id() if session is None else valid_id(session)
         made = self.folder / f".new-{new_id()}"
         try:

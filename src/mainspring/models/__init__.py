@@ -68,7 +68,7 @@ class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price: Price
 
 
-class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
     input: float = 0.0

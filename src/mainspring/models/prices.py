@@ -1,21 +1,25 @@
-"""What a model costs and how much it takes: the user's own prices first, then a maintained list.
+"""What a model costs and how much it takes: the user's own prices first, then a dated table.
 
-A model on this machine costs nothing; one that nobody lists has no price. The list is loaded only when it is
-needed, and what it said is kept in a file for the day, because loading it takes a fifth of a second.
+A model on this machine costs nothing; one that nobody lists has no price. The table is read when a price is
+first asked for, which takes 5 ms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mainspring.models import Price
 from mainspring.models.providers import ModelSpec
+
+if TYPE_CHECKING:
+    from mainspring.models.pricelist import PriceTable
 
 FREE = Price()
 
@@ -25,28 +29,25 @@ class Known(msgspec.Struct, frozen=True):
     context_tokens: int | None = None
 
 
-class _Kept(msgspec.Struct):
-    """What the list said, while the list is the same and the day lasts."""
-
-    list: str
-    models: dict[str, Known] = {}
-
-
 class PriceBook:
     def __init__(
         self,
         own: Mapping[str, Price] | None = None,
         *,
         windows: Mapping[str, int] | None = None,
-        kept: Path | None = None,
+        refreshed: Path | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         """`own` prices and `windows` (in tokens) are named by what a user writes or by a model's name.
-        `kept` is where to remember."""
+        `refreshed` is a table that replaces the shipped one when it is newer."""
         self._own = own or {}
         self._windows = windows or {}
-        self._file = kept
+        self._refreshed = refreshed
         self._now = now or (lambda: datetime.now(UTC))
+
+    @cached_property
+    def table(self) -> PriceTable:
+        return import_module("mainspring.models.pricelist").load_table(self._refreshed)
 
     def find(self, spec: ModelSpec, name: str = "") -> Known:
         provider = spec.provider
@@ -59,42 +60,12 @@ class PriceBook:
         return Known(own or listed.price, window or listed.context_tokens)
 
     def _listed(self, provider: str, model: str) -> Known:
-        provider, model = _hosted(provider, model)
-        key = f"{provider}/{model}"
-        now = self._now()
-        kept = self._read(f"{_list_version()} {now.date()}")
-        found = kept.models.get(key)
-        if found is None:
-            look_up = import_module("mainspring.models.pricelist").look_up
-            price, context_tokens = look_up(provider, model, now)
-            found = kept.models[key] = Known(price, context_tokens)
-            self._write(kept)
-        return found
-
-    def _read(self, version: str) -> _Kept:
-        try:
-            kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept) if self._file else None
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            kept = None
-        return kept if kept is not None and kept.list == version else _Kept(version)
-
-    def _write(self, kept: _Kept) -> None:
-        # The file only saves time: where it cannot be written, the list is read again.
-        if self._file is None:
-            return
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._file.with_suffix(".new")
-            beside.write_bytes(msgspec.json.encode(kept))
-            beside.replace(self._file)
-        except OSError:
-            return
+        return Known(*self.table.look_up(*_hosted(provider, model), self._now()))
 
 
-def _list_version() -> str:
-    spec = find_spec("genai_prices")
-    origin = spec.origin if spec else None
-    return str(Path(origin).stat().st_mtime_ns) if origin else ""
+def refreshed_path(home: Path) -> Path:
+    """Where `models prices --refresh` keeps the table that it took over."""
+    return home / "price-table.json"
 
 
 def _hosted(provider: str, model: str) -> tuple[str, str]:

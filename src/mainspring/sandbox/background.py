@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import json
 import os
 import select
@@ -20,6 +21,7 @@ import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox.custody.tree import stat
+from mainspring.system import open_process
 
 STOP_WITHIN_S = 2.0
 ROOM_WITHIN_S = 2.0
@@ -160,8 +162,10 @@ class Background:
     def _keeper(self, meta: Meta) -> Generator[int | None]:
         """A descriptor of the keeper while it lives; a later process of the same number is not it."""
         try:
-            fd = os.pidfd_open(meta.keeper)
-        except ProcessLookupError:
+            fd = open_process(meta.keeper)
+        except OSError as error:
+            if error.errno not in (errno.ESRCH, errno.ENOSYS):
+                raise
             yield None
             return
         try:

@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -222,10 +223,11 @@ def _open_without_links(real: Path, flags: int) -> int:
 
 
 def _open_by_steps(real: Path, flags: int) -> int:
-    current = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    step = (os.O_PATH if sys.platform == "linux" else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    current = os.open("/", step)
     try:
         for name in real.parts[1:-1]:
-            below = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current)
+            below = os.open(name, step, dir_fd=current)
             os.close(current)
             current = below
         return os.open(real.name or ".", flags, dir_fd=current)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import LADDER, Command, Policy, Sandbox
-from mainspring.sandbox.probe import build
+from mainspring.sandbox.probe import build, check_custody
 
 _CONFINING = tuple(name for name in LADDER if name != "none")
 
@@ -15,6 +15,7 @@ async def choose(policy: Policy, environment: Mapping[str, str], *, name: str = 
     """The rung of that name, or the first that runs a command; `none` only by its name."""
     if name == "none":
         return build("none", policy, environment)
+    check_custody()
     reasons: list[str] = []
     for rung in (name,) if name else _CONFINING:
         sandbox: Sandbox | None = None

@@ -6,11 +6,14 @@ make one, else for each process by rlimits; CPU seconds are summed over the tree
 
 from __future__ import annotations
 
-import resource
 import signal
+import sys
 from pathlib import Path
 
 import msgspec
+
+if sys.platform != "win32":
+    import resource
 
 MIB = 1024 * 1024
 

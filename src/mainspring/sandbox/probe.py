@@ -24,6 +24,7 @@ from mainspring.sandbox.landlock import LandlockSandbox
 from mainspring.sandbox.policy import Policy
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.process import PlainSandbox
+from mainspring.system import this_system
 
 SUBJECTS = ("writes", "secrets", "network", "processes", "memory", "cpu")
 SIGNALS_SCOPED_SINCE = 6
@@ -58,6 +59,11 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def probe(environment: Mapping[str, str]) -> Report:
+    here = this_system()
+    if not here.has_custody:
+        why_not = f"not on {here.name} yet"
+        rungs = (Rung(name=each, is_available=False, why_not=why_not, remedy=here.remedy) for each in LADDER)
+        return Report(tuple(rungs))
     limited = find_parents()
     return Report(
         (
@@ -70,6 +76,7 @@ async def probe(environment: Mapping[str, str]) -> Report:
 
 
 def build(name: str, policy: Policy, environment: Mapping[str, str]) -> Sandbox:
+    check_custody()
     match name:
         case "bwrap":
             return BwrapSandbox(policy, environment=environment)
@@ -81,6 +88,12 @@ def build(name: str, policy: Policy, environment: Mapping[str, str]) -> Sandbox:
             return PlainSandbox(environment=environment)
         case _:
             raise SandboxError(f"There is no sandbox `{name}`.", remedy=f"Choose one of {', '.join(LADDER)}.")
+
+
+def check_custody() -> None:
+    here = this_system()
+    if not here.has_custody:
+        raise SandboxError(f"Commands do not run on {here.name} yet.", remedy=here.remedy)
 
 
 async def _try(name: Name, environment: Mapping[str, str]) -> str:

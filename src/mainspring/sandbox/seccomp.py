@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import socket
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -73,15 +72,18 @@ WITH_MODE: dict[tuple[int, int], int] = {
 """chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: which argument is the mode."""
 WITH_FLAGS_AND_MODE: dict[tuple[int, int], int] = {(2, -1): 1, (257, 56): 2}
 """open, openat: which argument is the flags; the mode follows, and means something if they create."""
-CREATES = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
+CREATES = os.O_CREAT | 0o20000000
+"""O_CREAT, and O_TMPFILE without O_DIRECTORY. Linux numbers, written out: other systems lack the names."""
 SETUID_AND_SETGID = 0o6000
 OPENAT2 = (437, 437)
 OF_OTHERS: dict[tuple[int, int], int] = {(302, 261): 0, (141, 140): 1}
 """prlimit64, setpriority: which argument names a process; 0 is the caller."""
 CLONE, CLONE3, UNSHARE, IOCTL, SOCKET = (56, 220), (435, 435), (272, 97), (16, 29), (41, 198)
 
-UNIX = frozenset({int(socket.AF_UNIX), int(socket.AF_NETLINK)})
-INET = frozenset({int(socket.AF_INET), int(socket.AF_INET6)})
+UNIX = frozenset({1, 16})
+"""AF_UNIX, AF_NETLINK"""
+INET = frozenset({2, 10})
+"""AF_INET, AF_INET6"""
 
 
 def is_known_machine() -> bool:

@@ -69,11 +69,11 @@ async def files_under(place: Place, path: str) -> Listing:
 
 
 async def ripgrep(place: Place, root: Path, arguments: tuple[str, ...]) -> Finished | None:
-    """What ripgrep said, run in the sandbox; None when it is not there, the sandbox does not show it the
-    folder, or it could not do it."""
+    """What ripgrep said, run in the sandbox; None when it is not there, no sandbox works, it does not show it
+    the folder, or it could not do it."""
     argv = ("rg", *_RULES, "--no-messages", "--color=never", "--sort=path", *arguments)
-    sandbox = await place.sandbox()
     try:
+        sandbox = await place.sandbox()
         finished = await sandbox.run(Command(argv=argv, cwd=root, timeout_s=_TIMEOUT_S))
     except SandboxError:
         return None

@@ -13,6 +13,7 @@ from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnPid, OnProcess
 from mainspring.processes import Process, end_of, status_of
 from mainspring.sandbox.custody.tree import Stat, listed_below, stat
+from mainspring.system import open_process
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Watch, last_lines, readable
@@ -58,7 +59,7 @@ class ProcessWatch(Watch):
         process = self._known
         status = status_of(process) if process else None
         try:
-            descriptor = os.pidfd_open(status.pid) if status else -1
+            descriptor = open_process(status.pid) if status else -1
         except OSError:
             descriptor = -1
         if descriptor >= 0:
@@ -118,7 +119,7 @@ class PidWatch(Watch):
 
     async def rest(self) -> None:
         try:
-            descriptor = os.pidfd_open(self._pid)
+            descriptor = open_process(self._pid)
         except OSError:  # gone this moment, or a thread
             await asyncio.sleep(1)
             return

@@ -8,7 +8,6 @@ synced: after a power cut the worst is a content that counts as not covered.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.system import try_lock
 from mainspring.workspace.tree import Entry
 
 MAX_BYTES = 1024 * 1024 * 1024
@@ -180,12 +180,9 @@ def _hold(folder: Path) -> tuple[Path, int]:
         place = folder.with_name(f"{folder.name}-{slot}")
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        return place, lock
+        if try_lock(lock):
+            return place, lock
+        os.close(lock)
     raise OSError(0, f"{_SLOTS} sessions look after this workspace already")
 
 

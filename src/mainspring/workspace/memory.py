@@ -7,7 +7,6 @@ it is full, the oldest lines go.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring import system
 from mainspring.errors import UsageError
 
 MAX_BYTES = 16 * 1024
@@ -76,7 +76,7 @@ class Memory:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            system.lock(lock)
             before = self._text()
             remarks = _parse(before)
             yield remarks

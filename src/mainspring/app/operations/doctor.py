@@ -18,9 +18,12 @@ from mainspring.app.building import skills_of
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.config import Config
 from mainspring.errors import SandboxError
+from mainspring.models.pricelist import load_table
+from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
 from mainspring.sandbox.programs import program_folders
+from mainspring.system import this_system
 
 __all__ = ["Check", "Diagnosis", "Rung", "diagnose"]
 
@@ -70,13 +73,21 @@ def _in_use(report: Report) -> str:
 
 def _checks(config: Config, folder: Path) -> tuple[Check, ...]:
     return (
+        _system(),
         Check(name="python", is_ok=True, found=platform.python_version()),
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        Check(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
     )
+
+
+def _system() -> Check:
+    here = this_system()
+    found = f"{here.name}. {here.limits.removesuffix('.')}" if here.limits else here.name
+    return Check(name="system", is_ok=not here.limits, found=found, remedy=here.remedy)
 
 
 def _hidden_programs(config: Config, workspace: Path) -> Iterator[Check]:

@@ -7,6 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +19,8 @@ from mainspring.config import Config
 from mainspring.errors import ModelError, UsageError
 from mainspring.models.connect import address, is_here
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
+from mainspring.models.pricelist import PriceTable, is_newer, load_table
+from mainspring.models.prices import refreshed_path
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
 
@@ -125,3 +130,27 @@ def _download(weights: Weights, folder: Path, run: Callable[[list[str]], int]) -
 def _without_login(base_url: str) -> str:
     parts = urlsplit(base_url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def price_table(config: Config) -> PriceTable:
+    """The table of prices in use: the shipped one, or a newer one that was taken over."""
+    return load_table(refreshed_path(config.home))
+
+
+def refresh_prices(config: Config) -> str:
+    """Takes over the table of the installed genai-prices; gives its version when that is not newer."""
+    if find_spec("genai_prices") is None:
+        raise UsageError(
+            "genai-prices, where new prices come from, is not installed.",
+            remedy='Install it with: pip install --upgrade "mainspring[prices]"',
+        )
+    source = import_module("mainspring.models.priceimport")
+    fresh: PriceTable = source.import_table(datetime.now(UTC).date())
+    if not is_newer(fresh.version, price_table(config).version):
+        return fresh.version
+    path = refreshed_path(config.home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    beside.write_bytes(source.encode_table(fresh))
+    beside.replace(path)
+    return ""

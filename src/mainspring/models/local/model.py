@@ -7,7 +7,6 @@ to a schema, so that its calls always parse. The server is started again when it
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -24,6 +23,7 @@ from mainspring.models.local import Answer, Settings, actions
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.rescue import rescued
+from mainspring.system import usable_cores
 
 MODULE = "mainspring.models.local.serve"
 _MAX_ACTION_TOKENS = 1024
@@ -136,7 +136,7 @@ class LocalModel:
 
 def threads() -> int:
     """One fewer than the cores that we may use: with all of them a busy machine slows to a crawl."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)
+    return max(1, usable_cores() - 1)
 
 
 def constrained(request: Request) -> Request:

@@ -6,7 +6,9 @@ Everything here acts on the calling process (or makes a descriptor) and raises O
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import sys
 
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
@@ -21,7 +23,8 @@ SYS_LANDLOCK_CREATE_RULESET = 444
 SYS_LANDLOCK_ADD_RULE = 445
 SYS_LANDLOCK_RESTRICT_SELF = 446
 
-_libc = ctypes.CDLL(None, use_errno=True)
+if sys.platform != "win32":
+    _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Filter(ctypes.Structure):
@@ -36,6 +39,8 @@ def prctl(option: int, value: int = 0, pointer: object = 0) -> None:
 
 
 def syscall(number: int, *arguments: object) -> int:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, "these are numbers of Linux")
     result = int(_libc.syscall(ctypes.c_long(number), *arguments))
     if result < 0:
         _fail(f"syscall {number}")

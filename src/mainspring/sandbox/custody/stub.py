@@ -6,18 +6,21 @@ step that fails is reported with its name and errno, and the process ends.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import resource
 import signal
 import socket
-import termios
+import sys
 from array import array
 from collections.abc import Sequence
 from typing import NoReturn, TypedDict
 
 from . import kernel
+
+if sys.platform != "win32":
+    import fcntl
+    import resource
+    import termios
 
 MAX_FDS = 32
 MAX_JOB = 64 * 1024 * 1024

@@ -1,0 +1,153 @@
+"""What this operating system offers: what works on it, in plain words, and the few calls that others lack.
+
+Everything works on Linux, WSL 2 included. Elsewhere a call that is missing is an `OSError`, as from a kernel
+that does not have it, so modules are imported, and read journals, on every system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+if sys.platform == "win32":
+    import platform
+else:
+    import fcntl
+    import pwd
+
+_READING = "sessions, show, tail, diff, cost, context, goal report, export, verify, models and doctor"
+_USE_WSL2 = "Use WSL 2, which is Linux: wsl --install"
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    """`limits` says what does not work here and what does, and is empty where everything does. `has_custody`
+    is whether commands and engines can be started, and ended with all that they start; `has_locks` whether
+    a session can be kept to one writer."""
+
+    name: str
+    limits: str = ""
+    remedy: str = ""
+    has_custody: bool = True
+    has_locks: bool = True
+
+
+LINUX = System(name="Linux")
+WSL1 = System(
+    name="WSL 1",
+    limits="WSL 1 has no Linux kernel: no sandbox works, so commands run only with --sandbox none, and what"
+    " they leave running may not be ended.",
+    remedy="Make it WSL 2: wsl --set-version NAME 2",
+)
+MACOS = System(
+    name="macOS",
+    limits="There is no sandbox for macOS yet: commands, background processes, engines, checks of goals and"
+    f" the daemon do not work. Sessions that only use file tools work, as do {_READING}.",
+    remedy="For everything, use Linux: a container or a virtual machine.",
+    has_custody=False,
+)
+WINDOWS = System(
+    name="Windows",
+    limits=f"No session can run on Windows yet; {_READING} work.",
+    remedy=_USE_WSL2,
+    has_custody=False,
+    has_locks=False,
+)
+OTHER = System(
+    name=sys.platform,
+    limits=f"mainspring needs Linux; here only {_READING} may work.",
+    remedy="Use Linux.",
+    has_custody=False,
+)
+
+
+def this_system() -> System:
+    return find_system(sys.platform, _kernel_release())
+
+
+def find_system(platform: str, release: str) -> System:
+    """The system of a Python platform and a kernel release. WSL 1 calls itself `…-Microsoft`, WSL 2
+    `…-microsoft-standard-WSL2`."""
+    match platform:
+        case "linux":
+            return WSL1 if "Microsoft" in release and "WSL2" not in release else LINUX
+        case "darwin":
+            return MACOS
+        case "win32" | "cygwin":
+            return WINDOWS
+        case _:
+            return OTHER
+
+
+def lock(handle: int) -> None:
+    """Waits for the lock of an open file; it ends when the file is closed, or with the process."""
+    if sys.platform == "win32":
+        raise _missing("locks of files")
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def try_lock(handle: int, *, is_shared: bool = False) -> bool:
+    if sys.platform == "win32":
+        raise _missing("locks of files")
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def host_name() -> str:
+    if sys.platform == "win32":
+        return platform.node()
+    return os.uname().nodename
+
+
+def user_name() -> str:
+    """Who runs this process, as the system knows it and not as a variable says."""
+    if sys.platform == "win32":
+        return os.getlogin()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def open_process(pid: int) -> int:
+    """A descriptor (pidfd) that means this process and no later one of its number."""
+    if sys.platform == "linux":
+        return os.pidfd_open(pid)
+    raise _missing("descriptors of processes")
+
+
+def signal_process(handle: int, number: signal.Signals) -> None:
+    if sys.platform == "linux":
+        return signal.pidfd_send_signal(handle, number)
+    raise _missing("descriptors of processes")
+
+
+def seconds_since_boot() -> float:
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    raise _missing("a clock that counts from the boot")
+
+
+def usable_cores() -> int:
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _kernel_release() -> str:
+    try:
+        return Path("/proc/sys/kernel/osrelease").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _missing(what: str) -> OSError:
+    return OSError(errno.ENOSYS, f"{sys.platform} has no {what} that mainspring can use")
