@@ -16,6 +16,7 @@ ROOMS = [
     "__init__",
     "events",
     "errors",
+    "formats",
     "hosts",
     "http",
     "journal",

@@ -20,11 +20,13 @@ from mainspring.context.guards import IDLE_STEPS
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
+from mainspring.formats import without_version
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.turns.routing import Breaker
 from mainspring.waits.reach import Patience
 
+_FORMAT = 1
 _CLOCK = Path("/etc/localtime")
 
 
@@ -150,7 +152,8 @@ def _load_settings(file: Path) -> Settings:
             remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
         ) from error
     try:
-        return msgspec.convert(tomllib.loads(text), Settings)
+        content = without_version(file, tomllib.loads(text), _FORMAT)
+        return msgspec.convert(content, Settings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         fields = ", ".join(Settings.__struct_fields__)
         raise ConfigError(f"{file} is not valid: {error}.", remedy=f"It may set: {fields}.") from error

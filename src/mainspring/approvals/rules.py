@@ -10,7 +10,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,9 @@ from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
 from mainspring.approvals.shell import Simple, read
 from mainspring.errors import ConfigError
+from mainspring.formats import without_version
+
+_FORMAT = 1
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,7 +86,7 @@ def parse(
 ) -> Rules:
     """The rules of a text, checked."""
     try:
-        content: dict[str, Any] = tomllib.loads(text)
+        content = without_version(Path(file), tomllib.loads(text), _FORMAT)
         found = msgspec.convert(content, _File).rule
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigError(f"{file} is not a file of rules: {error}.", remedy="Correct it.") from error

@@ -24,9 +24,11 @@ import msgspec
 
 from mainspring.approvals.grants import write_private
 from mainspring.errors import ConfigError
+from mainspring.formats import refuse_newer_json
 
 PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
 
+_FORMAT = 1
 _MIN_CHARS = 6
 _MIN_VALUE_CHARS = 8
 _SURELY_CHARS = 16
@@ -77,6 +79,7 @@ class Kept(msgspec.Struct, frozen=True):
 
     key: bytes
     secrets: dict[str, str]
+    format_version: int = _FORMAT
 
 
 class Vault:
@@ -229,7 +232,9 @@ class Stream:
 def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
     """The vault of a session, kept in a private file, with the secrets of an environment."""
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+        data = path.read_bytes()
+        refuse_newer_json(path, data, _FORMAT)
+        kept = msgspec.json.decode(data, type=Kept)
     except FileNotFoundError:
         kept = None
     except (OSError, msgspec.MsgspecError) as error:

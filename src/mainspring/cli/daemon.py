@@ -101,9 +101,8 @@ def stop_command() -> None:
             f"The daemon, process {left.pid} on {left.host}, has not ended yet.",
             remedy="mainspring daemon logs says what it waits for.",
         )
-    interrupted = place.load().interrupted
     click.echo("The daemon is stopped.")
-    for session in interrupted:
+    for session in place.load().interrupted:
         click.echo(f"  {session} was interrupted, and goes on with the next start")
 
 

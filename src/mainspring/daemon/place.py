@@ -19,8 +19,10 @@ import msgspec
 
 from mainspring.approvals.grants import write_private
 from mainspring.errors import JournalOwned, MainspringError
+from mainspring.formats import refuse_newer_json
 from mainspring.journal.owner import Owner, own, owner_of
 
+_FORMAT = 1
 _LOG_BYTES = 1 << 20
 _RESULTS = 20
 
@@ -70,8 +72,10 @@ class Handled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """What the daemon wrote down. `left_alone` says of sessions that are not resumed why."""
+    """What the daemon wrote down. `version` is that of its program; `left_alone` says of sessions that are
+    not resumed why."""
 
+    format_version: int = _FORMAT
     version: str = ""
     started_us: int = 0
     max_running: int = 0
@@ -129,9 +133,12 @@ class Place:
         )
 
     def load(self) -> Record:
-        """The record; an empty one when there is none that can be read, which costs no goal anything."""
+        """The record; an empty one when there is none that can be read, which costs no goal anything.
+        `FileTooNew` when a newer version wrote it."""
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=Record)
+            data = self._record.read_bytes()
+            refuse_newer_json(self._record, data, _FORMAT)
+            return msgspec.json.decode(data, type=Record)
         except (FileNotFoundError, msgspec.MsgspecError):
             return Record()
 

@@ -19,6 +19,8 @@ from typing import Any, Literal
 import msgspec
 
 from mainspring.errors import SandboxError
+from mainspring.formats import refuse_newer_json
+from mainspring.sandbox.custody import FOLDER_FORMAT
 from mainspring.sandbox.custody.tree import stat
 
 STOP_WITHIN_S = 2.0
@@ -27,6 +29,8 @@ PIECE = 2048
 
 
 class Meta(msgspec.Struct, frozen=True):
+    """Who the keeper is; `format_version` is that of everything in its folder, and of its orders."""
+
     keeper: int
     keeper_start: int
     pid: int
@@ -34,6 +38,7 @@ class Meta(msgspec.Struct, frozen=True):
     boot: str
     started: float
     is_terminal: bool
+    format_version: int = 1
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -188,8 +193,11 @@ class Background:
             os.close(fd)
 
     def _meta(self) -> Meta:
+        path = self.folder / "meta.json"
         try:
-            return msgspec.json.decode((self.folder / "meta.json").read_bytes(), type=Meta)
+            data = path.read_bytes()
+            refuse_newer_json(path, data, FOLDER_FORMAT)
+            return msgspec.json.decode(data, type=Meta)
         except (OSError, msgspec.DecodeError) as error:
             raise SandboxError(f"There is no background command in {self.folder}.") from error
 

@@ -1,0 +1,52 @@
+"""Versions of the files that we keep: an older one is read, a newer one is refused and left as it is.
+
+A file names its version in `format_version`; one without it counts as version 1. Caches are no matter of this
+module: a cache of another version is made again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring.errors import ConfigError, FileTooNew
+
+KEY = "format_version"
+
+
+class _Versioned(msgspec.Struct):
+    format_version: int = 1
+
+
+_DECODE = msgspec.json.Decoder(_Versioned).decode
+
+
+def refuse_newer(file: Path, version: int, known: int) -> None:
+    """`FileTooNew` when a file has a later version than the one that is known."""
+    if version > known:
+        raise FileTooNew(
+            f"{file} has format version {version}, and this program reads up to {known};"
+            " the file was left as it is.",
+            remedy="Upgrade mainspring, or move the file away.",
+        )
+
+
+def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
+    """The same for the content of a JSON file. A list has no room for a version and counts as 1; damage is
+    for the reader of the file to report."""
+    try:
+        version = _DECODE(data).format_version
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    refuse_newer(file, version, known)
+
+
+def without_version(file: Path, content: dict[str, Any], known: int) -> dict[str, Any]:
+    """The content of a TOML file that people write, without its version."""
+    version = content.get(KEY, 1)
+    if not isinstance(version, int):
+        raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Correct it.")
+    refuse_newer(file, version, known)
+    return {name: value for name, value in content.items() if name != KEY}
