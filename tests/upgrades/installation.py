@@ -23,6 +23,10 @@ from mainspring.testing.server import HostedModelServer
 
 ROOT = Path("/tmp/mainspring-fixture")
 MODEL = "openai/fixture-1"
+_AS_VERSION = (
+    "import sys, mainspring; mainspring.__version__ = sys.argv.pop(1);"
+    " from mainspring.cli import main; main()"
+)
 
 
 class Installation:
@@ -61,9 +65,13 @@ class Installation:
             **extra,
         }
 
-    def start(self, *arguments: str, folder: str = "", **extra: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, folder: str = "", version: str = "", **extra: str
+    ) -> subprocess.Popen[str]:
+        """Starts a command; with a version, as if that version were installed."""
+        program = ["-c", _AS_VERSION, version] if version else ["-m", "mainspring"]
         return subprocess.Popen(
-            [sys.executable, "-m", "mainspring", *arguments],
+            [sys.executable, *program, *arguments],
             cwd=self.work / folder,
             env=self.environment(**extra),
             stdin=subprocess.DEVNULL,

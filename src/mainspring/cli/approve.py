@@ -12,10 +12,11 @@ import click
 
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
+from mainspring.approvals.screen import plain
 from mainspring.cli.answers import edited, lasting
 from mainspring.cli.run import take_turn, turn_options
+from mainspring.cli.wake import wake_daemon
 from mainspring.config import load_config
-from mainspring.daemon.place import Place
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
 from mainspring.journal.owner import owner_of
@@ -48,7 +49,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
     names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
     answer = {name: options.pop(name) for name in names}
     code = asyncio.run(_approve(session, call, answer, options))
-    Place(load_config().home).wake()
+    wake_daemon(load_config().home)
     sys.exit(code)
 
 
@@ -83,6 +84,8 @@ async def _is_taken(given: ApprovalGiven, folder: Path) -> bool:
     if running is None or not running.is_alive:
         return False
     owner = f"process {running.pid} on {running.host}"
+    if running.other_version:
+        click.echo(plain(f"{running.other_version} It is given the answer all the same."), err=True)
     path = Inbox(folder).leave(given)
     deadline = time.monotonic() + _TAKEN_WITHIN_S
     while is_pending(path):

@@ -21,7 +21,7 @@ from mainspring.cli.render import local_time, when
 from mainspring.config import Config, load_config
 from mainspring.daemon.keeping import Daemon
 from mainspring.daemon.launch import launch, tell_ready
-from mainspring.daemon.place import Place, Record
+from mainspring.daemon.place import RESTART, Place, Record
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
 from mainspring.journal.owner import Owner
@@ -209,7 +209,7 @@ def _status(config: Config, owner: Owner | None, record: Record) -> dict[str, An
         "pid": owner.pid if owner else None,
         "host": owner.host if owner else None,
         "since": when(owner.since_us) if owner else None,
-        "version": record.version if owner else None,
+        "version": owner.version if owner else None,
         "max_running": config.settings.daemon.max_running,
         "goals": [
             {"id": run.session, "pid": run.pid, "since": when(run.started_us), "goal": rows[run.session].goal}
@@ -237,7 +237,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"The daemon runs: process {found['pid']} since {found['since']}, version {found['version']}."
         ]
         if found["version"] != __version__:
-            lines.append(f"  this is version {__version__}: stop it and start it again")
+            lines.append(f"  this is version {__version__}. {RESTART}")
     lines += [f"  runs {each['id']}, process {each['pid']}: {each['goal']}" for each in found["goals"]]
     lines += [f"  next {each['at']}, {each['schedule']}: {each['goal']}" for each in found["next"][:_SHOWN]]
     lines += [f"  ended {each['at']}, {each['id']}: {each['state']}" for each in found["last"][:_SHOWN]]

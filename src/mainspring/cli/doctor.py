@@ -20,7 +20,10 @@ from mainspring import __version__
 from mainspring.app import skills_of
 from mainspring.approvals.screen import plain
 from mainspring.config import Config, load_config
+from mainspring.daemon.place import Place
 from mainspring.errors import SandboxError
+from mainspring.journal.owner import owner_of
+from mainspring.journal.shelf import Shelf
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
 
@@ -85,6 +88,7 @@ def _checks(config: Config) -> tuple[Check, ...]:
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
         *_skills(config),
+        *_other_versions(config),
     )
 
 
@@ -94,6 +98,21 @@ def _skills(config: Config) -> Iterator[Check]:
     for each in broken:
         found = f"{each.path} is not used: {each.problem}"
         yield Check(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+
+
+def _other_versions(config: Config) -> Iterator[Check]:
+    """Processes that run another version of this program, as after an upgrade."""
+    daemon = Place(config.home).owner()
+    if daemon is not None and daemon.other_version:
+        remedy = "mainspring daemon stop && mainspring daemon start"
+        yield Check(name="daemon", is_ok=False, found=daemon.other_version, remedy=remedy, is_needed=False)
+    shelf = Shelf(config.home)
+    for session in shelf.names():
+        owner = owner_of(shelf.folder / session)
+        if owner is not None and owner.is_alive and owner.other_version:
+            found = f"{session}: {owner.other_version}"
+            remedy = f"end process {owner.pid}, then mainspring resume {session}"
+            yield Check(name="session", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> Check:

@@ -23,6 +23,7 @@ from mainspring.cli.ask import is_there
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.render import local_time, money, when
+from mainspring.cli.wake import wake_daemon
 from mainspring.config import Config, load_config
 from mainspring.daemon.launch import ensure
 from mainspring.daemon.place import Handled, Place
@@ -105,7 +106,7 @@ def schedule_command(
     else:
         coming = local_time(at_us, config.zone) if at_us is not None else "never"
         click.echo(f"schedule {kept.id}: next {coming}, mode {kept.mode}")
-    if not Place(config.home).wake():
+    if not wake_daemon(config.home):
         click.echo("The daemon is not running: mainspring daemon start", err=True)
 
 
@@ -142,7 +143,7 @@ def unschedule_command(schedule: str) -> None:
     schedules = Schedules(config.home)
     found = schedules.find(schedule)
     schedules.remove(found)
-    Place(config.home).wake()
+    wake_daemon(config.home)
     click.echo(f"{found.name} is forgotten")
 
 
@@ -156,13 +157,15 @@ def fire_command(schedule: str) -> None:
     given: dict[str, Any] = {**context.params, "folder": Path(found.folder)}
     options = msgspec.structs.replace(options_of(**given), by=found.name)
     click.echo(asyncio.run(_begin(found.goal, options)))
-    Place(config.home).wake()
+    wake_daemon(config.home)
 
 
 def hand_over(given: str, options: GoalOptions) -> str:
     """Begins a goal and leaves it to the daemon, which is started when it is not running; gives its id."""
     session = asyncio.run(_begin(given, options))
-    ensure(load_config())
+    config = load_config()
+    if not wake_daemon(config.home):
+        ensure(config)
     return session
 
 

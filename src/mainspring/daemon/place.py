@@ -25,6 +25,7 @@ from mainspring.journal.owner import Owner, own, owner_of
 _FORMAT = 1
 _LOG_BYTES = 1 << 20
 _RESULTS = 20
+RESTART = "Restart it: mainspring daemon stop, then mainspring daemon start."
 
 
 class DaemonRunning(MainspringError):
@@ -128,9 +129,17 @@ class Place:
             )
         since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return DaemonRunning(
-            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}.",
-            remedy="mainspring daemon stop ends it.",
+            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}."
+            f" {owner.other_version}".rstrip(),
+            remedy=RESTART if owner.other_version else "mainspring daemon stop ends it.",
         )
+
+    def other_version(self) -> str:
+        """What to tell a person when the daemon that runs is of another version; empty when not."""
+        owner = self.owner()
+        if owner is None or not owner.other_version:
+            return ""
+        return f"The daemon is of another version. {owner.other_version} {RESTART}"
 
     def load(self) -> Record:
         """The record; an empty one when there is none that can be read, which costs no goal anything.

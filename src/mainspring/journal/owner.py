@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring import __version__
 from mainspring.errors import JournalOwned, JournalUnwritable
 
 LOCK_NAME = "owner.lock"
@@ -23,7 +24,8 @@ LOCK_NAME = "owner.lock"
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """Who writes a session. `born` tells the process from a later one with the same pid; `scope` is the boot
-    and the pid namespace in which the pid means something."""
+    and the pid namespace in which the pid means something; `version` is that of its program, which 0.1.0 did
+    not write down."""
 
     host: str
     pid: int
@@ -31,6 +33,14 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     since_us: int
     is_alive: bool = True
+    version: str = "0.1.0"
+
+    @property
+    def other_version(self) -> str:
+        """What to tell a person when the process runs another version of this program; empty when not."""
+        if self.version == __version__:
+            return ""
+        return f"Process {self.pid} on {self.host} runs mainspring {self.version}; this is {__version__}."
 
 
 class Ownership:
@@ -134,6 +144,7 @@ def _this_process() -> Owner:
         born=_born(pid) or 0,
         scope=_scope(),
         since_us=time.time_ns() // 1000,
+        version=__version__,
     )
 
 
@@ -163,6 +174,7 @@ def _owned(session: str, owner: Owner | None) -> JournalOwned:
         )
     since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return JournalOwned(
-        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {since}.",
+        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {since}."
+        f" {owner.other_version}".rstrip(),
         remedy="Stop that process, or wait for it to end.",
     )
