@@ -16,6 +16,7 @@ ROOMS = [
     "__init__",
     "events",
     "errors",
+    "unknown_keys",
     "formats",
     "hosts",
     "http",

@@ -5,7 +5,6 @@ with settings. Nothing else in the house looks at the environment.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -20,7 +19,7 @@ from mainspring.context.guards import IDLE_STEPS
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
-from mainspring.formats import without_version
+from mainspring.formats import read_toml
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.turns.routing import Breaker
@@ -151,12 +150,7 @@ def _load_settings(file: Path) -> Settings:
             f"{file} cannot be read: {error.strerror}.",
             remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
         ) from error
-    try:
-        content = without_version(file, tomllib.loads(text), _FORMAT)
-        return msgspec.convert(content, Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        fields = ", ".join(Settings.__struct_fields__)
-        raise ConfigError(f"{file} is not valid: {error}.", remedy=f"It may set: {fields}.") from error
+    return read_toml(text, Settings, file=file, known=_FORMAT)
 
 
 def with_caps(limits: Limits, caps: Caps) -> Limits:

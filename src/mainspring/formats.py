@@ -1,19 +1,23 @@
 """Versions of the files that we keep: an older one is read, a newer one is refused and left as it is.
 
 A file names its version in `format_version`; one without it counts as version 1. Caches are no matter of this
-module: a cache of another version is made again.
+module: a cache of another version is made again. Files that people write (TOML) may have one too, and a key
+of theirs that is not known is told with the nearest one that is.
 """
 
 from __future__ import annotations
 
+import tomllib
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from mainspring.errors import ConfigError, FileTooNew
 
 KEY = "format_version"
+_Kind = TypeVar("_Kind")
 
 
 class _Versioned(msgspec.Struct):
@@ -43,10 +47,18 @@ def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
     refuse_newer(file, version, known)
 
 
-def without_version(file: Path, content: dict[str, Any], known: int) -> dict[str, Any]:
-    """The content of a TOML file that people write, without its version."""
-    version = content.get(KEY, 1)
+def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
+    """The content of a file that people write; `ConfigError` when it is not valid."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid: {error}.", remedy="Correct it.") from error
+    version = content.pop(KEY, 1)
     if not isinstance(version, int):
         raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Correct it.")
     refuse_newer(file, version, known)
-    return {name: value for name, value in content.items() if name != KEY}
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        said: str = import_module("mainspring.unknown_keys").explain_unknown(content, kind)
+        raise ConfigError(f"{file} is not valid: {said or f'{error}.'}", remedy="Correct it.") from error
