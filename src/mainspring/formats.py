@@ -33,7 +33,7 @@ def refuse_newer(file: Path, version: int, known: int) -> None:
         raise FileTooNew(
             f"{file} has format version {version}, and this program reads up to {known};"
             " the file was left as it is.",
-            remedy="Upgrade mainspring, or move the file away.",
+            remedy="Upgrade mainspring.",
         )
 
 
