@@ -91,10 +91,12 @@ def test_a_newer_journal_is_refused_and_the_others_are_listed(old: Installation)
 
 def test_an_index_of_another_version_is_made_again(old: Installation) -> None:
     rows = old.rows("sessions")
-    newer_journal(old.home / "index.sqlite")
+    index = old.home / "index.sqlite"
+    version = index.read_bytes()[60:64]
+    newer_journal(index)
+    assert index.read_bytes()[60:64] != version
     assert old.rows("sessions") == rows
-    (old.home / "index.sqlite").write_bytes(b"")
-    assert old.rows("sessions") == rows
+    assert index.read_bytes()[60:64] == version
 
 
 def test_refusals_of_models_in_another_version_are_found_again(old: Installation, tmp_path: Path) -> None:
@@ -127,12 +129,20 @@ def test_file_contents_of_another_version_are_kept_again(tmp_path: Path) -> None
 
 
 def test_artifacts_known_to_another_version_are_looked_at_again(old: Installation) -> None:
+    session = old.session("goal")
+    old.serve(
+        cases=[
+            {"contains": "Turn 3 of", "replies": [shell("echo 6 > value"), {"text": "Better."}]},
+            {"contains": "Turn 4 of", "replies": [shell("echo 5 > value"), {"text": "Better still."}]},
+        ]
+    )
+    old.run("goal", "resume", session, "--max-iterations", "3", *FREE, folder="goal", code=5)
     for path in (old.home / "artifacts").glob("*.artifacts"):
         known = msgspec.msgpack.decode(path.read_bytes())
-        known["entries"] = {f"not-there-{name}": entry for name, entry in known["entries"].items()}
+        for entry in known["entries"].values():
+            entry.update(content="00" * 32, is_fresh=False)
         path.write_bytes(msgspec.msgpack.encode({**known, "format_version": 99}))
-    replies = [shell("echo 4 > value; touch finished"), {"text": "Fast.\n<promise>DONE</promise>"}]
-    old.serve(cases=[{"contains": "Turn 3 of", "replies": replies}])
-    old.run("goal", "resume", old.session("goal"), "--max-iterations", "4", *FREE, folder="goal")
-    changed = old.events(old.session("goal"), "ArtifactsChanged")[-1]["body"]
-    assert {change["path"] for change in changed["changes"]} == {"value", "finished"}
+    before = len(old.events(session, "ArtifactsChanged"))
+    old.run("goal", "resume", session, "--max-iterations", "4", *FREE, folder="goal", code=5)
+    changed = old.events(session, "ArtifactsChanged")[before:]
+    assert [change["path"] for event in changed for change in event["body"]["changes"]] == ["value"]
