@@ -22,6 +22,8 @@ ROOMS = [
     "events",
     "errors",
     "system",
+    "unknown_keys",
+    "formats",
     "hosts",
     "http",
     "journal",
@@ -98,6 +100,7 @@ CLI_IMPORTS = (
     "mainspring.errors",
     "mainspring.events",
     "mainspring.session",  # what `mainspring.open` gives
+    "mainspring.system",  # what works here, who is at work
 )
 CLI_EXCEPTIONS = {
     "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked

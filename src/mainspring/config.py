@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -22,11 +21,13 @@ from mainspring.context.guards import IDLE_STEPS
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Cap, Effort, Limits
+from mainspring.formats import read_toml
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
 from mainspring.turns.routing import Breaker
 from mainspring.waits.reach import Patience
 
+_FORMAT = 1
 _CLOCK = Path("/etc/localtime")
 
 
@@ -160,11 +161,7 @@ def _load_settings(file: Path) -> Settings:
             f"{file} cannot be read: {error.strerror}.",
             remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
         ) from error
-    try:
-        return msgspec.convert(tomllib.loads(text), Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        fields = ", ".join(Settings.__struct_fields__)
-        raise ConfigError(f"{file} is not valid: {error}.", remedy=f"It may set: {fields}.") from error
+    return read_toml(text, Settings, file=file, known=_FORMAT)
 
 
 def with_caps(limits: Limits, caps: Caps) -> Limits:

@@ -4,6 +4,7 @@ MainspringError
 ├── UsageError                 the command or call cannot be understood
 │   ├── UnknownSession
 │   └── ConfigError
+├── FileTooNew                 a newer version wrote this file
 ├── JournalError
 │   ├── JournalDamaged         bytes are missing or changed
 │   ├── JournalForeign         not a journal, or one of a newer version
@@ -53,6 +54,10 @@ class UnknownSession(UsageError):
 
 
 class ConfigError(UsageError):
+    pass
+
+
+class FileTooNew(MainspringError):
     pass
 
 

@@ -181,9 +181,9 @@ def test_a_rule_that_asks_is_asked_even_in_yolo() -> None:
         (rule(answer="allow", command="a", path="b"), "only one of"),
         (rule(answer="allow", command="a 'b"), "quotes"),
         (rule(answer="allow", accepts=("rm-root",)), "no danger that can be accepted"),
-        (rule(answer="maybe"), "not a file of rules"),
+        (rule(answer="maybe"), "somewhere.toml is not valid"),
         (rule(answer="allow", comand="git"), "comand"),
-        ("[[rule]", "not a file of rules"),
+        ("[[rule]", "somewhere.toml is not valid"),
     ],
 )
 def test_a_wrong_rule_is_named_with_its_file(text: str, said: str) -> None:

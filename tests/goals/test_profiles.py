@@ -36,8 +36,8 @@ def test_an_unknown_profile_names_those_that_there_are(tmp_path):
     [
         ("prompt = ", "Invalid value"),
         ("", "missing required field `prompt`"),
-        ('prompt = "x"\ncolour = 1', "unknown field `colour`"),
-        ('prompt = "x"\n[rules]\nmax_iteration = 1', "has no max_iteration"),
+        ('prompt = "x"\ncolour = 1', "`colour` is not a setting. It may set: name, "),
+        ('prompt = "x"\n[rules]\nmax_iteration = 1', "did you mean `rules.max_iterations`?"),
         ('prompt = "x"\n[rules]\nmax_iterations = "many"', "Expected `int`"),
         ('prompt = "x"\nname = "../up"', "regex"),
     ],

@@ -22,7 +22,7 @@ def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
     assert kept.load()[1].source.startswith("agent, session abc, 20")
     text = kept.path.read_text()
     assert text.startswith(
-        f"# What to remember about {tmp_path / 'repo'}\n\n- the tests need a database (user, 20"
+        f"# What to remember about {tmp_path / 'repo'}\n# format_version: 1\n\n- the tests need a database (user, 20"
     )
     assert not kept.path.is_relative_to(tmp_path / "repo")
 

@@ -21,6 +21,9 @@ import msgspec
 from mainspring import system
 from mainspring.errors import ConfigError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
+from mainspring.formats import refuse_newer_json
+
+_FORMAT = 2
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -54,6 +57,13 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
                 return True
 
 
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file; its version 1 was the list alone."""
+
+    grants: tuple[Grant, ...]
+    format_version: int = _FORMAT
+
+
 class GrantFile:
     """The grants under one home."""
 
@@ -62,7 +72,10 @@ class GrantFile:
 
     def all(self) -> tuple[Grant, ...]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Grant, ...])
+            data = self._path.read_bytes()
+            refuse_newer_json(self._path, data, _FORMAT)
+            found = msgspec.json.decode(data, type=tuple[Grant, ...] | _Content)
+            return found.grants if isinstance(found, _Content) else found
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.MsgspecError) as error:
@@ -98,7 +111,9 @@ class GrantFile:
             return len(after) < len(before)
 
     def _write(self, grants: tuple[Grant, ...]) -> None:
-        write_private(self._path, msgspec.json.format(msgspec.json.encode(grants), indent=1) + b"\n")
+        write_private(
+            self._path, msgspec.json.format(msgspec.json.encode(_Content(grants)), indent=1) + b"\n"
+        )
 
     @contextmanager
     def _locked(self) -> Generator[None]:

@@ -7,10 +7,8 @@ say is a `ConfigError` naming file and rule. A project's file only tightens: `po
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,6 +17,9 @@ from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
 from mainspring.approvals.shell import Simple, read
 from mainspring.errors import ConfigError
+from mainspring.formats import read_toml
+
+_FORMAT = 1
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,11 +84,7 @@ def parse(
     text: str, *, source: str = "user", home: str = "/home/user", file: str = "approvals.toml"
 ) -> Rules:
     """The rules of a text, checked."""
-    try:
-        content: dict[str, Any] = tomllib.loads(text)
-        found = msgspec.convert(content, _File).rule
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ConfigError(f"{file} is not a file of rules: {error}.", remedy="Correct it.") from error
+    found = read_toml(text, _File, file=Path(file), known=_FORMAT).rule
     for number, rule in enumerate(found, start=1):
         problem = _problem(rule, home)
         if problem:

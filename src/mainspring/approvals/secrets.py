@@ -24,9 +24,11 @@ import msgspec
 
 from mainspring.approvals.grants import write_private
 from mainspring.errors import ConfigError
+from mainspring.formats import refuse_newer_json
 
 PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
 
+_FORMAT = 1
 MIN_CHARS = 6
 """No secret is shorter."""
 
@@ -81,6 +83,7 @@ class Kept(msgspec.Struct, frozen=True):
 
     key: bytes
     secrets: dict[str, str]
+    format_version: int = _FORMAT
 
 
 class Vault:
@@ -235,7 +238,9 @@ class Stream:
 def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
     """The vault of a session, kept in a private file, with the secrets of an environment."""
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+        data = path.read_bytes()
+        refuse_newer_json(path, data, _FORMAT)
+        kept = msgspec.json.decode(data, type=Kept)
     except FileNotFoundError:
         kept = None
     except (OSError, msgspec.MsgspecError) as error:

@@ -12,6 +12,7 @@ import click
 from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.run import take_turn, turn_options
+from mainspring.cli.wake import say_other_daemon
 from mainspring.config import Config, load_config
 from mainspring.events import ApprovalGiven, Decision, Scope
 
@@ -40,6 +41,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
     reply = _reply(**{name: options.pop(name) for name in names})
     config = load_config()
     code = asyncio.run(_approve(config, session, call, reply, options))
+    say_other_daemon(config)
     wake_daemon(config)
     sys.exit(code)
 

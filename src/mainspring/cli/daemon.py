@@ -11,6 +11,7 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.operations.daemon import (
+    RESTART,
     UNIT,
     DaemonStatus,
     daemon_status,
@@ -131,7 +132,7 @@ def _fields(status: DaemonStatus, config: Config) -> dict[str, Any]:
         "pid": owner.pid if owner else None,
         "host": owner.host if owner else None,
         "since": when(owner.since_us) if owner else None,
-        "version": status.version if owner else None,
+        "version": owner.version if owner else None,
         "max_running": status.max_running,
         "goals": [
             {"id": each.session, "pid": each.pid, "since": when(each.started_us), "goal": each.goal}
@@ -162,7 +163,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"The daemon runs: process {found['pid']} since {found['since']}, version {found['version']}."
         ]
         if found["version"] != __version__:
-            lines.append(f"  this is version {__version__}: stop it and start it again")
+            lines.append(f"  this is version {__version__}. {RESTART}")
     lines += [f"  runs {each['id']}, process {each['pid']}: {each['goal']}" for each in found["goals"]]
     lines += [f"  next {each['at']}, {each['schedule']}: {each['goal']}" for each in found["next"][:_SHOWN]]
     lines += [f"  ended {each['at']}, {each['id']}: {each['state']}" for each in found["last"][:_SHOWN]]

@@ -28,6 +28,7 @@ from mainspring.cli.ask import is_there
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.render import local_time, money, when
+from mainspring.cli.wake import say_other_daemon
 from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.system import host_name, user_name
@@ -90,6 +91,7 @@ def schedule_command(
     else:
         coming = _coming(kept.next_us, config)
         click.echo(f"schedule {kept.schedule.id}: next {coming}, mode {kept.schedule.mode}")
+    say_other_daemon(config)
     if not kept.is_daemon_running:
         click.echo("The daemon is not running: mainspring daemon start", err=True)
 
@@ -119,14 +121,19 @@ def schedules_command(*, is_json: bool) -> None:
 @click.argument("schedule")
 def unschedule_command(schedule: str) -> None:
     """Forget a schedule. What it began goes on."""
-    click.echo(f"{forget_schedule(load_config(), schedule).name} is forgotten")
+    config = load_config()
+    forgotten = forget_schedule(config, schedule)
+    say_other_daemon(config)
+    click.echo(f"{forgotten.name} is forgotten")
 
 
 @click.command("fire")
 @click.argument("schedule")
 def fire_command(schedule: str) -> None:
     """Begin a schedule's goal now, for the daemon to work on; print its id."""
-    click.echo(asyncio.run(fire_schedule(load_config(), schedule)))
+    config = load_config()
+    click.echo(asyncio.run(fire_schedule(config, schedule)))
+    say_other_daemon(config)
 
 
 def _coming(at_us: int | None, config: Config) -> str:

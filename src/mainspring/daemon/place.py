@@ -20,11 +20,14 @@ import msgspec
 from mainspring.approvals.grants import write_private
 from mainspring.catalog import Owner
 from mainspring.errors import JournalOwned, MainspringError
+from mainspring.formats import refuse_newer_json
 from mainspring.journal.owner import own, owner_of
 from mainspring.system import host_name, open_process, signal_process
 
+_FORMAT = 1
 _LOG_BYTES = 1 << 20
 _RESULTS = 20
+RESTART = "Restart it: mainspring daemon stop, then mainspring daemon start."
 
 
 class DaemonRunning(MainspringError):
@@ -72,8 +75,10 @@ class Handled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """What the daemon wrote down. `left_alone` says of sessions that are not resumed why."""
+    """What the daemon wrote down. `version` is that of its program; `left_alone` says of sessions that are
+    not resumed why."""
 
+    format_version: int = _FORMAT
     version: str = ""
     started_us: int = 0
     max_running: int = 0
@@ -126,14 +131,25 @@ class Place:
             )
         since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return DaemonRunning(
-            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}.",
-            remedy="mainspring daemon stop ends it.",
+            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}."
+            f" {owner.other_version}".rstrip(),
+            remedy=RESTART if owner.other_version else "mainspring daemon stop ends it.",
         )
 
+    def other_version(self) -> str:
+        """What to tell a person when the daemon that runs is of another version; empty when not."""
+        owner = self.owner()
+        if owner is None or not owner.other_version:
+            return ""
+        return f"The daemon is of another version. {owner.other_version} {RESTART}"
+
     def load(self) -> Record:
-        """The record; an empty one when there is none that can be read, which costs no goal anything."""
+        """The record; an empty one when there is none that can be read, which costs no goal anything.
+        `FileTooNew` when a newer version wrote it."""
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=Record)
+            data = self._record.read_bytes()
+            refuse_newer_json(self._record, data, _FORMAT)
+            return msgspec.json.decode(data, type=Record)
         except (FileNotFoundError, msgspec.MsgspecError):
             return Record()
 

@@ -44,6 +44,7 @@ _OWN_FOLDER = ".mainspring"
 _OWN_PREFIX = ".mainspring-"
 _RULE_ENDINGS = ("ignore", ".git")
 _LARGE_BYTES = 4_000_000
+_FORMAT = 1
 _HOLDS_SECRETS = "files of that name hold secrets"
 
 
@@ -54,6 +55,7 @@ class _Cache(msgspec.Struct):
     rules: str
     entries: dict[str, Entry]
     ignored: set[str]
+    format_version: int = _FORMAT
 
 
 _DECODE = msgspec.msgpack.Decoder(_Cache).decode
@@ -242,6 +244,8 @@ class GoalFolder:
         try:
             cache = _DECODE(self._cache.read_bytes())
         except (OSError, msgspec.MsgspecError):
+            return
+        if cache.format_version != _FORMAT:
             return
         self._rules = cache.rules
         self._ignored = {path: path in cache.ignored for path in cache.entries}

@@ -20,10 +20,12 @@ import msgspec
 from mainspring import system
 from mainspring.approvals.grants import write_private
 from mainspring.errors import ConfigError, UsageError
+from mainspring.formats import refuse_newer_json
 from mainspring.goals.cron import Cron, next_after, parse_cron
 
 FILE = "schedules.json"
 GRACE_S = 24 * 3600.0
+_FORMAT = 2
 _ON_TIME_S = 300.0
 _MOST_COUNTED = 100
 _BACK = (timedelta(minutes=10), timedelta(hours=6), timedelta(days=8), timedelta(days=3000))
@@ -51,6 +53,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"schedule {self.id}"
 
 
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file; its version 1 was the list alone."""
+
+    schedules: tuple[Schedule, ...]
+    format_version: int = _FORMAT
+
+
 class Due(msgspec.Struct, frozen=True, kw_only=True):
     """A time that has come since a schedule was last looked at. `missed` times came before it with nobody
     there, or are too old to be caught up with."""
@@ -68,7 +77,10 @@ class Schedules:
 
     def all(self) -> tuple[Schedule, ...]:
         try:
-            found = msgspec.json.decode(self.path.read_bytes(), type=tuple[Schedule, ...])
+            data = self.path.read_bytes()
+            refuse_newer_json(self.path, data, _FORMAT)
+            content = msgspec.json.decode(data, type=tuple[Schedule, ...] | _Content)
+            found = content.schedules if isinstance(content, _Content) else content
             for schedule in found:
                 parse_cron(schedule.cron)
         except FileNotFoundError:
@@ -101,7 +113,9 @@ class Schedules:
             self._write(tuple(each for each in self.all() if each.id != schedule.id))
 
     def _write(self, schedules: tuple[Schedule, ...]) -> None:
-        write_private(self.path, msgspec.json.format(msgspec.json.encode(schedules), indent=1) + b"\n")
+        write_private(
+            self.path, msgspec.json.format(msgspec.json.encode(_Content(schedules)), indent=1) + b"\n"
+        )
 
     @contextmanager
     def _locked(self) -> Generator[None]:

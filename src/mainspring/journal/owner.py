@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring import system
+from mainspring import __version__, system
 from mainspring.errors import JournalOwned, JournalUnwritable
 from mainspring.journal import Owner
 
@@ -125,6 +125,7 @@ def this_process() -> Owner:
         born=_born(pid) or 0,
         scope=_scope(),
         since_us=time.time_ns() // 1000,
+        version=__version__,
     )
 
 
@@ -162,6 +163,7 @@ def refusal(session: str, owner: Owner | None) -> JournalOwned:
         )
     since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return JournalOwned(
-        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {since}.",
+        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {since}."
+        f" {owner.other_version}".rstrip(),
         remedy="Stop that process, or wait for it to end.",
     )

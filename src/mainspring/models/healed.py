@@ -10,8 +10,16 @@ from pathlib import Path
 
 import msgspec
 
+_FORMAT = 2
 _KEPT_S = 7 * 24 * 3600.0
 _MAX_LACKS = 32
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """The file. One without a version, or of another, is begun again."""
+
+    models: dict[str, dict[str, float]] = {}
+    format_version: int = 1
 
 
 class Healed:
@@ -34,19 +42,21 @@ class Healed:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             beside = self._file.with_suffix(".new")
-            beside.write_bytes(msgspec.json.encode(found))
+            beside.write_bytes(msgspec.json.encode(_Content(found, _FORMAT)))
             beside.replace(self._file)
         except OSError:
             return
 
     def _read(self) -> dict[str, dict[str, float]]:
         try:
-            found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, float]])
+            content = msgspec.json.decode(self._file.read_bytes(), type=_Content)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return {}
+        if content.format_version != _FORMAT:
             return {}
         oldest = self._now() - _KEPT_S
         return {
             model: fresh
-            for model, lacks in found.items()
+            for model, lacks in content.models.items()
             if (fresh := {lack: found_at for lack, found_at in lacks.items() if found_at > oldest})
         }

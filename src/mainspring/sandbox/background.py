@@ -20,6 +20,8 @@ from typing import Any, Literal
 import msgspec
 
 from mainspring.errors import SandboxError
+from mainspring.formats import refuse_newer_json
+from mainspring.sandbox.custody import FOLDER_FORMAT
 from mainspring.sandbox.custody.tree import stat
 from mainspring.system import open_process
 
@@ -29,6 +31,8 @@ PIECE = 2048
 
 
 class Meta(msgspec.Struct, frozen=True):
+    """Who the keeper is; `format_version` is that of everything in its folder, and of its orders."""
+
     keeper: int
     keeper_start: int
     pid: int
@@ -36,6 +40,7 @@ class Meta(msgspec.Struct, frozen=True):
     boot: str
     started: float
     is_terminal: bool
+    format_version: int = 1
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -192,8 +197,11 @@ class Background:
             os.close(fd)
 
     def _meta(self) -> Meta:
+        path = self.folder / "meta.json"
         try:
-            return msgspec.json.decode((self.folder / "meta.json").read_bytes(), type=Meta)
+            data = path.read_bytes()
+            refuse_newer_json(path, data, FOLDER_FORMAT)
+            return msgspec.json.decode(data, type=Meta)
         except (OSError, msgspec.DecodeError) as error:
             raise SandboxError(f"There is no background command in {self.folder}.") from error
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+from mainspring.formats import refuse_newer_json
 from mainspring.sandbox.policy import Policy
 from mainspring.sandbox.protect import Kept, State, repair
 from mainspring.sandbox.survey import Findings, Survey
 
 _FILE = "held.json"
+_FORMAT = 1
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -24,6 +26,7 @@ class _Held(msgspec.Struct, frozen=True):
     protected: list[tuple[Path, int]]
     git_dirs: list[tuple[Path, int]]
     remembered: list[tuple[Path, list[tuple[Path, Kept | None]]]]
+    format_version: int = _FORMAT
 
 
 def hold(folder: Path, policy: Policy, before: Findings, remembered: State) -> None:
@@ -44,7 +47,9 @@ def release(folder: Path) -> tuple[str, ...]:
     """Sets aside or puts back what an ended command did to protected paths; the names, the first time."""
     path = folder / _FILE
     try:
-        held = msgspec.json.decode(path.read_bytes(), type=_Held, dec_hook=_path)
+        data = path.read_bytes()
+        refuse_newer_json(path, data, _FORMAT)
+        held = msgspec.json.decode(data, type=_Held, dec_hook=_path)
     except (OSError, msgspec.MsgspecError):
         return ()  # it was started without protection, or this was done before
     before = Findings(dict(held.protected), {}, dict(held.git_dirs))

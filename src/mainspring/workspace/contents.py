@@ -19,6 +19,7 @@ from mainspring.system import try_lock
 from mainspring.workspace.tree import Entry
 
 MAX_BYTES = 1024 * 1024 * 1024
+_FORMAT = 1
 _SLOTS = 8
 _WASTE_BYTES = 64 * 1024 * 1024
 _LENGTH_BYTES = 4
@@ -40,8 +41,14 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, tag="s", gc=False):
     entry: Entry | None = None
 
 
+class Format(msgspec.Struct, frozen=True, array_like=True, tag="v", gc=False):
+    """The version of a log, its first record; a log without one has version 1."""
+
+    version: int
+
+
 _ENCODE = msgspec.msgpack.Encoder().encode
-_DECODE = msgspec.msgpack.Decoder(list[Kept | Seen]).decode
+_DECODE = msgspec.msgpack.Decoder(list[Kept | Seen | Format]).decode
 
 
 class Contents:
@@ -130,7 +137,8 @@ class Contents:
         """Writes down what was noted. Losing it costs time and, after a crash, knowledge; never a file."""
         if not self._unsaved:
             return
-        body = _ENCODE(self._unsaved)
+        is_new = os.fstat(self._log).st_size == 0
+        body = _ENCODE([Format(_FORMAT), *self._unsaved] if is_new else self._unsaved)
         self._unsaved = []
         try:
             os.write(self._log, len(body).to_bytes(_LENGTH_BYTES, "big") + body)
@@ -160,11 +168,15 @@ class Contents:
             length = int.from_bytes(data[position : position + _LENGTH_BYTES], "big")
             position += _LENGTH_BYTES
             try:
-                yield from _DECODE(data[position : position + length])
+                records = _DECODE(data[position : position + length])
             except msgspec.MsgspecError:
                 # The process died while it wrote this, or the file is damaged: what follows cannot be found.
                 os.ftruncate(self._log, position - _LENGTH_BYTES)
                 return
+            if any(isinstance(record, Format) and record.version != _FORMAT for record in records[:1]):
+                self._start_over()
+                return
+            yield from (record for record in records if not isinstance(record, Format))
             position += length
 
     def _start_over(self) -> None:

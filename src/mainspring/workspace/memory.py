@@ -19,9 +19,12 @@ import msgspec
 
 from mainspring import system
 from mainspring.errors import UsageError
+from mainspring.formats import KEY, refuse_newer
 
 MAX_BYTES = 16 * 1024
+_FORMAT = 1
 _MAX_LINE = 1000
+_VERSION = re.compile(rf"^# {KEY}: (\d+)$", re.MULTILINE)
 _LINE = re.compile(r"^- (?P<text>.*?)(?: \((?P<source>[^()]*)\))?$")
 _SLUG = re.compile(r"[^a-zA-Z0-9]+")
 
@@ -96,13 +99,16 @@ class Memory:
 
     def _text(self) -> str:
         try:
-            return self.path.read_bytes()[: 4 * MAX_BYTES].decode("utf-8", "replace")
+            text = self.path.read_bytes()[: 4 * MAX_BYTES].decode("utf-8", "replace")
         except FileNotFoundError:
             return ""
+        refuse_newer(self.path, int(found[1]) if (found := _VERSION.search(text)) else 1, _FORMAT)
+        return text
 
     def _rendered(self, remarks: list[Remark]) -> bytes:
         lines = [f"- {remark.text}" + (f" ({remark.source})" if remark.source else "") for remark in remarks]
-        return "\n".join([f"# What to remember about {self.project}", "", *lines, ""]).encode()
+        head = [f"# What to remember about {self.project}", f"# {KEY}: {_FORMAT}", ""]
+        return "\n".join([*head, *lines, ""]).encode()
 
 
 def _parse(text: str) -> list[Remark]:

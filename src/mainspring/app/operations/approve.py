@@ -75,6 +75,8 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
     if running is None or not running.is_alive:
         return ""
     owner = f"process {running.pid} on {running.host}"
+    if running.other_version:
+        owner += f", which runs mainspring {running.version}"
     path = Inbox(sessions.directory(session)).leave(given)
     deadline = time.monotonic() + _TAKEN_WITHIN_S
     while is_pending(path):

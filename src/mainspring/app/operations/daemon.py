@@ -17,10 +17,19 @@ from mainspring.catalog import Owner
 from mainspring.config import Config
 from mainspring.daemon.keeping import Daemon
 from mainspring.daemon.launch import ensure, launch, tell_ready
-from mainspring.daemon.place import Place, Record, Result
+from mainspring.daemon.place import RESTART, Place, Record, Result
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
 from mainspring.sandbox.detached import READY_FD
+
+__all__ = [
+    "RESTART",
+    "UNIT",
+    "ComingGoal",
+    "DaemonStatus",
+    "RunningGoal",
+    "ServiceUnit",
+]
 
 STOP_WITHIN_S = 120.0
 UNIT = "mainspring.service"
@@ -44,7 +53,6 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Without an `owner` it is not running. `left_alone` says of sessions that are not resumed why."""
 
     owner: Owner | None
-    version: str
     max_running: int
     running: tuple[RunningGoal, ...]
     coming: tuple[ComingGoal, ...]
@@ -74,6 +82,11 @@ def ensure_daemon(config: Config) -> None:
 def wake_daemon(config: Config) -> bool:
     """Makes the daemon look at once at what there is to do; False when none runs."""
     return Place(config.home).wake()
+
+
+def other_version(config: Config) -> str:
+    """What to tell a person when the daemon that runs is of another version; empty when not."""
+    return Place(config.home).other_version()
 
 
 async def run_daemon(
@@ -130,7 +143,6 @@ async def daemon_status(config: Config) -> DaemonStatus:
     )
     return DaemonStatus(
         owner=owner,
-        version=record.version if owner else "",
         max_running=config.settings.daemon.max_running,
         running=await _running(config, record) if owner else (),
         coming=tuple(sorted(coming, key=lambda each: (each.at_us, each.schedule))),

@@ -16,7 +16,9 @@ import msgspec
 from mainspring import __version__
 from mainspring.app.building import skills_of
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.stores import sessions_of
 from mainspring.config import Config
+from mainspring.daemon.place import Place
 from mainspring.errors import SandboxError
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
@@ -59,7 +61,7 @@ async def diagnose(config: Config, folder: Path) -> Diagnosis:
         version=__version__,
         rung=_in_use(report),
         rungs=report.rungs,
-        checks=_checks(config, folder),
+        checks=(*_checks(config, folder), *await _other_versions(config)),
         keys=tuple(each.id for each in PROVIDERS if any(map(config.variable, each.key_variables))),
     )
 
@@ -106,6 +108,26 @@ def _skills(config: Config, folder: Path) -> Iterator[Check]:
     for each in broken:
         found = f"{each.path} is not used: {each.problem}"
         yield Check(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+
+
+async def _other_versions(config: Config) -> list[Check]:
+    """Processes that run another version of this program, as after an upgrade."""
+    found: list[Check] = []
+    daemon = Place(config.home).owner()
+    if daemon is not None and daemon.other_version:
+        remedy = "mainspring daemon stop && mainspring daemon start"
+        found.append(_other("daemon", daemon.other_version, remedy))
+    sessions = sessions_of(config)
+    for session in await sessions.names():
+        owner = await sessions.owner(session)
+        if owner is not None and owner.is_alive and owner.other_version:
+            remedy = f"end process {owner.pid}, then mainspring resume {session}"
+            found.append(_other("session", f"{session}: {owner.other_version}", remedy))
+    return found
+
+
+def _other(name: str, found: str, remedy: str) -> Check:
+    return Check(name=name, is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> Check:

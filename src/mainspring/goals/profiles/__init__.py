@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
 from mainspring.goals.memory import Sections
 from mainspring.goals.protocol import DONE
+from mainspring.unknown_keys import explain_unknown
 
 FOLDER = "profiles"
 USUAL_EXIT_CODES: dict[GoalEnding, int] = {
@@ -66,7 +67,9 @@ def load_profile(name: str, folder: Path) -> Profile:
     path = Path(name).expanduser() if name.endswith(".toml") else _find(name, folder)
     try:
         written = tomllib.loads(path.read_text("utf-8"))
-        _refuse_unknown(written)
+        # The structs of events take unknown fields, and a misspelt rule must not go unnoticed.
+        if unknown := explain_unknown(written, Profile):
+            raise ConfigError(f"The profile {path} is not valid: {unknown}", remedy="Correct it.")
         return msgspec.convert({"name": path.stem, **written}, Profile)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The profile {path} cannot be read: {error}.") from error
@@ -75,19 +78,6 @@ def load_profile(name: str, folder: Path) -> Profile:
         raise ConfigError(
             f"The profile {path} is not valid: {error}.", remedy=f"It may set: {fields}."
         ) from error
-
-
-def _refuse_unknown(written: dict[str, Any]) -> None:
-    """A misspelt rule must not go unnoticed; the structs of events themselves take unknown fields."""
-    for table, kind in (
-        ("rules", GoalRules),
-        ("checks", GoalChecks),
-        ("evaluation", Evaluation),
-        ("sections", Sections),
-    ):
-        if unknown := set(written.get(table, {})) - set(kind.__struct_fields__):
-            known = ", ".join(kind.__struct_fields__)
-            raise msgspec.ValidationError(f"[{table}] has no {', '.join(sorted(unknown))}; it has {known}")
 
 
 def profile_names(folder: Path) -> list[str]:

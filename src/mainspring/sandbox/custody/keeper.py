@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import tree
+from . import FOLDER_FORMAT, tree
 from .guard import Ticks, Watch, tell
 from .stub import Job, Stub
 
@@ -238,6 +238,7 @@ def _understood(keeper: Keeper) -> list[dict[str, Any]]:
 def _meta(job: Job, pid: int) -> dict[str, Any]:
     me, command = tree.stat(os.getpid()), tree.stat(pid)
     return {
+        "format_version": FOLDER_FORMAT,
         "keeper": os.getpid(),
         "keeper_start": me.start if me else 0,
         "pid": pid,

@@ -1,0 +1,23 @@
+"""An installation that an old version left behind, at the path where it was made."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .installation import ROOT, Installation, locked
+
+VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in Path(__file__).parent.glob("v*.tar.xz"))
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request: pytest.FixtureRequest) -> Iterator[Installation]:
+    with locked():
+        with tarfile.open(Path(__file__).parent / f"{request.param}.tar.xz") as archive:
+            archive.extractall(ROOT, filter="data")
+        here = Installation()
+        yield here
+        here.close()

@@ -1,0 +1,58 @@
+"""A key of a settings file that is not known is told with the nearest one that is, by its full name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mainspring.approvals.rules import load
+from mainspring.config import load_config
+from mainspring.errors import ConfigError
+
+from .installation import Installation
+
+WRONG = [
+    ("modell = 'x'", "`modell` is not a setting; did you mean `model`?"),
+    ("[retry]\nmax_request = 3", "`retry.max_request` is not a setting; did you mean `retry.max_requests`?"),
+    ("[caps.turn]\nstep = 3", "`caps.turn.step` is not a setting; did you mean `caps.turn.steps`?"),
+    (
+        '[prices."a/b"]\ninputs = 1.0',
+        '`prices."a/b".inputs` is not a setting; did you mean `prices."a/b".input`?',
+    ),
+    ("max_running = 3", "`max_running` is not a setting; did you mean `daemon.max_running`?"),
+    ("timeout-s = 3", "`timeout-s` is not a setting; did you mean `steps.NAME.timeout_s`?"),
+    ("[daemon]\nxyz = 1", "`daemon.xyz` is not a setting. [daemon] may set: max_running, "),
+    ("xyz = 1", "`xyz` is not a setting. It may set: model, "),
+    ("idle_steps = -1", "Expected `int` >= 0 - at `$.idle_steps`."),
+    ("model = ", "Invalid value (at "),
+    ("format_version = 'x'", "format_version must be a whole number."),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG)
+def test_wrong_settings_are_told_with_what_was_meant(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load_config({"MAINSPRING_HOME": str(tmp_path)})
+    assert raised.value.message.startswith(f"{tmp_path / 'config.toml'} is not valid: {said}")
+
+
+def test_settings_of_the_first_version_may_say_so(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("format_version = 1\nmodel = 'openai/x'")
+    assert load_config({"MAINSPRING_HOME": str(tmp_path)}).model == "openai/x"
+
+
+def test_a_wrong_key_of_a_rule_is_told_with_what_was_meant(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.toml"
+    path.write_text('[[rule]]\nanswer = "deny"\n\n[[rule]]\nanswer = "deny"\ncomand = "git push"\n')
+    with pytest.raises(ConfigError) as raised:
+        load(path, source="user", home="/home/user")
+    assert raised.value.message.endswith("`rule.comand` is not a setting; did you mean `rule.command`?")
+
+
+def test_the_command_line_says_it_and_runs_nothing(old: Installation) -> None:
+    path = old.settings / "config.toml"
+    path.write_text(path.read_text().replace("max_running", "max_runing"))
+    told = old.run("sessions", code=2).stderr
+    assert "did you mean `daemon.max_running`?" in told
