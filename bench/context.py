@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mainspring
 from bench.measure import median, ms, row
-from mainspring.config import load_config
+from mainspring.catalog.sqlite import Store
 from mainspring.context.compaction import compose, cut, transcript
 from mainspring.context.guards import Guards
 from mainspring.context.history import History, load_history
@@ -28,9 +28,9 @@ from mainspring.events import (
     TurnStarted,
     UserSaid,
 )
-from mainspring.journal.store import Store
-from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.models.wires.chat import ChatModel
+from mainspring.settings import load_config
 from mainspring.turns.compactor import Compactor, _read
 
 TURNS = 1000

@@ -13,12 +13,12 @@ from bench.measure import median, ms, row
 from bench.workspace import keep as forget
 from bench.workspace import make
 from mainspring.app.goals import GoalOptions, start_goal
-from mainspring.config import load_config
 from mainspring.events import Blob, EngineEnded, IterationEnded
-from mainspring.goals.artifacts import Artifacts
-from mainspring.goals.looking import GoalFolder
+from mainspring.evidence.artifact_scan import GoalFolder
+from mainspring.evidence.artifacts import Artifacts
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
+from mainspring.settings import load_config
 
 FILES = 20_000
 LOOKS = 7

@@ -18,6 +18,7 @@ import apsw
 import msgspec
 
 from bench.measure import median, ms, python, row
+from mainspring.catalog.sqlite import Store
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
@@ -34,7 +35,6 @@ from mainspring.events import (
     Usage,
     UserSaid,
 )
-from mainspring.journal.store import Store
 from mainspring.models.reply import call_id
 from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer

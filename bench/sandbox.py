@@ -14,13 +14,13 @@ from pathlib import Path
 
 import mainspring
 from bench.measure import command_s, median, ms, row
-from mainspring.config import load_config
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
 from mainspring.sandbox.policy import Policy, policy
 from mainspring.sandbox.probe import build, probe
 from mainspring.sandbox.survey import Survey
+from mainspring.settings import load_config
 
 TIMES = 100
 PAUSE_S = 0.1  # a model turn is longer; the warden has its next guards ready by then

@@ -17,7 +17,7 @@ import apsw
 import mainspring
 from bench.measure import median, ms, row, rss_mb
 from bench.serving import Served, served
-from mainspring.config import load_config
+from mainspring.settings import load_config
 
 TURNS = 1000
 

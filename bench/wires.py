@@ -19,12 +19,12 @@ from bench.measure import command_s, median, ms, python, row
 from bench.serving import served
 from mainspring.events import CallAsked, ToolSpec
 from mainspring.models import AssistantMessage, Request, Result, ResultsMessage, UserMessage
-from mainspring.models.anthropic import AnthropicModel
-from mainspring.models.chat import ChatModel
-from mainspring.models.gemini import GeminiModel
-from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried
-from mainspring.models.wire import Wire
+from mainspring.models.wires.anthropic import AnthropicModel
+from mainspring.models.wires.chat import ChatModel
+from mainspring.models.wires.gemini import GeminiModel
+from mainspring.models.wires.responses import ResponsesModel
+from mainspring.models.wires.wire import Wire
 
 CHUNKS = 20_000
 SLOW_CHUNKS = 2_000

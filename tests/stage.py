@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 import msgspec
 
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import ModelError
 from mainspring.events import Event, Limits, Recorded, TurnEnded
-from mainspring.journal.store import Store
-from mainspring.loop import run_turn
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
-from mainspring.session import Parts, Session
+from mainspring.secrets.vault import Vault
+from mainspring.session.recorder import Recorder
+from mainspring.session.session import Parts, Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.loop import run_turn
 
 SESSION = "staged"
 PRICE = Price(input=1.0, output=2.0)

@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.app.building import DEFAULT_TOOLS, recall
+from mainspring.app.build import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode, confinement_of
-from mainspring.approvals.secrets import Vault
-from mainspring.config import Caps, load_config, with_caps
+from mainspring.catalog.sqlite import Store
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
 from mainspring.events import Cap, Event, Limits, SessionResumed, SessionStarted, TurnStarted
-from mainspring.journal.store import Store
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.secrets.vault import Vault
+from mainspring.settings import Caps, load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
 
 SYSTEM = system_prompt(prompt_parts(workspace=Path("/repo"), mode="auto"))

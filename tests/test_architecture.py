@@ -15,63 +15,43 @@ from mainspring.events import STORED
 
 SOURCE = Path(__file__).parent.parent / "src" / "mainspring"
 
-# A room may import rooms that stand before it, and itself.
-ROOMS = [
-    "__init__",
-    "version",
-    "events",
-    "errors",
-    "system",
-    "unknown_keys",
-    "formats",
-    "hosts",
-    "http",
-    "journal",
-    "catalog",
-    "models",
-    "caps",
-    "ledger",
-    "sandbox",
-    "processes",
-    "waits",
-    "approvals",
-    "recorder",
-    "workspace",
-    "context",
-    "web",
-    "tools",
-    "task",
-    "state",
-    "turns",
-    "parts",
-    "loop",
-    "feed",
-    "rewind",
-    "replay",
-    "questions",
-    "session",
-    "engines",
-    "goals",
-    "config",
-    "choice",
-    "steps",
-    "daemon",
-    "app",
-    "cli",
-    "serve",
-    "protocols",
-    "testing",
+# From the lowest layer up; a room imports rooms of lower layers, and along the arrows drawn inside its own.
+LAYERS: list[tuple[str, tuple[str, ...]]] = [
+    ("words", ("events", "errors", "version")),
+    ("net and disk", ("net", "disk", "system")),
+    ("stores and ports", ("journal", "catalog", "models", "sandbox")),
+    ("policy", ("secrets", "approvals", "workspace", "folds", "waits", "context")),
+    ("tools", ("tools",)),
+    ("turns", ("turns",)),
+    ("session", ("session",)),
+    ("work", ("engines", "evidence", "documents", "goals", "report")),
+    ("application", ("settings", "daemon", "app")),
+    ("faces", ("cli", "testing")),
 ]
-FACES = {"cli", "serve", "protocols", "testing", "__main__"}
+ARROWS: dict[str, set[str]] = {
+    "disk": {"system"},
+    "catalog": {"journal"},
+    "approvals": {"secrets"},
+    "workspace": {"secrets"},
+    "folds": {"approvals", "secrets"},
+    "waits": {"folds"},
+    "context": {"waits", "workspace"},
+    "goals": {"evidence"},
+    "report": {"documents", "evidence", "goals"},
+    "daemon": {"settings"},
+    "app": {"daemon", "settings"},
+}
+LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in rooms}
+FACES = {"cli", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
     "events/session.py": 420,  # every kind of event of a session, in one table to read
-    "session.py": 450,  # every command of a face is one method
+    "session/session.py": 450,  # every command of a face is one method
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/building.py:open": 81}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 81}  # names every part of a session once
 BROAD_EXCEPTS = {
     "tools/toolbox.py": "a tool's fault is an answer to the model",
-    "session.py": "a fault in a turn is recorded, then raised again",
+    "session/session.py": "a fault in a turn is recorded, then raised again",
 }
 TASKS_OUTSIDE_GROUPS = {"tools/toolbox.py": "a tool that ignores its cancellation must not hold a group"}
 IMPORTS_IN_FUNCTIONS = {
@@ -82,32 +62,32 @@ IMPORTS_IN_FUNCTIONS = {
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 WRITERS = {
-    "recorder.py": "the one writer: a journal and its vault",
+    "session/recorder.py": "the one writer: a journal and its vault",
     "app/records.py": "opens a journal and hands it to a Recorder",
 }
 KEEPERS_OF_SESSIONS = {
     "app/stores.py": "chooses where sessions are kept",
-    "daemon/place.py": "its lock is one of this machine and no session's",
+    "daemon/files.py": "its lock is one of this machine and no session's",
 }
-WRITING_MODULES = ("sqlite", "writer", "compose", "fork")
+WRITING_MODULES = ("journal.sqlite", "journal.writer", "catalog.compose", "catalog.fork")
 # What the command line may import besides itself; all else it asks of app/.
 CLI_IMPORTS = (
     "mainspring.__version__",
     "mainspring.app",
-    "mainspring.approvals.screen",  # text made safe for a terminal
+    "mainspring.secrets.screen",  # text made safe for a terminal
     "mainspring.cli",
-    "mainspring.config",
+    "mainspring.settings",
     "mainspring.errors",
     "mainspring.events",
-    "mainspring.session",  # what `mainspring.open` gives
+    "mainspring.session.session",  # what `mainspring.open` gives
     "mainspring.system",  # what works here, who is at work
 )
 CLI_EXCEPTIONS = {
     "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked
     "cli/render.py": ("mainspring.approvals",),  # as above
-    "cli/demo.py": ("mainspring.journal.shelf",),  # counts what is in a journal, to prove what it says
+    "cli/demo.py": ("mainspring.catalog.folder",),  # counts what is in a journal, to prove what it says
     "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
-    "cli/render_goals.py": ("mainspring.waits.words",),  # renders waits as the agent is told of them
+    "cli/render_goals.py": ("mainspring.waits.describe",),  # renders waits as the agent is told of them
 }
 NO_EVENTS = {"testing/journals.py": "a journal must stand being asked for kinds that do not exist"}
 LOOP_LINES = 250
@@ -184,20 +164,60 @@ def only_in(rooms: set[str], forbidden: tuple[str, ...], sentence: str) -> None:
             assert not is_found, f"{name(path)}:{line} imports {module}: {sentence}"
 
 
-def test_imports_point_upwards() -> None:
+def imported_rooms(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Each line that imports another room of ours when it is run: its number, the module, the room."""
+    skipped = type_checking_lines(path)
+    for line, module in imported(path):
+        parts = module.split(".")
+        is_ours = parts[0] == "mainspring" and len(parts) > 1 and parts[1] in LAYER_OF
+        if is_ours and line not in skipped and parts[1] != room(path):
+            yield line, module, parts[1]
+
+
+def test_imports_point_down_the_layers() -> None:
     for path in files():
         if room(path) in ("__main__", "__init__"):
             continue
-        assert room(path) in ROOMS, f"{name(path)}: every file belongs to a room that is listed here"
-        allowed = ROOMS[: ROOMS.index(room(path)) + 1]
-        skipped = type_checking_lines(path)
-        for line, module in imported(path):
-            parts = module.split(".")
-            if parts[0] == "mainspring" and len(parts) > 1 and line not in skipped:
-                target = parts[1] if parts[1] in ROOMS else "__init__"
-                assert target in allowed, (
-                    f"{name(path)}:{line} imports {module}: a room imports only rooms above it"
-                )
+        assert room(path) in LAYER_OF, f"{name(path)}: every file belongs to a room of a layer"
+        mine = LAYER_OF[room(path)]
+        for line, module, target in imported_rooms(path):
+            is_drawn = target in ARROWS.get(room(path), set())
+            assert LAYER_OF[target] < mine or is_drawn, (
+                f"{name(path)}:{line} imports {module}: imports point to lower layers, or along an arrow"
+            )
+
+
+def test_arrows_stay_inside_their_layer_are_used_and_make_no_circle() -> None:
+    used = {(room(path), target) for path in files() for _, _, target in imported_rooms(path)}
+    for start, targets in ARROWS.items():
+        for target in targets:
+            assert LAYER_OF[start] == LAYER_OF[target], f"{start} → {target} is no arrow inside a layer"
+            assert (start, target) in used, f"{start} → {target} is drawn, and nothing uses it"
+    left = {each: set(ARROWS.get(each, ())) for each in LAYER_OF}
+    while free := [each for each, targets in left.items() if not targets & left.keys()]:
+        for each in free:
+            del left[each]
+    assert not left, f"these rooms import each other in a circle: {', '.join(left)}"
+
+
+def test_the_design_shows_the_layers_as_they_are() -> None:
+    design = (SOURCE.parent.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    for layer, rooms in LAYERS:
+        assert any(layer in line and all(each in line for each in rooms) for line in design.splitlines()), (
+            f"docs/design.md has no line with the layer {layer} and all its rooms"
+        )
+    for start, targets in ARROWS.items():
+        for target in targets:
+            assert f"{start} --> {target}" in design, f"docs/design.md does not draw {start} --> {target}"
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    homes: dict[str, str] = {}
+    for path in files():
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                assert node.name not in homes, f"{node.name} is in {homes[node.name]} and in {name(path)}"
+                homes[node.name] = name(path)
 
 
 def test_http_is_spoken_through_one_file() -> None:
@@ -211,7 +231,7 @@ def test_http_is_spoken_through_one_file() -> None:
         "aiohttp",
         "requests",
     )
-    only_in(FACES, forbidden, "what speaks HTTP goes through http.py")
+    only_in(FACES, forbidden, "what speaks HTTP goes through net/http.py")
 
 
 def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
@@ -238,7 +258,11 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
 
 
 def test_sql_stays_in_the_journal() -> None:
-    only_in({"journal"}, ("sqlite3", "apsw", "asyncpg", "psycopg"), "SQL belongs in journal/")
+    only_in(
+        {"journal", "catalog"},
+        ("sqlite3", "apsw", "asyncpg", "psycopg"),
+        "SQL belongs in journal/ and catalog/",
+    )
 
 
 def test_sessions_are_used_through_their_port() -> None:
@@ -262,7 +286,7 @@ def modules_of(package: str) -> list[str]:
 
 def test_only_the_recorder_writes_journals() -> None:
     """The type that can write is named, and a journal opened for writing, only where it gets its vault."""
-    writers = ("mainspring.journal.Journal", *(f"mainspring.journal.{each}" for each in WRITING_MODULES))
+    writers = ("mainspring.journal.Journal", *(f"mainspring.{each}" for each in WRITING_MODULES))
     for path in files():
         if room(path) in ("journal", "catalog", "testing") or name(path) in WRITERS:
             continue
@@ -278,7 +302,7 @@ def test_only_the_recorder_writes_journals() -> None:
     [
         "from mainspring.journal import Journal",
         "from mainspring.journal.sqlite import SqliteJournal",
-        "from mainspring.journal.fork import fork",
+        "from mainspring.catalog.fork import fork",
         "async def f(a):\n    await a.append(1)",
         "async def f(a):\n    group.create_task(a.append(1))",
         "async def f(home):\n    a = await Store(home).open('s')",
@@ -303,12 +327,12 @@ def test_screens_stay_in_faces() -> None:
 
 def test_the_environment_is_read_only_by_config() -> None:
     for path in files():
-        if room(path) in ("config", "sandbox", "testing"):
+        if room(path) == "settings" or room(path) in ("sandbox", "testing"):
             continue
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
                 assert node.attr not in ("environ", "getenv", "environb"), (
-                    f"{name(path)}:{node.lineno}: only config.py looks at the environment"
+                    f"{name(path)}:{node.lineno}: only settings.py looks at the environment"
                 )
 
 
@@ -373,9 +397,9 @@ def test_files_and_functions_are_short(path: Path) -> None:
 
 
 def test_the_loop_stays_on_a_few_pages() -> None:
-    lines = len((SOURCE / "loop.py").read_text(encoding="utf-8").splitlines())
+    lines = len((SOURCE / "turns" / "loop.py").read_text(encoding="utf-8").splitlines())
     assert lines <= LOOP_LINES, (
-        f"loop.py has {lines} lines; telemetry, hooks, modes, quirks and texts go elsewhere"
+        f"turns/loop.py has {lines} lines; telemetry, hooks, modes, quirks and texts go elsewhere"
     )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import mainspring
-from mainspring.config import Config, load_config
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import UsageError
 from mainspring.events import Limits, SpendReserved, SpendSettled, TurnEnded, Usage
-from mainspring.journal.store import Store
 from mainspring.models import Price
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.session import Session
+from mainspring.session.session import Session
+from mainspring.settings import Config, load_config
 from stage import take
 
 DEAR = Price(input=0.0, output=1000.0)

@@ -11,9 +11,9 @@ import pytest
 from mainspring.approvals import ByMode
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.policy import Layered
-from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted, Event, OutputDelta
+from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
 from mainspring.tools import Place
 from mainspring.tools.schema import tool
 from stage import Stage, call, calls, results, says, take, wait_for

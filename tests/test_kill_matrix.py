@@ -28,8 +28,8 @@ from mainspring.events import (
     TurnEnded,
     TurnStarted,
 )
+from mainspring.folds.state import load_state
 from mainspring.models.scripted import ScriptedModel
-from mainspring.state import load_state
 from worker import SCRIPT, SESSION, Folder
 
 EVENTS = 54

@@ -27,10 +27,10 @@ from mainspring.events import (
     TurnStarted,
     Usage,
 )
-from mainspring.ledger import Refusal
+from mainspring.folds.ledger import Refusal
+from mainspring.folds.state import State
 from mainspring.models import Price
-from mainspring.state import State
-from mainspring.turns.spending import Reservation, reserve, settle
+from mainspring.turns.spend import Reservation, reserve, settle
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75)
 EPSILON = 1e-6

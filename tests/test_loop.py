@@ -23,12 +23,12 @@ from mainspring.events import (
     Usage,
     UserSaid,
 )
+from mainspring.folds.state import State, load_state
 from mainspring.models import Finished, Retrying
-from mainspring.state import State, load_state
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
-from mainspring.turns import End, end_turn
+from mainspring.turns.runtime import End, end_turn
 from stage import (
     PausingModel,
     Stage,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from mainspring.events import NoteAdded, ProcessEnded, ProcessStarted, Recorded
-from mainspring.processes import Processes, news
+from mainspring.folds.processes import Processes, news
 from mainspring.sandbox.held import hold
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.survey import Findings

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
 from mainspring.context.history import REBUILDING, History, is_undone, load_history, undone_ranges
 from mainspring.errors import Overloaded, UsageError
 from mainspring.events import (
@@ -29,18 +28,19 @@ from mainspring.events import (
     TurnEnded,
     Undone,
 )
-from mainspring.loop import run_turn
+from mainspring.folds.state import State, load_state
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
-from mainspring.session import Parts, Session
-from mainspring.state import State, load_state
+from mainspring.secrets.vault import Vault
+from mainspring.session.recorder import Recorder
+from mainspring.session.session import Parts, Session
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Place
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.loop import run_turn
 from stage import PRICE, nowhere
 
 generated = settings(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.approvals.secrets import Kept, Vault, open_vault
+from mainspring.catalog.sqlite import Store
 from mainspring.events import Event, NoteAdded, UserSaid
-from mainspring.journal.store import Store
-from mainspring.recorder import Recorder
+from mainspring.secrets.vault import Kept, Vault, open_vault
+from mainspring.session.recorder import Recorder
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 

@@ -20,9 +20,9 @@ from mainspring.models import Request, UserMessage
 from mainspring.models.rescue import Rescuing
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel
-from mainspring.turns import End, Turn, end_turn
-from mainspring.turns.asking import ask
-from mainspring.turns.spending import reserve
+from mainspring.turns.model_request import ask
+from mainspring.turns.runtime import End, Turn, end_turn
+from mainspring.turns.spend import reserve
 from stage import Stage, call, calls, says, take
 
 STEPS = tuple(calls(call("do", {"what": str(number)})) for number in range(6))

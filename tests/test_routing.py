@@ -19,10 +19,10 @@ from mainspring.events import (
     RoutingWarned,
     TurnEnded,
 )
+from mainspring.folds.task import Task
 from mainspring.models.scripted import ScriptedModel
 from mainspring.models.tiers import find_tier, model_of, ranked
-from mainspring.task import Task
-from mainspring.turns.routing import Breaker, Facts, Held, Routed, Router, are_tests_failing, escalate, route
+from mainspring.turns.router import Breaker, Facts, Held, Routed, Router, are_tests_failing, escalate, route
 from stage import Stage, limits, says, take
 
 TIERS = ("fast", "coder", "reasoner")

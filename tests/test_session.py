@@ -29,7 +29,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.models.scripted import Script, ScriptedModel
-from mainspring.session import Session
+from mainspring.session.session import Session
 from mainspring.tools.schema import tool
 from stage import SESSION, PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
 

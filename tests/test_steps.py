@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.app.steps import Runner, load_step, newest_steps, run_step
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
-from mainspring.config import Template
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import SandboxError
 from mainspring.events import ApprovalGiven, CommandAsked, CommandEnded, CommandStarted
-from mainspring.journal.store import Store
-from mainspring.recorder import Recorder
-from mainspring.sandbox.process import PlainSandbox
-from mainspring.steps import Runner, load_step, newest_steps, run_step
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.vault import Vault
+from mainspring.session.recorder import Recorder
+from mainspring.settings import Template
 
 FREE = ByMode("yolo", max_cost_usd=1.0)
 

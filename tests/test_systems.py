@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.catalog.folder import Shelf
 from mainspring.events import CallEnded
-from mainspring.journal.shelf import Shelf
 from mainspring.system import LINUX, MACOS, OTHER, WINDOWS, WSL1, find_system
 
 ELSEWHERE = Path(__file__).with_name("other_system.py")
@@ -119,7 +119,7 @@ sys.path.insert(0, sys.argv[1])
 import other_system
 other_system.become("darwin")
 from mainspring.errors import JournalOwned
-from mainspring.journal.owner import own, owner_of
+from mainspring.disk.owner import own, owner_of
 folder = Path(sys.argv[2])
 mine = own(folder, "s")
 assert owner_of(folder).is_alive

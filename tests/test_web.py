@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mainspring.web import FetchFailed, Web, host_of, is_public
+from mainspring.net.web import FetchFailed, Web, host_of, is_public
 
 HERE = ipaddress.ip_address("127.0.0.1")
 

@@ -18,21 +18,21 @@ from typing import Any
 import msgspec
 
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
+from mainspring.catalog.sqlite import Store
 from mainspring.events import ApprovalAsked, ApprovalGiven, Limits
 from mainspring.journal.sqlite import SqliteJournal
-from mainspring.journal.store import Store
-from mainspring.loop import run_turn
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.parts import Parts
-from mainspring.recorder import Recorder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Policy
-from mainspring.session import Session
+from mainspring.secrets.vault import Vault
+from mainspring.session.parts import Parts
+from mainspring.session.recorder import Recorder
+from mainspring.session.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.loop import run_turn
 from stage import nowhere
 
 SESSION = "killed"

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost 6 ms
 if TYPE_CHECKING:
-    from mainspring.app.building import open  # noqa: A004
+    from mainspring.app.build import open  # noqa: A004
     from mainspring.app.loops import DrvloopConfig, ExploopConfig, run_drvloop, run_exploop
     from mainspring.events import Limits
-    from mainspring.session import Session
+    from mainspring.session.session import Session
     from mainspring.tools.schema import tool
 
     __version__: str
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "open": "app.building",
+    "open": "app.build",
     "DrvloopConfig": "app.loops",
     "ExploopConfig": "app.loops",
     "Limits": "events",
-    "Session": "session",
+    "Session": "session.session",
     "run_drvloop": "app.loops",
     "run_exploop": "app.loops",
     "tool": "tools.schema",

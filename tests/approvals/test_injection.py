@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mainspring.approvals.injection import suspicions
+from mainspring.secrets.injection import suspicions
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ import pytest
 
 from engines.house import House
 from mainspring import app
+from mainspring.app.steps import steps_home
+from mainspring.catalog.folder import Shelf
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -27,10 +29,8 @@ from mainspring.events import (
     SpendReserved,
     TurnEnded,
 )
-from mainspring.journal.shelf import Shelf
 from mainspring.models import Price
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.steps import steps_home
 from mainspring.tools.schema import tool
 
 WANTED, EDITED, FORBIDDEN = "wanted", "edited", "forbidden"

@@ -16,9 +16,6 @@ import msgspec
 import pytest
 
 import mainspring
-from mainspring.approvals.redaction import expanded, redacted, redacted_blob
-from mainspring.approvals.secrets import PLACEHOLDER, Vault
-from mainspring.config import load_config
 from mainspring.events import (
     STORED,
     ApprovalAsked,
@@ -43,6 +40,9 @@ from mainspring.events import (
 )
 from mainspring.events.base import Dropped, Encoded, Exempt, SealedBy
 from mainspring.models.scripted import Script
+from mainspring.secrets.redaction import expanded, redacted, redacted_blob
+from mainspring.secrets.vault import PLACEHOLDER, Vault
+from mainspring.settings import load_config
 from mainspring.testing.server import HostedModelServer
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.approvals.screen import plain
-from mainspring.approvals.secrets import PLACEHOLDER, Vault, is_secret_name, open_vault, secret_variables
+from mainspring.secrets.screen import plain
+from mainspring.secrets.vault import PLACEHOLDER, Vault, is_secret_name, open_vault, secret_variables
 
 KEY = "sk-proj-" + "a1B2" * 8
 TOKEN = "gh" + "p_" + "Ab1" * 12

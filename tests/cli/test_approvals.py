@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from mainspring.journal.owner import own
-from mainspring.journal.store import Store
+from mainspring.catalog.sqlite import Store
+from mainspring.disk.owner import own
 
 from .conftest import Machine, lines, until
 from .terminal import Person

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
-from mainspring.journal.store import Store
 
 from .conftest import Machine, lines
 

@@ -29,12 +29,12 @@ def test_a_run_asks_the_model_before_it_loads_a_shell_parser_or_a_sandbox(machin
     model = machine.serve({"text": "done"})
     ran = machine.run("run", "--model", model, "go", PYTHONPROFILEIMPORTTIME="1")
     assert ran.returncode == 0
-    assert "mainspring.session" in ran.stderr
+    assert "mainspring.session.session" in ran.stderr
     for late in (
         "tree_sitter",
         "mainspring.approvals.policy",
         "mainspring.sandbox.ladder",
-        "mainspring.sandbox.bwrap",
+        "mainspring.sandbox.rungs.bwrap",
     ):
         assert late not in ran.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from mainspring.approvals.secrets import PLACEHOLDER
+from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.testing.server import HostedModelServer
 
 from .conftest import Machine, lines

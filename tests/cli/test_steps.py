@@ -4,13 +4,13 @@ import asyncio
 import json
 import re
 
+from mainspring.app.steps import Runner, run_step
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
+from mainspring.catalog.sqlite import Store
 from mainspring.events import CommandAsked
-from mainspring.journal.store import Store
-from mainspring.recorder import Recorder
-from mainspring.sandbox.process import PlainSandbox
-from mainspring.steps import Runner, run_step
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.vault import Vault
+from mainspring.session.recorder import Recorder
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 

@@ -27,8 +27,8 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.models.wires.chat import ChatModel
 from mainspring.testing.memory import MemoryJournal
 from mainspring.turns.compactor import _read
 

@@ -26,11 +26,11 @@ from mainspring.events import (
     Undone,
 )
 from mainspring.models import Request
-from mainspring.models.anthropic import AnthropicModel
-from mainspring.models.chat import ChatModel
-from mainspring.models.gemini import GeminiModel
-from mainspring.models.responses import ResponsesModel
-from mainspring.models.wire import Wire
+from mainspring.models.wires.anthropic import AnthropicModel
+from mainspring.models.wires.chat import ChatModel
+from mainspring.models.wires.gemini import GeminiModel
+from mainspring.models.wires.responses import ResponsesModel
+from mainspring.models.wires.wire import Wire
 from mainspring.testing.memory import MemoryJournal
 
 from .test_context_properties import CUTS, check_chat, compacted, journals

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from mainspring.catalog import SessionRow
-from mainspring.config import DaemonSettings
 from mainspring.daemon.decide import after_run, plan, what_to_do
-from mainspring.daemon.place import Record, Run, Trouble
+from mainspring.daemon.files import Record, Run, Trouble
 from mainspring.goals.schedules import Due
+from mainspring.settings import DaemonSettings
 
 NOW = 1_800_000_000_000_000
 SETTINGS = DaemonSettings()

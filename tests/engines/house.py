@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import mainspring
-from mainspring.config import Config, Settings
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import BadRequest, ModelError
 from mainspring.models import Finished, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.session import Session
+from mainspring.session.session import Session
+from mainspring.settings import Config, Settings
 
 FAKES = Path(__file__).parent / "fakes"
 ROOT = Path(__file__).parent.parent.parent

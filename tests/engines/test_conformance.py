@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.session import Session
+from mainspring.session.session import Session
 from mainspring.testing.engines import CHECKS, Stage
 
 from .house import NAMES, Acting, House

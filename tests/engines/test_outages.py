@@ -10,9 +10,9 @@ import pytest
 
 from mainspring.engines.claude import ClaudeReader
 from mainspring.engines.gemini import GeminiReader
+from mainspring.engines.messages import Failed, Reader
 from mainspring.engines.opencode import OpencodeReader
 from mainspring.engines.settings import EngineSettings
-from mainspring.engines.words import Failed, Reader
 from mainspring.events import RequestFailed
 
 from .house import House

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from mainspring.catalog.sqlite import Store
+from mainspring.documents.html import as_html
+from mainspring.documents.markdown import as_markdown
 from mainspring.events import Event, GoalSet, IterationEnded, IterationStarted, Recorded, SessionStarted
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.html import as_html
-from mainspring.goals.report.iterations import Iterations
-from mainspring.goals.report.layout import layout, title_of
-from mainspring.goals.report.markdown import as_markdown
-from mainspring.goals.report.reading import read_report
 from mainspring.journal.sqlite import SqliteJournal
-from mainspring.journal.store import Store
+from mainspring.report.facts import Report
+from mainspring.report.iterations import Iterations
+from mainspring.report.layout import layout, title_of
+from mainspring.report.reader import read_report
 
 START = SessionStarted(session="s1", workspace="/w", version="1")
 NOW_US = 4_000_000_000_000_000

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -27,10 +28,9 @@ from mainspring.events import (
     Recorded,
     SessionStarted,
 )
-from mainspring.goals import looking
-from mainspring.goals.artifacts import Artifact, Artifacts, Seen, compare, makers, read_artifacts
-from mainspring.goals.looking import GoalFolder
-from mainspring.journal.store import Store
+from mainspring.evidence import artifact_scan as looking
+from mainspring.evidence.artifact_scan import GoalFolder
+from mainspring.evidence.artifacts import Artifact, Artifacts, Seen, compare, makers, read_artifacts
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mainspring.events import Blob, Claim, ClaimChecked, ClaimsRead, ClaimStatus
-from mainspring.goals.checking import Bounds, check_claims, named_files
-from mainspring.goals.claimfile import DEFAULT_PATH, EXAMPLE, parse_claims, read_claims
-from mainspring.goals.claims import Claims, cycles
+from mainspring.evidence.claim_checks import Bounds, check_claims, named_files
+from mainspring.evidence.claim_file import DEFAULT_PATH, EXAMPLE, parse_claims, read_claims
+from mainspring.evidence.claims import Claims, cycles
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
 
 
 class Proof:

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mainspring.approvals.secrets import Vault
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import SandboxError
 from mainspring.events import Event
-from mainspring.goals.claimfile import DEFAULT_PATH, EXAMPLE
-from mainspring.goals.derivation import Derivation
-from mainspring.journal.store import Store
+from mainspring.evidence.claim_file import DEFAULT_PATH, EXAMPLE
+from mainspring.evidence.derivation import Derivation
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.vault import Vault
 
 MAIN = '[[claim]]\nname="main"\nstatement="m"\ndepends_on=["lemma"]\ncheck="sh main.sh"\ngoal=true\n'
 LEMMA = '[[claim]]\nname="lemma"\nstatement="l"\ncheck="sh lemma.sh"\n'

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from mainspring.events import Blob, Evaluation, MeasurementsTaken, Target
-from mainspring.goals.evaluation import changes_of, evaluate, hashes_of, with_hashes
-from mainspring.goals.metrics import Metrics
+from mainspring.evidence.evaluation import changes_of, evaluate, hashes_of, with_hashes
+from mainspring.evidence.metrics import Metrics
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
 
 
 class Bench:

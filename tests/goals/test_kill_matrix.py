@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import pytest
 
+from mainspring.catalog.sqlite import Store
 from mainspring.context.history import load_history
 from mainspring.engines.outside import OutsideModel
 from mainspring.events import (
@@ -38,12 +39,11 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.folds.state import load_state
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.memory import Memory, Sections, read_memory
-from mainspring.journal.store import Store
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Policy
-from mainspring.state import load_state
 
 from .worker import STAGES, prepare
 

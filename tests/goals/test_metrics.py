@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainspring.events import Measurement, MeasurementsTaken, Target
-from mainspring.goals.metrics import EVALUATOR_CHANGED, Metrics, Summary, compare
-from mainspring.goals.plots import line_plot
-from mainspring.goals.readings import MAX_VALUES, read_file, read_lines
+from mainspring.evidence.metrics import EVALUATOR_CHANGED, Metrics, Summary, compare
+from mainspring.evidence.plots import line_plot
+from mainspring.evidence.readings import MAX_VALUES, read_file, read_lines
 
 
 @pytest.mark.parametrize(

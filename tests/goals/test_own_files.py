@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.conftest import Machine, machine
 from goals.test_loop import DONE, engine, events
 from mainspring.app.goals import GoalOptions, start_goal
-from mainspring.config import Config, Settings
+from mainspring.settings import Config, Settings
 
 __all__ = ["machine"]
 

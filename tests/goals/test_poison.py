@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Machine, machine
 from goals.test_loop import DONE, engine, events, goal
-from mainspring.goals.claimfile import is_trivial, parse_claims
-from mainspring.goals.readings import read_file, read_lines
+from mainspring.evidence.claim_file import is_trivial, parse_claims
+from mainspring.evidence.readings import read_file, read_lines
 
 __all__ = ["machine"]
 

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainspring.approvals.screen import plain
+from mainspring.documents.blocks import Items, Mono, Output, Paragraph, Quote, Table
+from mainspring.documents.html import as_html
+from mainspring.documents.markdown import as_markdown
+from mainspring.documents.previews import preview_of
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -40,11 +43,8 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.events import Text as Said
-from mainspring.goals.report.blocks import Items, Mono, Output, Paragraph, Quote, Table
-from mainspring.goals.report.html import as_html
-from mainspring.goals.report.markdown import as_markdown
-from mainspring.goals.report.previews import preview_of
-from mainspring.goals.report.reading import read_report
+from mainspring.report.reader import read_report
+from mainspring.secrets.screen import plain
 
 from .telling import NOW_US, iteration, page, report_of, text, written
 

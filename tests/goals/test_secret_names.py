@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cli.conftest import Machine, machine
 from goals.test_loop import DONE, engine, events, goal
-from mainspring.approvals.redaction import redacted, redacted_blob
-from mainspring.approvals.secrets import PLACEHOLDER, Vault
 from mainspring.events import ArtifactChange
-from mainspring.goals.artifacts import LISTED_FROM, Artifacts, listing_of, summed
+from mainspring.evidence.artifacts import LISTED_FROM, Artifacts, listing_of, summed
+from mainspring.secrets.redaction import redacted, redacted_blob
+from mainspring.secrets.vault import PLACEHOLDER, Vault
 
 __all__ = ["machine"]
 

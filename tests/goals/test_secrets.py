@@ -3,8 +3,6 @@
 import msgspec
 import pytest
 
-from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import Vault
 from mainspring.events import (
     CheckEnded,
     Claim,
@@ -18,6 +16,8 @@ from mainspring.events import (
     MeasurementsTaken,
     WaitEnded,
 )
+from mainspring.secrets.redaction import redacted
+from mainspring.secrets.vault import Vault
 
 KEY = "ghp_" + "a1B2c3D4e5" * 4
 SAID = f"exit code 1: the token {KEY} was refused"

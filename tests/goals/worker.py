@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.app.goals import GoalOptions, start_goal
-from mainspring.config import load_config
 from mainspring.events import Evaluation, GoalChecks, GoalEnded, GoalPaused
 from mainspring.journal.sqlite import SqliteJournal
+from mainspring.settings import load_config
 from worker import die, die_before_commit
 
 GOAL = "make it small"

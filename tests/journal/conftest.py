@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.journal.store import Store
+from mainspring.catalog.sqlite import Store
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import Event
-from mainspring.journal.store import Store
 
 
 def write(store: Store, session: str, events: Iterable[Event], blobs: Iterable[bytes] = ()) -> None:

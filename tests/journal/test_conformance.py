@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.catalog import Sessions
-from mainspring.journal.store import Store
+from mainspring.catalog.sqlite import Store
 from mainspring.testing import journals, sessions
 from mainspring.testing.memory import MemoryJournal, MemorySessions
 

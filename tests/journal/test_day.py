@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import Cap, Limits, SpendReserved, SpendSettled, TurnStarted, Usage
-from mainspring.journal.store import Store
 
 from .samples import write
 
@@ -16,9 +16,9 @@ SPENDER = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from mainspring.journal.store import Store
-from mainspring.journal.day import Today
-from mainspring.turns.spending import reserve
+from mainspring.catalog.sqlite import Store
+from mainspring.catalog.day import Today
+from mainspring.turns.spend import reserve
 from test_ledger import Journaled, Limits, Cap, Reservation
 
 async def main():

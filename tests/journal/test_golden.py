@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mainspring.catalog.transfer import import_journal
 from mainspring.events import STORED, Unknown, encode
 from mainspring.journal import tables
 from mainspring.journal.lines import EventLine
-from mainspring.journal.transfer import import_journal
 
 GOLDEN = Path(__file__).parents[1] / "journals"
 EXPORTS = sorted(GOLDEN.glob("v*/*.jsonl"))

@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 import apsw
 
+from mainspring.catalog.sqlite import Store
 from mainspring.context.history import ended_calls
 from mainspring.events import CallEnded, NoteAdded, Recorded, TurnEnded, TurnStarted, UserSaid
-from mainspring.journal.store import Store
 from mainspring.testing.memory import MemoryJournal
 
 MANY = 2000

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import AssistantSaid, CallStarted, Event, NoteAdded, Text, UserSaid
-from mainspring.journal.store import Store
 
 TEXTS = st.one_of(st.text(max_size=50), st.integers(15_000, 40_000).map(lambda size: "é" * size))
 EVENTS = st.one_of(

@@ -6,9 +6,9 @@ import time
 import msgspec
 import pytest
 
+from mainspring.disk.owner import LOCK_NAME, Owner, own, owner_of
 from mainspring.errors import JournalOwned
 from mainspring.events import UserSaid
-from mainspring.journal.owner import LOCK_NAME, Owner, own, owner_of
 
 from .samples import write
 

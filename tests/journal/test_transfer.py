@@ -4,11 +4,11 @@ import re
 import apsw
 import pytest
 
+from mainspring.catalog.sqlite import Store
+from mainspring.catalog.transfer import export, import_journal
 from mainspring.errors import JournalDamaged, JournalForeign, UnknownSession, UsageError
 from mainspring.events import UserSaid
 from mainspring.journal import tables
-from mainspring.journal.store import Store
-from mainspring.journal.transfer import export, import_journal
 
 from .samples import write
 

@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import JournalError
 from mainspring.events import CallStarted, UserSaid
-from mainspring.journal.store import Store
 
 
 def say(*words: object) -> None:

@@ -9,6 +9,7 @@ import sys
 import msgspec
 from make_golden import golden
 
+from mainspring.catalog.sqlite import Store
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -47,7 +48,6 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.journal.store import Store
 
 AT_US = 1_700_000_000_000_000
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.catalog.sqlite import Store
+from mainspring.catalog.transfer import export
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -69,8 +71,6 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import tables
-from mainspring.journal.store import Store
-from mainspring.journal.transfer import export
 
 USAGE = Usage(input_tokens=9, cached_tokens=4, cache_write_tokens=3, output_tokens=2, reasoning_tokens=1)
 LIMITS = Limits(

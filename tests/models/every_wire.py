@@ -10,13 +10,13 @@ import msgspec
 
 from mainspring.events import Part
 from mainspring.models import Finished, Message, Request
-from mainspring.models.anthropic import AnthropicModel
-from mainspring.models.chat import ChatModel
-from mainspring.models.gemini import GeminiModel
 from mainspring.models.reply import Reply
-from mainspring.models.responses import ResponsesModel
 from mainspring.models.scripted import Script
-from mainspring.models.wire import Wire
+from mainspring.models.wires.anthropic import AnthropicModel
+from mainspring.models.wires.chat import ChatModel
+from mainspring.models.wires.gemini import GeminiModel
+from mainspring.models.wires.responses import ResponsesModel
+from mainspring.models.wires.wire import Wire
 from mainspring.testing.server import ModelServer, Seen
 
 NAMES = {

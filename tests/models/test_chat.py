@@ -16,10 +16,10 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
-from mainspring.models.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.models.failures import Endpoint
 from mainspring.models.reply import Reply
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
+from mainspring.models.wires.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.testing.server import ModelServer
 
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object", "properties": {"path": {}}})

@@ -11,7 +11,7 @@ from every_wire import build
 from mainspring.errors import BadRequest
 from mainspring.events import Text, Thinking, ToolSpec
 from mainspring.models import AssistantMessage, Finished, Request, UserMessage
-from mainspring.models.healed import Healed
+from mainspring.models.capabilities import Healed
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer

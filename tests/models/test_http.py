@@ -7,9 +7,9 @@ import pytest
 from mainspring import errors
 from mainspring.events import TextDelta
 from mainspring.models import Finished, Request, StreamItem
-from mainspring.models.chat import ChatModel
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
-from mainspring.models.transport import Bounds
+from mainspring.models.wires.chat import ChatModel
+from mainspring.models.wires.transport import Bounds
 from mainspring.testing.server import ModelServer, Seen
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)

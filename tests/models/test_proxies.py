@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainspring.errors import ConfigError
-from mainspring.models.proxies import proxy_for
+from mainspring.net.proxies import proxy_for
 
 PROXY = "http://proxy.test:3128"
 

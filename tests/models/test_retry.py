@@ -22,7 +22,7 @@ from mainspring.models import (
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
-from mainspring.models.transport import Bounds
+from mainspring.models.wires.transport import Bounds
 from mainspring.testing.server import ModelServer, Seen
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)

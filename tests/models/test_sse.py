@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainspring.models.sse import EventParser, EventTooLarge
+from mainspring.net.sse import EventParser, EventTooLarge
 
 STREAM = (
     'data: {"text":"größer 😀"}\n\n: a comment\nevent: x\nid: 7\ndata:two\ndata: lines\n\ndata: [DONE]\n\n'

@@ -8,8 +8,8 @@ from every_wire import build
 
 from mainspring.events import Part, Stop, Usage
 from mainspring.models import Finished, StreamItem
-from mainspring.models.http import _Intake
 from mainspring.models.reply import Reply
+from mainspring.models.wires.http import _Intake
 
 STREAMS = sorted((Path(__file__).parent.parent / "streams").glob("*.sse"))
 

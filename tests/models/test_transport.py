@@ -17,8 +17,8 @@ import pytest
 
 from mainspring import errors
 from mainspring.models.failures import Endpoint
-from mainspring.models.http import Channel
-from mainspring.models.transport import Bounds, Transport
+from mainspring.models.wires.http import Channel
+from mainspring.models.wires.transport import Bounds, Transport
 
 CERTIFICATE = Path(__file__).parent / "certificates" / "model.test.pem"
 KEY = CERTIFICATE.with_suffix(".key")

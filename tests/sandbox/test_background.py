@@ -14,17 +14,17 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, Limits, Sandbox
-from mainspring.sandbox.bwrap import BwrapSandbox
 from mainspring.sandbox.custody.keeper import Segments
 from mainspring.sandbox.held import release
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.probe import build, probe
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 
 STARTER = """
 import asyncio, os, sys
 from pathlib import Path
 from mainspring.sandbox import Command
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
 
 async def main():
     sandbox = PlainSandbox(environment={"PATH": os.environ["PATH"]})

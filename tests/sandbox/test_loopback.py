@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.sandbox import Command, Finished
-from mainspring.sandbox.bwrap import BwrapSandbox
 from mainspring.sandbox.policy import Network, policy
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 
 SERVE = "echo hello > index.html; exec python3 -m http.server 8123 --bind 127.0.0.1"
 ASK = """

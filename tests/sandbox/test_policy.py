@@ -14,12 +14,12 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Limits
-from mainspring.sandbox.bwrap import BwrapSandbox
-from mainspring.sandbox.container import ContainerSandbox
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.sandbox.policy import Policy, policy
 from mainspring.sandbox.probe import SUBJECTS, Report, Rung, build, probe
 from mainspring.sandbox.protect import remember, repair, safe_settings
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
+from mainspring.sandbox.rungs.container import ContainerSandbox
 from mainspring.sandbox.survey import Survey
 
 ENGINE = """#!/bin/sh

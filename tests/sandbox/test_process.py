@@ -12,7 +12,7 @@ import pytest
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Finished, Limits
 from mainspring.sandbox.custody.stub import _join_cgroup
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
 
 Run = Callable[..., Awaitable[Finished]]
 

@@ -14,10 +14,9 @@ import pytest
 import mainspring
 from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.app.records import fork_session
-from mainspring.config import Config, load_config
 from mainspring.daemon.decide import plan
-from mainspring.daemon.keeping import Daemon
-from mainspring.daemon.place import Place, Record
+from mainspring.daemon.files import Place, Record
+from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import JournalOwned
 from mainspring.events import (
     ApprovalAsked,
@@ -35,7 +34,8 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.goals.fold import load_goal
-from mainspring.session import Session
+from mainspring.session.session import Session
+from mainspring.settings import Config, load_config
 from mainspring.testing.memory import MemorySessions
 
 DONE = "<promise>DONE</promise>"

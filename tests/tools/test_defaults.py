@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.building import DEFAULT_TOOLS
+from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.tools.toolbox import Toolbox
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from mainspring.net.web import Page
 from mainspring.tools import ToolFailed
 from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.fetch import page_text
 from mainspring.tools.html import html_text
-from mainspring.web import Page
 
 from .workshop import Workshop
 

@@ -3,8 +3,7 @@
 import asyncio
 import re
 
-from mainspring.app import building as app
-from mainspring.config import load_config
+from mainspring.app import build as app
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -18,6 +17,7 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.settings import load_config
 
 QUESTION = ScriptedCall(name="ask", arguments={"question": "Which one?", "choices": ["red", "blue"]})
 

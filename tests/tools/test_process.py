@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mainspring import app
-from mainspring.config import load_config
+from mainspring.catalog.folder import Shelf
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
-from mainspring.journal.shelf import Shelf
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Background, Finished
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.settings import load_config
 from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.shell import told

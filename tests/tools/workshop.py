@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from mainspring.approvals.secrets import Vault
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, CallAsked, CallEnded, Event, Recorded
-from mainspring.processes import Handles, Processes
+from mainspring.folds.processes import Handles, Processes
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.vault import Vault
 from mainspring.tools import MAX_TEXT, Output, Place, Tool
 from mainspring.tools.toolbox import Toolbox
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mainspring.approvals.secrets import PLACEHOLDER
+from mainspring.secrets.vault import PLACEHOLDER
 
 from .installation import MODEL, ROOT, Installation, locked
 

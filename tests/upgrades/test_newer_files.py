@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.models.healed import Healed
+from mainspring.models.capabilities import Healed
 from mainspring.workspace.contents import Contents
 from mainspring.workspace.tree import Entry
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from mainspring.approvals.secrets import PLACEHOLDER
+from mainspring.secrets.vault import PLACEHOLDER
 
 from .installation import MODEL, Installation
 from .make_fixture import KEY, call, shell

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mainspring import __version__
-from mainspring.journal.owner import own, owner_of
+from mainspring.disk.owner import own, owner_of
 
 from .installation import Installation
 from .make_fixture import shell

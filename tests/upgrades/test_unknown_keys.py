@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.approvals.rules import load
-from mainspring.config import load_config
 from mainspring.errors import ConfigError
+from mainspring.settings import load_config
 
 from .installation import Installation
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.approvals import ByMode
-from mainspring.approvals.secrets import Vault
 from mainspring.events import Condition, StatusDelta, WaitEnded, WaitStarted
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.process import PlainSandbox
-from mainspring.session import Session
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.vault import Vault
+from mainspring.session.session import Session
 from mainspring.waits.hold import hold
 from mainspring.waits.reach import Pace, Reach
 from stage import Stage

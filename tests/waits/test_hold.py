@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mainspring.approvals.secrets import Vault
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalGiven,
@@ -35,7 +34,8 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.session import Session
+from mainspring.secrets.vault import Vault
+from mainspring.session.session import Session
 from mainspring.waits.hold import hold
 
 from .asleep import Asleep, until_open, wanted

@@ -35,7 +35,7 @@ from mainspring.events import (
 )
 from mainspring.sandbox import Background, Command
 from mainspring.sandbox.custody.tree import stat
-from mainspring.session import Session
+from mainspring.session.session import Session
 from mainspring.waits.hold import hold
 
 from .asleep import Asleep, plain, wanted

@@ -7,12 +7,12 @@ import msgspec
 from click.testing import CliRunner
 
 import mainspring
+from mainspring.catalog.sqlite import Store
 from mainspring.cli.commands import mainspring as commands
-from mainspring.config import load_config
 from mainspring.errors import MainspringError
 from mainspring.events import Event, Recorded
-from mainspring.journal.store import Store
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.settings import load_config
 
 
 def shell(*lines: str) -> ScriptedReply:

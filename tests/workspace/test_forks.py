@@ -12,7 +12,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.models.scripted import Script, ScriptedModel
-from mainspring.replay import replay
+from mainspring.session.replay import replay
 
 from .sessions import World, say, shell
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mainspring.engines.transcripts.reading import read_transcript
+from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.events import AssistantSaid, CallEnded, Compacted, NoteAdded, TurnEnded, Undone, UserSaid
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.approvals.secrets import Vault
 from mainspring.events import AssistantSaid, CallEnded, FilesChanged, RewindStarted, Undone, UserSaid
-from mainspring.recorder import Recorder
-from mainspring.rewind import go_back
+from mainspring.secrets.vault import Vault
+from mainspring.session.recorder import Recorder
+from mainspring.session.rewind import go_back
 from mainspring.workspace import restore
 
 from .machine import picture
@@ -160,14 +160,14 @@ def test_going_back_that_was_killed_is_completed_when_the_session_is_opened(
             await journal.close()
 
     world_first = world.seq_of(UserSaid)
-    monkeypatch.setattr("mainspring.rewind.apply", dying)
+    monkeypatch.setattr("mainspring.session.rewind.apply", dying)
     if done_before_dying < 4:
         with pytest.raises(Killed):
             asyncio.run(go())
         assert isinstance(world.journal()[-1].event, RewindStarted)
     else:
         asyncio.run(go())
-    monkeypatch.setattr("mainspring.rewind.apply", apply)
+    monkeypatch.setattr("mainspring.session.rewind.apply", apply)
     world.turn("go on")
     journal = [item.event for item in world.journal()]
     assert sum(isinstance(event, Undone) for event in journal) == 1

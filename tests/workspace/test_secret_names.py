@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.approvals.secrets import PLACEHOLDER, Vault
 from mainspring.events import FilesChanged, ModelChosen, TurnEnded
+from mainspring.secrets.vault import PLACEHOLDER, Vault
 
 from .machine import Watched, picture
 from .sessions import World, say, shell

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from mainspring.workspace import reading
+from mainspring.workspace import stable_read as reading
 from mainspring.workspace.snapshots import Snapshots
 
 from .machine import Watched, picture

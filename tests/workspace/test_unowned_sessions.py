@@ -6,6 +6,7 @@ import pytest
 
 from mainspring.app.goals import tell_goal
 from mainspring.app.records import recording, vault_of
+from mainspring.catalog.sqlite import Store
 from mainspring.errors import JournalOwned
 from mainspring.events import (
     ApprovalGiven,
@@ -17,7 +18,6 @@ from mainspring.events import (
     UserSaid,
     encode,
 )
-from mainspring.journal.store import Store
 
 from .machine import picture
 from .sessions import World, say, shell

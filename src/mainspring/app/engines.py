@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.app.model_choice import Choice
 from mainspring.app.models import check_price, price_book
-from mainspring.choice import Choice
-from mainspring.config import Config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen, Limits, ModelChosen
 from mainspring.models import Model, Price
 from mainspring.models.providers import ModelSpec, find_provider
+from mainspring.settings import Config
 
 if TYPE_CHECKING:
     from mainspring.engines.facts import Facts
     from mainspring.engines.outside import Outside
-    from mainspring.turns import Engine
+    from mainspring.turns.runtime import Engine
 
 
 def engine_name(named: str, known: EngineChosen | None, config: Config) -> str:

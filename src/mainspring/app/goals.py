@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
-from mainspring.app import building as app
+from mainspring.app import build as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
-from mainspring.approvals.secrets import Vault
 from mainspring.catalog import Sessions
-from mainspring.config import Config, load_config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import (
@@ -36,16 +34,18 @@ from mainspring.events import (
     Limits,
     NoteAdded,
 )
+from mainspring.evidence.evaluation import merged, with_hashes
 from mainspring.goals.control import Order, record_order, send_order
-from mainspring.goals.evaluation import merged, with_hashes
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
-from mainspring.parts import Approver
 from mainspring.sandbox.files import Files
-from mainspring.session import Session
+from mainspring.secrets.vault import Vault
+from mainspring.session.parts import Approver
+from mainspring.session.session import Session
+from mainspring.settings import Config, load_config
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096

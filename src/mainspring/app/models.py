@@ -8,18 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.caps import is_money_capped
-from mainspring.config import Config
 from mainspring.context.history import estimated_tokens
 from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import (
     Limits,
     ToolSpec,
 )
+from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
-from mainspring.models.around import Sized
+from mainspring.models.capabilities import Healed
 from mainspring.models.connect import connect, resolve
-from mainspring.models.healed import Healed
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
@@ -29,7 +27,9 @@ from mainspring.models.providers import find_key, find_provider, provider_of
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
+from mainspring.models.wrapper import Sized
 from mainspring.sandbox.companion import Companion, start_companion
+from mainspring.settings import Config
 from mainspring.turns.compactor import Compactor
 
 _LOADED_WITHIN_S = 600.0

@@ -11,7 +11,6 @@ import msgspec
 
 from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
 from mainspring.approvals.grants import GrantFile
-from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import (
     Limits,
@@ -19,6 +18,7 @@ from mainspring.events import (
 from mainspring.sandbox import LADDER, Sandbox
 from mainspring.sandbox import Policy as Confinement
 from mainspring.sandbox.policy import policy as confined
+from mainspring.settings import Config
 
 DEFAULT_MODE: Mode = "auto"
 MODE_NAMES = (*MODES, *LEVELS)

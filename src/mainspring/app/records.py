@@ -13,14 +13,14 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.stores import sessions_of
-from mainspring.approvals.grants import write_private
-from mainspring.approvals.redaction import redacted
-from mainspring.approvals.secrets import PLACEHOLDER, Vault, open_vault
 from mainspring.catalog import SessionRow, Sessions
-from mainspring.config import Config
+from mainspring.disk.files import write_private
 from mainspring.events import Event, SessionStarted
 from mainspring.journal import Journal
-from mainspring.recorder import Recorder, hide_secrets
+from mainspring.secrets.redaction import redacted
+from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
+from mainspring.session.recorder import Recorder, hide_secrets
+from mainspring.settings import Config
 
 _SECRETS_FILE = "secrets.json"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mainspring.catalog import Sessions
-from mainspring.config import Config
-from mainspring.journal.store import Store
+from mainspring.catalog.sqlite import Store
+from mainspring.settings import Config
 
 _STEPS = "steps"
 

@@ -15,9 +15,9 @@ import msgspec
 
 from mainspring.approvals import Answer
 from mainspring.approvals.places import Place, is_device, is_root_like, is_secret, is_startup
-from mainspring.approvals.secrets import PLACEHOLDER
 from mainspring.approvals.shell import Redirect, Simple
 from mainspring.approvals.wrappers import OTHER_SHELLS, SHELLS, Argv, Word
+from mainspring.secrets.vault import PLACEHOLDER
 
 
 class Danger(msgspec.Struct, frozen=True):

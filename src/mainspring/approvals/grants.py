@@ -8,20 +8,18 @@ file is replaced whole and synced, under a lock, so neither a crash nor a second
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import shlex
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mainspring import system
+from mainspring.disk.files import locked, write_private
+from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
-from mainspring.formats import refuse_newer_json
 
 _FORMAT = 2
 
@@ -97,13 +95,13 @@ class GrantFile:
         if problem:
             raise ConfigError(f"This grant cannot be kept: {problem}.", remedy="Say what it is bound to.")
         kept = msgspec.structs.replace(grant, id=grant.id or secrets.token_hex(6))
-        with self._locked():
+        with locked(self._path):
             self._write((*(each for each in self.all() if each.id != kept.id), kept))
         return kept
 
     def revoke(self, grant_id: str) -> bool:
         """Takes a grant back; False when there was none (any more), so of two users of it one gets True."""
-        with self._locked():
+        with locked(self._path):
             before = self.all()
             after = tuple(grant for grant in before if grant.id != grant_id)
             if len(after) < len(before):
@@ -114,29 +112,6 @@ class GrantFile:
         write_private(
             self._path, msgspec.json.format(msgspec.json.encode(_Content(grants)), indent=1) + b"\n"
         )
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._path.with_suffix(".lock").open("a") as lock:
-            system.lock(lock.fileno())
-            yield
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Replaces a file whole, readable by its owner only, synced before and after it takes its name."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def arguments_sha256(arguments: Mapping[str, Any] | str) -> str:

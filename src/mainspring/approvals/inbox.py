@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals.grants import write_private
+from mainspring.disk.files import write_private
 from mainspring.events import ApprovalGiven
 
 _FOLDER = "answers"

@@ -17,10 +17,10 @@ import msgspec
 from mainspring.approvals import Allowance, Policy, Proposed, Verdict
 from mainspring.approvals.answers import misfit
 from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
-from mainspring.approvals.redaction import redacted, redacted_arguments
-from mainspring.approvals.secrets import Vault
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, BlockedBy, Scope
+from mainspring.secrets.redaction import redacted, redacted_arguments
+from mainspring.secrets.vault import Vault
 
 _Action = TypeVar("_Action")
 

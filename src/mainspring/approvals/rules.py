@@ -16,8 +16,8 @@ from mainspring.approvals import Answer, Effect, absolute
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
 from mainspring.approvals.shell import Simple, read
+from mainspring.disk.formats import read_toml
 from mainspring.errors import ConfigError
-from mainspring.formats import read_toml
 
 _FORMAT = 1
 

@@ -16,8 +16,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from mainspring.journal import Journal, KnownEvents, Owner, Reader
-from mainspring.journal.fold import Fold, Purpose, SessionRow, SessionSpend, Spent, take
+from mainspring.catalog.fold import Fold, Purpose, SessionRow, SessionSpend, Spent, take
+from mainspring.disk.owner import Owner
+from mainspring.journal import Journal, KnownEvents, Reader
 from mainspring.journal.lines import Header
 
 __all__ = [

@@ -13,8 +13,8 @@ from mainspring.app.operations.approve import ApprovalReply, deliver_answer, pre
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.cli.wake import say_other_daemon
-from mainspring.config import Config, load_config
 from mainspring.events import ApprovalGiven, Decision, Scope
+from mainspring.settings import Config, load_config
 
 _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn is stopped"}
 

@@ -17,9 +17,9 @@ import msgspec
 
 from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, reach
 from mainspring.approvals import why_asked
-from mainspring.approvals.screen import plain
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
+from mainspring.secrets.screen import plain
 
 _TOGETHER_S = 0.05
 _SHOWN_CHARS = 4000

@@ -23,10 +23,10 @@ from mainspring.app.operations.daemon import (
     start_daemon,
     stop_daemon,
 )
-from mainspring.approvals.screen import plain
 from mainspring.cli.render import local_time, when
 from mainspring.cli.system import need_custody
-from mainspring.config import Config, load_config
+from mainspring.secrets.screen import plain
+from mainspring.settings import Config, load_config
 
 _NOT_RUNNING = 3
 _SHOWN = 5

@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from mainspring.app.operations.doctor import Check, Diagnosis, Rung, diagnose
-from mainspring.approvals.screen import plain
-from mainspring.config import load_config
+from mainspring.secrets.screen import plain
+from mainspring.settings import load_config
 
 
 @click.command("doctor")

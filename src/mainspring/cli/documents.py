@@ -14,7 +14,6 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_text, call_line, change_line, when
 from mainspring.events import (
     AssistantSaid,
@@ -33,6 +32,7 @@ from mainspring.events import (
     TurnStarted,
     UserSaid,
 )
+from mainspring.secrets.screen import plain
 from mainspring.workspace.diffs import unified
 
 Get = Callable[[Blob], bytes]

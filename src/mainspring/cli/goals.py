@@ -21,9 +21,8 @@ from mainspring.app.operations.goals import (
     order_goal,
     state_of,
 )
-from mainspring.approvals.screen import plain
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
-from mainspring.cli.pursuing import pursue
+from mainspring.cli.goal_run import pursue
 from mainspring.cli.render import as_text, money, when
 from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
@@ -32,7 +31,8 @@ from mainspring.cli.schedules import (
     schedules_command,
     unschedule_command,
 )
-from mainspring.config import load_config
+from mainspring.secrets.screen import plain
+from mainspring.settings import load_config
 
 
 @click.group("goal")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mainspring.cli.goal_options import FOLDER, loop_options, options_of, wait_options
-from mainspring.cli.pursuing import pursue
+from mainspring.cli.goal_run import pursue
 
 
 @click.command("exploop")

@@ -24,8 +24,8 @@ from mainspring.app.operations.models import (
     pulled_path,
     refresh_prices,
 )
-from mainspring.approvals.screen import plain
-from mainspring.config import Config, load_config
+from mainspring.secrets.screen import plain
+from mainspring.settings import Config, load_config
 
 _BAR = 30
 

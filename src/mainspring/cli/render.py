@@ -8,7 +8,6 @@ from datetime import UTC, datetime, tzinfo
 import msgspec
 
 from mainspring.approvals import why_asked
-from mainspring.approvals.screen import plain, plain_name
 from mainspring.cli.render_goals import goal_text
 from mainspring.events import (
     ApprovalAsked,
@@ -57,6 +56,7 @@ from mainspring.events import (
     WorkFinished,
     encode,
 )
+from mainspring.secrets.screen import plain, plain_name
 
 EXIT_CODES: dict[Ending, int] = {
     "done": 0,

@@ -21,7 +21,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.waits.words import clock, duration, joined
+from mainspring.waits.describe import clock, duration, joined
 
 _SHOWN_VALUES = 20
 

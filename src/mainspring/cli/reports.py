@@ -11,7 +11,7 @@ import msgspec
 
 from mainspring.app.operations.reports import goal_report, report_markdown, report_page
 from mainspring.cli.transfer import written
-from mainspring.config import Config
+from mainspring.settings import Config
 
 _STDOUT = "-"
 

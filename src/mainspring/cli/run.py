@@ -17,17 +17,15 @@ from typing import Any, get_args
 
 import click
 
-from mainspring.app import building as app
+from mainspring.app import build as app
 from mainspring.app.operations.attachments import attached, keep
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
-from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.cli.system import say_limits
-from mainspring.config import load_config, stop_signals
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -43,7 +41,9 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
 )
-from mainspring.session import Session
+from mainspring.secrets.screen import plain
+from mainspring.session.session import Session
+from mainspring.settings import load_config, stop_signals
 
 
 def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
-from mainspring.approvals.screen import plain
 from mainspring.cli.render import as_json, as_text, money, when
-from mainspring.config import load_config
 from mainspring.events import Recorded, SpendReserved, SpendSettled
+from mainspring.secrets.screen import plain
+from mainspring.settings import load_config
 
 _LINE = 60
 

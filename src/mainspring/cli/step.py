@@ -13,15 +13,15 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app.building import run_step
+from mainspring.app.build import run_step
 from mainspring.app.operations.steps import Step, load_output, load_step
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
-from mainspring.approvals.screen import plain
 from mainspring.cli.ask import approver_for
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.steps import as_row
 from mainspring.cli.system import need_custody
-from mainspring.config import Config, load_config
+from mainspring.secrets.screen import plain
+from mainspring.settings import Config, load_config
 
 _MIB = 1024 * 1024
 _REFUSED = 3

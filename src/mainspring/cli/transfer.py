@@ -15,8 +15,8 @@ from mainspring.app.operations.transfer import Export, SessionFacts, exporting, 
 from mainspring.cli.blocking import iterate
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
-from mainspring.config import load_config
 from mainspring.errors import UsageError
+from mainspring.settings import load_config
 
 _DOCUMENTS = {"markdown": as_markdown, "html": as_html}
 

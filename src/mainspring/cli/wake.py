@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from mainspring.app.operations.daemon import other_version
-from mainspring.approvals.screen import plain
-from mainspring.config import Config
+from mainspring.secrets.screen import plain
+from mainspring.settings import Config
 
 
 def say_other_daemon(config: Config) -> None:

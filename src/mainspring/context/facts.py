@@ -32,7 +32,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.waits.words import joined
+from mainspring.waits.describe import joined
 
 _MAX_COMMANDS = 12
 _MAX_ERRORS = 6

@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 
 from mainspring.catalog import SessionRow
-from mainspring.config import DaemonSettings
-from mainspring.daemon.place import Record, Run, Trouble
+from mainspring.daemon.files import Record, Run, Trouble
 from mainspring.goals.lock import is_overlapping
 from mainspring.goals.schedules import Due
+from mainspring.settings import DaemonSettings
 
 _DAY_US = 86_400_000_000
 _BACKOFF = 6

@@ -7,10 +7,10 @@ import select
 from collections.abc import Sequence
 
 from mainspring.catalog import Owner
-from mainspring.config import Config
-from mainspring.daemon.place import DaemonRunning, Place
+from mainspring.daemon.files import DaemonRunning, Place
 from mainspring.errors import MainspringError
 from mainspring.sandbox.detached import READY_FD, start_detached
+from mainspring.settings import Config
 
 _WITHIN_S = 30.0
 _TOLD_BYTES = 2000

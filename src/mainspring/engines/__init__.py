@@ -1,1 +1,1 @@
-"""Who can take a turn. The port is `mainspring.turns.Engine`."""
+"""Who can take a turn. The port is `mainspring.turns.runtime.Engine`."""

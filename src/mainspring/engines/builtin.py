@@ -1,6 +1,6 @@
 """The built-in engine: our own loop."""
 
-from mainspring.loop import run_turn as take_turn
+from mainspring.turns.loop import run_turn as take_turn
 
 __all__ = ["NAME", "take_turn"]
 

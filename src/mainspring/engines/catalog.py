@@ -12,12 +12,12 @@ from mainspring.engines import acp, claude, codex, gemini, opencode, plain
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.engines.facts import Facts
 from mainspring.engines.outside import Outside, OutsideModel, remedy
-from mainspring.engines.running import OutsideEngine, follow_lines
+from mainspring.engines.runner import OutsideEngine, follow_lines
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.models import Price
 from mainspring.sandbox.environment import DEFAULT_PATH
-from mainspring.turns import Engine
+from mainspring.turns.runtime import Engine
 
 COMMANDS = {facts.name: facts for facts in (codex.FACTS, claude.FACTS, gemini.FACTS, opencode.FACTS)}
 """The agents that are known by name."""

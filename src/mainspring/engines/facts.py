@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals import Mode
-from mainspring.engines.words import Reader
+from mainspring.engines.messages import Reader
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mainspring.engines.facts import Facts, Place, Task
-from mainspring.engines.words import (
+from mainspring.engines.messages import (
     Called,
     Failed,
     Finished,

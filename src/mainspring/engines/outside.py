@@ -27,8 +27,8 @@ from mainspring.models import (
 )
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox.policy import Network
-from mainspring.turns import End, Turn, closed
-from mainspring.turns.spending import allowance, left_usd
+from mainspring.turns.runtime import End, Turn, closed
+from mainspring.turns.spend import allowance, left_usd
 
 _VERSION_WITHIN_S = 30.0
 _PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these

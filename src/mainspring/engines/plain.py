@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mainspring.engines.facts import Facts, Task
-from mainspring.engines.words import Item, Spoken
+from mainspring.engines.messages import Item, Spoken
 
 
 class PlainReader:

@@ -6,16 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
-from mainspring.approvals.redaction import expanded
 from mainspring.context.history import each
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
-from mainspring.goals.artifacts import Artifact
-from mainspring.goals.evaluation import evaluate
+from mainspring.evidence.artifacts import Artifact
+from mainspring.evidence.evaluation import evaluate
+from mainspring.evidence.metrics import Metrics, Summary, asked_for
+from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_lines
 from mainspring.goals.fold import Iteration, last_message
-from mainspring.goals.metrics import Metrics, Summary, asked_for
-from mainspring.goals.readings import MAX_BYTES, Readings, read_file, read_lines
-from mainspring.session import Session
+from mainspring.secrets.redaction import expanded
+from mainspring.session.session import Session
 
 RESULT_FILES = (".json", ".jsonl", ".csv", ".tsv")
 _TOLD_KINDS = ("CallEnded", "ProcessEnded")

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from mainspring.context.history import read_all
 from mainspring.events import ArtifactsChanged, CheckEnded, GoalSet
-from mainspring.goals.artifacts import Artifact, Artifacts, makers, read_artifacts
-from mainspring.goals.checking import named_files
-from mainspring.goals.checks import frozen_check
-from mainspring.goals.derivation import Derivation
-from mainspring.goals.evaluation import frozen_changes
+from mainspring.evidence.artifact_scan import GoalFolder
+from mainspring.evidence.artifacts import Artifact, Artifacts, makers, read_artifacts
+from mainspring.evidence.checks import frozen_check
+from mainspring.evidence.claim_checks import named_files
+from mainspring.evidence.derivation import Derivation
+from mainspring.evidence.evaluation import frozen_changes
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
-from mainspring.goals.looking import GoalFolder
 from mainspring.goals.memory import Memory
 from mainspring.goals.profiles import Profile
-from mainspring.session import Session
+from mainspring.session.session import Session
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
 

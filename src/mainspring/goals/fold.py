@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.approvals.redaction import expanded
-from mainspring.approvals.secrets import Vault
 from mainspring.catalog import Sessions
 from mainspring.context.history import each
 from mainspring.errors import UsageError
@@ -29,6 +27,8 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.journal import Reader
+from mainspring.secrets.redaction import expanded
+from mainspring.secrets.vault import Vault
 
 KINDS: tuple[type[Event], ...] = (
     GoalSet,

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
+from mainspring.evidence.checks import failing_text, look_for, run_check
 from mainspring.goals import protocol
-from mainspring.goals.checks import failing_text, look_for, run_check
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.memory import Memory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
-from mainspring.session import Session
+from mainspring.session.session import Session
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300

@@ -43,10 +43,10 @@ from mainspring.goals.decide import Stop, outage_wait_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration
 from mainspring.goals.judge import Judge, digest
+from mainspring.goals.pauses import Resting
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
-from mainspring.goals.resting import Resting
-from mainspring.session import Session
+from mainspring.session.session import Session
 
 _OUTAGES = {kind.__name__ for kind in (RateLimited, Overloaded, NetworkFailed, ModelTimeout)}
 _NEEDS_A_PERSON = {kind.__name__ for kind in (AuthFailed, NoCredit, ModelUnknown)}

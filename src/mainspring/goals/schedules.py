@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from pathlib import Path
@@ -17,10 +16,9 @@ from typing import Literal
 
 import msgspec
 
-from mainspring import system
-from mainspring.approvals.grants import write_private
+from mainspring.disk.files import locked, write_private
+from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UsageError
-from mainspring.formats import refuse_newer_json
 from mainspring.goals.cron import Cron, next_after, parse_cron
 
 FILE = "schedules.json"
@@ -104,25 +102,18 @@ class Schedules:
     def add(self, schedule: Schedule) -> Schedule:
         """Keeps a schedule, and gives it an id."""
         kept = msgspec.structs.replace(schedule, id=secrets.token_hex(3))
-        with self._locked():
+        with locked(self.path):
             self._write((*self.all(), kept))
         return kept
 
     def remove(self, schedule: Schedule) -> None:
-        with self._locked():
+        with locked(self.path):
             self._write(tuple(each for each in self.all() if each.id != schedule.id))
 
     def _write(self, schedules: tuple[Schedule, ...]) -> None:
         write_private(
             self.path, msgspec.json.format(msgspec.json.encode(_Content(schedules)), indent=1) + b"\n"
         )
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self.path.with_suffix(".lock").open("a") as lock:
-            system.lock(lock.fileno())
-            yield
 
 
 def next_us(schedule: Schedule, after_us: int, zone: tzinfo) -> int | None:

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from mainspring import __version__
 from mainspring.events import Blob, Event, Recorded
 
 KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
@@ -29,27 +28,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     problem: str = ""
     broken_seq: int | None = None
-
-
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes a session. `born` tells the process from a later one with the same pid; `scope` is the boot
-    and the pid namespace in which the pid means something; `version` is that of its program, which 0.1.0 did
-    not write down."""
-
-    host: str
-    pid: int
-    born: int
-    scope: str
-    since_us: int
-    is_alive: bool = True
-    version: str = "0.1.0"
-
-    @property
-    def other_version(self) -> str:
-        """What to tell a person when the process runs another version of this program; empty when not."""
-        if self.version == __version__:
-            return ""
-        return f"Process {self.pid} on {self.host} runs mainspring {self.version}; this is {__version__}."
 
 
 class Reader(Protocol):

@@ -20,7 +20,7 @@ import msgspec
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verdict, hashchain, tables
-from mainspring.journal.checking import check, damaged
+from mainspring.journal.verification import check, damaged
 
 _T = TypeVar("_T")
 _END = 2**63 - 1

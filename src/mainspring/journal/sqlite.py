@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mainspring.disk.owner import Ownership, own
 from mainspring.errors import JournalError
 from mainspring.events import Blob, Event, Recorded
 from mainspring.journal import Verdict, hashchain, tables
 from mainspring.journal.file import JournalFile
-from mainspring.journal.owner import Ownership, own
 from mainspring.journal.writer import Append, Writer
 
 Parts = tuple[JournalFile, Writer, Ownership]

@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
-from mainspring.hosts import is_loopback
-from mainspring.http import place
 from mainspring.models import Model
-from mainspring.models.anthropic import AnthropicModel
-from mainspring.models.chat import ChatModel
-from mainspring.models.gemini import GeminiModel
-from mainspring.models.healed import Healed
+from mainspring.models.capabilities import Healed
 from mainspring.models.prices import PriceBook
 from mainspring.models.providers import (
     COMPATIBLE,
@@ -22,12 +17,17 @@ from mainspring.models.providers import (
     find_provider,
     parse_model,
 )
-from mainspring.models.proxies import proxy_for
 from mainspring.models.rescue import Rescuing
-from mainspring.models.responses import ResponsesModel
 from mainspring.models.retry import Retried, RetryPolicy
-from mainspring.models.transport import Bounds
-from mainspring.models.wire import Options, Wire
+from mainspring.models.wires.anthropic import AnthropicModel
+from mainspring.models.wires.chat import ChatModel
+from mainspring.models.wires.gemini import GeminiModel
+from mainspring.models.wires.responses import ResponsesModel
+from mainspring.models.wires.transport import Bounds
+from mainspring.models.wires.wire import Options, Wire
+from mainspring.net.hosts import is_loopback
+from mainspring.net.http import place
+from mainspring.net.proxies import proxy_for
 
 
 def connect(

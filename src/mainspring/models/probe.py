@@ -12,8 +12,8 @@ import msgspec
 
 from mainspring.errors import ModelError, NetworkFailed
 from mainspring.models.failures import Endpoint
-from mainspring.models.http import Channel
-from mainspring.models.transport import Bounds
+from mainspring.models.wires.http import Channel
+from mainspring.models.wires.transport import Bounds
 
 _T = TypeVar("_T")
 TIMEOUT_S = 5.0

@@ -16,7 +16,7 @@ import msgspec
 
 from mainspring.events import CallDelta, TextDelta
 from mainspring.models import Finished, Request, Retrying, StreamItem
-from mainspring.models.around import Around
+from mainspring.models.wrapper import Around
 
 _TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)

@@ -18,7 +18,7 @@ import msgspec
 
 from mainspring.errors import ModelError, RateLimited
 from mainspring.models import Finished, Model, Request, Retrying, StreamItem
-from mainspring.models.around import Around
+from mainspring.models.wrapper import Around
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

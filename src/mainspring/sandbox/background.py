@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import SandboxError
-from mainspring.formats import refuse_newer_json
 from mainspring.sandbox.custody import FOLDER_FORMAT
 from mainspring.sandbox.custody.tree import stat
 from mainspring.system import open_process

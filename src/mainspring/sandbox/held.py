@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring.formats import refuse_newer_json
+from mainspring.disk.formats import refuse_newer_json
 from mainspring.sandbox.policy import Policy
 from mainspring.sandbox.protect import Kept, State, repair
 from mainspring.sandbox.survey import Findings, Survey

@@ -22,8 +22,8 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.sandbox import TIMED_OUT, Background, Command, Finished, OnOutput
 from mainspring.sandbox.custody.stub import receive
+from mainspring.sandbox.guarded import Report, Running
 from mainspring.sandbox.limits import name_of, passed_by
-from mainspring.sandbox.running import Report, Running
 
 FIRST_EXTRA_FD = 100
 END_WITHIN_S = 1.0

@@ -15,15 +15,15 @@ import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import LADDER, Command, Limits, Name, Sandbox
-from mainspring.sandbox import landlock as landlock_rung
-from mainspring.sandbox.bwrap import BwrapSandbox
 from mainspring.sandbox.cgroups import find_parents
-from mainspring.sandbox.container import REMEDY as START_DAEMON
-from mainspring.sandbox.container import ContainerSandbox, find_engine
-from mainspring.sandbox.landlock import LandlockSandbox
 from mainspring.sandbox.policy import Policy
 from mainspring.sandbox.policy import policy as make_policy
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs import landlock as landlock_rung
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
+from mainspring.sandbox.rungs.container import REMEDY as START_DAEMON
+from mainspring.sandbox.rungs.container import ContainerSandbox, find_engine
+from mainspring.sandbox.rungs.landlock import LandlockSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.system import this_system
 
 SUBJECTS = ("writes", "secrets", "network", "processes", "memory", "cpu")

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mainspring.hosts import is_address
+from mainspring.net.hosts import is_address
 
 MAX_HEAD = 64 * 1024
 HEAD_WITHIN_S = 30.0

@@ -31,7 +31,7 @@ from mainspring.events import (
     TurnStarted,
 )
 from mainspring.models.scripted import Script, ScriptedModel
-from mainspring.session import Session
+from mainspring.session.session import Session
 
 Stage = Callable[[str], AbstractAsyncContextManager[Session]]
 """Opens a new session for what is going to be said, or the same one again."""

@@ -19,16 +19,16 @@ from typing import BinaryIO
 
 import msgspec
 
+from mainspring.catalog.day import spent_today
+from mainspring.catalog.fold import Fold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.catalog.folder import match_prefix, new_id, unknown, valid_id
+from mainspring.catalog.fork import changed_start, first_body, shared_events
+from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Recorded, decode
-from mainspring.journal import KnownEvents, Owner, Verdict, hashchain
-from mainspring.journal.checking import blobs_in
-from mainspring.journal.day import spent_today
-from mainspring.journal.fold import Fold, SessionRow, SessionSpend, Spent, advance, row_of
-from mainspring.journal.fork import changed_start, first_body, shared_events
+from mainspring.journal import KnownEvents, Verdict, hashchain
 from mainspring.journal.lines import Header, Row, read_header, read_lines, refused, write_lines
-from mainspring.journal.owner import refusal, this_process
-from mainspring.journal.shelf import match_prefix, new_id, unknown, valid_id
+from mainspring.journal.verification import blobs_in
 
 
 class _Events:

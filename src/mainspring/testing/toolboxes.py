@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mainspring.errors import JournalUnwritable
 from mainspring.events import Blob, CallAsked, CallEnded, Event
-from mainspring.processes import Handles, Processes
+from mainspring.folds.processes import Handles, Processes
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy

@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.approvals import Effect
 from mainspring.events import Blob, CallEnded, Event, Media
-from mainspring.processes import Handles
+from mainspring.folds.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Content, Files, Version
 from mainspring.waits.reach import Sleeper

@@ -9,12 +9,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mainspring.net.web import FetchFailed, Page, Web, host_of
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode
-from mainspring.web import FetchFailed, Page, Web, host_of
 
 _MAX_SHOWN = 24_000
 _HTML = ("text/html", "application/xhtml+xml")

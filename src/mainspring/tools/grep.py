@@ -16,7 +16,7 @@ from msgspec import Meta
 from mainspring.errors import PathRefused, UsageError
 from mainspring.sandbox import Finished
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.matching import check_pattern, matching
+from mainspring.sandbox.regex import check_pattern, matching
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described, explained
 from mainspring.tools.globs import glob_regex

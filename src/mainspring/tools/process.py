@@ -16,7 +16,7 @@ from msgspec import Meta
 from mainspring.approvals import Effect
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded
-from mainspring.processes import Process, aside_text, end_of, is_alive, settled, status_of
+from mainspring.folds.processes import Process, aside_text, end_of, is_alive, settled, status_of
 from mainspring.sandbox.background import Background, Status
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described

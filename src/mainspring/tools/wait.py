@@ -26,9 +26,9 @@ from mainspring.events import (
 from mainspring.tools import Output, Place, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
+from mainspring.waits.describe import duration
 from mainspring.waits.hold import hold
 from mainspring.waits.reach import Patience
-from mainspring.waits.words import duration
 
 _LONGEST_S = 1e10
 _CAUSES = {

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals import Proposed, why_asked
-from mainspring.approvals.injection import suspicions
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
 from mainspring.errors import PathRefused
 from mainspring.events import (
@@ -25,13 +24,14 @@ from mainspring.events import (
     FilesChanged,
     OutputDelta,
 )
+from mainspring.folds.state import OpenCall
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.state import OpenCall
+from mainspring.secrets.injection import suspicions
 from mainspring.tools import MAX_TEXT, Output, Place
 from mainspring.tools.toolbox import Prepared
-from mainspring.turns import End, Turn, abandoned, closed
-from mainspring.turns.spending import CallMoney, settle_call
+from mainspring.turns.runtime import End, Turn, abandoned, closed
+from mainspring.turns.spend import CallMoney, settle_call
 
 _MAX_LIVE_CHARS = 256 * 1024
 _TRUNCATED = (

@@ -26,12 +26,12 @@ from mainspring.context.facts import KINDS, Facts
 from mainspring.context.history import live, live_compaction, read_all, undone_ranges
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import Compacted, Recorded, Text
+from mainspring.folds.ledger import Refusal
 from mainspring.journal import Reader
-from mainspring.ledger import Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.turns import Turn
-from mainspring.turns.asking import ask
-from mainspring.turns.spending import reserve, settle
+from mainspring.turns.model_request import ask
+from mainspring.turns.runtime import Turn
+from mainspring.turns.spend import reserve, settle
 
 SOURCE = "compaction"
 """The source of money that was spent to make history short."""

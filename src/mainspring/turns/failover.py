@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
-from mainspring.turns import End, Turn, time_left
+from mainspring.turns.runtime import End, Turn, time_left
 from mainspring.waits.hold import hold
 
 

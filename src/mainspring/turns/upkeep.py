@@ -9,8 +9,8 @@ from __future__ import annotations
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
 from mainspring.events import Ending, GuardTripped, NoteAdded
-from mainspring.processes import news
-from mainspring.turns import End, Turn
+from mainspring.folds.processes import news
+from mainspring.turns.runtime import End, Turn
 
 COMPACT_AT = 0.8
 _GROWN = 0.1

@@ -12,7 +12,7 @@ import msgspec
 from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnFile
 from mainspring.sandbox.files import Version
-from mainspring.sandbox.matching import check_pattern, matching
+from mainspring.sandbox.regex import check_pattern, matching
 from mainspring.waits.decide import Seen
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.watch import Growing, Watch

@@ -32,17 +32,17 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.processes import end_of, status_of
+from mainspring.folds.processes import end_of, status_of
+from mainspring.folds.waits import OpenWait
 from mainspring.waits.callback import CallbackWatch
 from mainspring.waits.commands import CommandWatch, SlurmWatch
 from mainspring.waits.decide import Decision, Seen, decide, late_s, sleep_s
+from mainspring.waits.describe import duration, joined
 from mainspring.waits.files import FileWatch
-from mainspring.waits.fold import OpenWait
 from mainspring.waits.processes import PidWatch, ProcessWatch, Progress
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.sessions import SessionWatch
 from mainspring.waits.watch import AnswerWatch, TimeWatch, Watch
-from mainspring.waits.words import duration, joined
 
 _MAX_CONDITIONS = 64
 _FIRST_LOOKS_S = 5.0

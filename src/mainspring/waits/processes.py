@@ -11,7 +11,7 @@ import msgspec
 
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnPid, OnProcess
-from mainspring.processes import Process, end_of, status_of
+from mainspring.folds.processes import Process, end_of, status_of
 from mainspring.sandbox.custody.tree import Stat, listed_below, stat
 from mainspring.system import open_process
 from mainspring.waits.decide import Seen

@@ -11,10 +11,10 @@ import msgspec
 
 from mainspring.catalog import Sessions
 from mainspring.events import Delta, Event
-from mainspring.processes import Handles
+from mainspring.folds.processes import Handles
+from mainspring.folds.waits import Waits
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.waits.fold import Waits
 
 _HOUR_S = 3600.0
 _DAY_S = 24 * _HOUR_S

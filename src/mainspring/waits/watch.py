@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from mainspring.events import Condition, OnAnswer, OnQuota, OnTime
 from mainspring.waits.decide import Seen
+from mainspring.waits.describe import clock, described
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.words import clock, described
 
 TEXT_LIMIT = 2000
 """Characters that one condition may add to a summary."""

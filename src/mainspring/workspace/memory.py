@@ -8,7 +8,6 @@ it is full, the oldest lines go.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring import system
+from mainspring.disk.files import locked, write_private
+from mainspring.disk.formats import KEY, refuse_newer
 from mainspring.errors import UsageError
-from mainspring.formats import KEY, refuse_newer
 
 MAX_BYTES = 16 * 1024
 _FORMAT = 1
@@ -76,26 +75,13 @@ class Memory:
 
     @contextmanager
     def _changing(self) -> Generator[list[Remark]]:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            system.lock(lock)
+        with locked(self.path):
             before = self._text()
             remarks = _parse(before)
             yield remarks
             after = self._rendered(remarks)
             if after != before.encode():
-                self._replace(after)
-        finally:
-            os.close(lock)
-
-    def _replace(self, data: bytes) -> None:
-        unfinished = self.path.with_suffix(".new")
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self.path)
+                write_private(self.path, after)
 
     def _text(self) -> str:
         try:

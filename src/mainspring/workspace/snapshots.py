@@ -21,12 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals.secrets import PLACEHOLDER
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
+from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import Keep
 from mainspring.workspace.contents import Contents
 from mainspring.workspace.git import Git
-from mainspring.workspace.reading import object_id, read_file, read_link, too_large
+from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
 from mainspring.workspace.tree import NOT_TEXT, Difference, Entry, Tree, is_fresh, is_text
 
 MAX_FILE_BYTES = 10_000_000

@@ -10,9 +10,9 @@ import pytest
 import mainspring
 from mainspring.app.operations import approvals, approve
 from mainspring.app.operations.attachments import attachment
-from mainspring.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, TurnEnded
+from mainspring.settings import load_config
 from workspace.sessions import World, say, shell
 
 TEMPLATE = '[steps.tests]\ncommands = ["pytest *", "git status $"]\n'

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.app.building import run_step
+from mainspring.app.build import run_step
 from mainspring.app.operations import cost, imports, sessions, steps, timeline, transfer
 from mainspring.app.operations.branches import land
 from mainspring.app.operations.context import window_use
 from mainspring.app.operations.forks import compare, fork, replay_session
 from mainspring.app.operations.processes import list_processes, stop_process
 from mainspring.cli.blocking import iterate
-from mainspring.config import load_config
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import TurnEnded, UserSaid
+from mainspring.settings import load_config
 from workspace.sessions import World, say, shell
 
 

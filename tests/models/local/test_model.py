@@ -16,9 +16,9 @@ from mainspring.app.models import ready_later
 from mainspring.errors import ModelError, NetworkFailed
 from mainspring.events import CallDelta, Speed, TextDelta, ToolSpec
 from mainspring.models import Finished, Request, UserMessage
-from mainspring.models.lineup import Lineup
 from mainspring.models.local import Answer, Settings
 from mainspring.models.local.model import LocalModel, threads
+from mainspring.models.pool import Lineup
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Script, ScriptedModel

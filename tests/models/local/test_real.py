@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.app.building import DEFAULT_TOOLS
+from mainspring.app.build import DEFAULT_TOOLS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

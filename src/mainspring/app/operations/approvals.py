@@ -8,21 +8,21 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app import policies
-from mainspring.app.building import template_of, workspace_at
+from mainspring.app.build import template_of, workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
+from mainspring.app.steps import judge, proposed_step
 from mainspring.app.stores import sessions_of
 from mainspring.approvals import Finding, Policy, Proposed, Verdict
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.rules import Rule, load
 from mainspring.approvals.simulate import Comparison, counts, simulate
-from mainspring.config import Config, load_config
 from mainspring.errors import UsageError
 from mainspring.events import CommandAsked, Limits
-from mainspring.steps import judge, proposed_step
+from mainspring.settings import Config, load_config
 
 __all__ = [
     "Comparison",

@@ -16,10 +16,10 @@ from mainspring.app.operations.answers import edited, lasting
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
-from mainspring.config import Config
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
-from mainspring.state import load_state
+from mainspring.folds.state import load_state
+from mainspring.settings import Config
 
 _TAKEN_WITHIN_S = 10.0
 _LOOK_S = 0.05

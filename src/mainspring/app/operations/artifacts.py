@@ -6,10 +6,10 @@ import msgspec
 
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import ArtifactsChanged
-from mainspring.goals.artifacts import KIND, Artifact, Artifacts
+from mainspring.evidence.artifacts import KIND, Artifact, Artifacts
+from mainspring.settings import Config
 
 __all__ = ["Artifact", "SessionArtifacts", "artifacts_of"]
 

@@ -10,7 +10,7 @@ import msgspec
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
 from mainspring.events import Media
-from mainspring.session import Session
+from mainspring.session.session import Session
 from mainspring.tools.read import image_type
 
 _MAX_BYTES = 20 * 1024 * 1024

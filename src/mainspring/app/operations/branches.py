@@ -10,16 +10,16 @@ from typing import Literal
 import msgspec
 
 from mainspring.app.records import recording
-from mainspring.approvals.redaction import expanded, redacted
-from mainspring.approvals.secrets import Vault
-from mainspring.config import Config
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, SessionStarted, UserSaid
 from mainspring.journal import Reader
-from mainspring.rewind import complete, go_back
 from mainspring.sandbox.policy import Policy, is_hidden_name
-from mainspring.session import Session
+from mainspring.secrets.redaction import expanded, redacted
+from mainspring.secrets.vault import Vault
+from mainspring.session.rewind import complete, go_back
+from mainspring.session.session import Session
+from mainspring.settings import Config
 from mainspring.workspace import branches
 from mainspring.workspace.git import Git
 

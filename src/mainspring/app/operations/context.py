@@ -8,12 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.building import open as open_session
-from mainspring.app.building import skills_of
+from mainspring.app.build import open as open_session
+from mainspring.app.build import skills_of
 from mainspring.app.models import build_model
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
 from mainspring.context.weights import Weight, weigh
 from mainspring.engines import builtin
@@ -30,8 +29,9 @@ from mainspring.events import (
     TurnStarted,
     Usage,
 )
+from mainspring.folds.ledger import STEP
 from mainspring.journal import Reader
-from mainspring.ledger import STEP
+from mainspring.settings import Config
 from mainspring.workspace.skills import Broken
 
 

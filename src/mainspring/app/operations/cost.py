@@ -8,7 +8,7 @@ import msgspec
 
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Purpose, Spent
-from mainspring.config import Config
+from mainspring.settings import Config
 
 __all__ = ["CostKey", "CostRow", "Costs", "Spent", "UnreadableSession", "costs"]
 

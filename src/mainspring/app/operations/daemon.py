@@ -14,13 +14,13 @@ import msgspec
 
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
-from mainspring.config import Config
-from mainspring.daemon.keeping import Daemon
+from mainspring.daemon.files import RESTART, Place, Record, Result
 from mainspring.daemon.launch import ensure, launch, tell_ready
-from mainspring.daemon.place import RESTART, Place, Record, Result
+from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
 from mainspring.sandbox.detached import READY_FD
+from mainspring.settings import Config
 
 __all__ = [
     "RESTART",

@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.building import skills_of
+from mainspring.app.build import skills_of
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
-from mainspring.daemon.place import Place
+from mainspring.daemon.files import Place
 from mainspring.errors import SandboxError
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
 from mainspring.sandbox.probe import Report, Rung, probe
 from mainspring.sandbox.programs import program_folders
+from mainspring.settings import Config
 from mainspring.system import this_system
 
 __all__ = ["Check", "Diagnosis", "Rung", "diagnose"]

@@ -9,12 +9,12 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.policies import confinement_of
-from mainspring.config import Config
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.engines.catalog import COMMANDS, described, find_engine, find_program
 from mainspring.engines.outside import remedy, version_of
 from mainspring.errors import UsageError
-from mainspring.sandbox.process import PlainSandbox
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.settings import Config
 
 
 class EngineStatus(msgspec.Struct, frozen=True, kw_only=True):

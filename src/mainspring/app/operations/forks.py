@@ -8,12 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.building import workspace_at
+from mainspring.app.build import workspace_at
 from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -27,7 +26,8 @@ from mainspring.events import (
     TurnEnded,
     encode,
 )
-from mainspring.replay import Request, replay
+from mainspring.session.replay import Request, replay
+from mainspring.settings import Config
 
 __all__ = ["Forked", "Request", "SessionComparison", "SessionSide", "compare", "fork", "replay_session"]
 

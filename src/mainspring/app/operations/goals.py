@@ -16,13 +16,13 @@ from mainspring.app.operations.daemon import ensure_daemon
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
-from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
 from mainspring.goals import control
 from mainspring.goals.fold import load_goal
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile, profile_names
+from mainspring.settings import Config
 
 __all__ = [
     "GoalStanding",

@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.building import DEFAULT_TOOLS, workspace_at
+from mainspring.app.build import DEFAULT_TOOLS, workspace_at
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines.transcripts import Transcript
-from mainspring.engines.transcripts.reading import read_transcript
+from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.errors import JournalForeign
 from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
+from mainspring.settings import Config
 from mainspring.tools.toolbox import Toolbox
 
 _EVENTS_BEFORE = 3

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.building import memory_of
-from mainspring.config import Config
+from mainspring.app.build import memory_of
+from mainspring.settings import Config
 from mainspring.workspace.memory import Memory, Remark
 
 __all__ = ["ProjectMemory", "Remark", "forget", "load_memory", "remember"]

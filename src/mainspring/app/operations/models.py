@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mainspring.config import Config
+from mainspring.disk.files import write_private
 from mainspring.errors import ModelError, UsageError
 from mainspring.models.connect import address, is_here
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
@@ -23,6 +23,7 @@ from mainspring.models.pricelist import PriceTable, is_newer, load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
+from mainspring.settings import Config
 
 DEFAULT_MODEL = DEFAULT
 _PATIENCE_S = 2.0
@@ -150,7 +151,5 @@ def refresh_prices(config: Config) -> str:
         return fresh.version
     path = refreshed_path(config.home)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    beside.write_bytes(source.encode_table(fresh))
-    beside.replace(path)
+    write_private(path, source.encode_table(fresh))
     return ""

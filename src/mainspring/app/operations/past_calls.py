@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mainspring.app import policies
-from mainspring.app.building import DEFAULT_TOOLS
+from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import Answer, Proposed
-from mainspring.approvals.secrets import Vault
 from mainspring.approvals.simulate import PastCall
-from mainspring.config import Config
 from mainspring.events import (
     ApprovalAsked,
     AssistantSaid,
@@ -24,6 +22,8 @@ from mainspring.events import (
     TurnStarted,
 )
 from mainspring.sandbox.files import Files
+from mainspring.secrets.vault import Vault
+from mainspring.settings import Config
 from mainspring.tools import Output
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.calls import proposed_of

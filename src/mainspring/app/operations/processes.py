@@ -14,11 +14,11 @@ import msgspec
 
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
 from mainspring.errors import JournalError, SandboxError, UsageError
-from mainspring.processes import FOLDER, Processes, is_alive
+from mainspring.folds.processes import FOLDER, Processes, is_alive
 from mainspring.sandbox.background import Background, Status
 from mainspring.sandbox.held import release
+from mainspring.settings import Config
 
 _HANDLE = re.compile(r"p[1-9][0-9]*")
 _KINDS = ("ProcessStarted", "ProcessEnded")

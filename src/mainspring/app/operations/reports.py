@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
-from mainspring.goals.report.facts import Report
-from mainspring.goals.report.html import as_html
-from mainspring.goals.report.layout import layout, title_of
-from mainspring.goals.report.markdown import as_markdown
-from mainspring.goals.report.reading import read_report
+from mainspring.documents.html import as_html
+from mainspring.documents.markdown import as_markdown
+from mainspring.report.facts import Report
+from mainspring.report.layout import layout, title_of
+from mainspring.report.reader import read_report
+from mainspring.settings import Config
 
 __all__ = ["Report", "goal_report", "report_markdown", "report_page"]
 

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.building import workspace_at
+from mainspring.app.build import workspace_at
 from mainspring.app.goals import GoalOptions, goal_text, is_priced
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.stores import sessions_of
-from mainspring.config import Config
-from mainspring.daemon.place import Handled, Place
+from mainspring.daemon.files import Handled, Place
 from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
+from mainspring.settings import Config
 
 __all__ = [
     "GRACE_S",

@@ -10,10 +10,10 @@ from pathlib import Path
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
-from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import Reader
+from mainspring.settings import Config
 
 _POLL_S = 0.1
 

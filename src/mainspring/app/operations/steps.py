@@ -1,12 +1,12 @@
-"""What was run without an agent, from the journals of steps. `mainspring.app.building.run_step` runs one."""
+"""What was run without an agent, from the journals of steps. `mainspring.app.build.run_step` runs one."""
 
 from __future__ import annotations
 
-from mainspring import steps
+from mainspring.app import steps
+from mainspring.app.steps import Step, newest_steps
 from mainspring.app.stores import steps_of
-from mainspring.config import Config
 from mainspring.errors import UnknownSession, UsageError
-from mainspring.steps import Step, newest_steps
+from mainspring.settings import Config
 
 __all__ = ["Step", "list_steps", "load_output", "load_step"]
 

@@ -9,12 +9,12 @@ import msgspec
 
 from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import recording
-from mainspring.approvals.secrets import Vault
-from mainspring.config import Config
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
 from mainspring.journal import Reader
-from mainspring.rewind import WentBack, complete, go_back, last_turn
+from mainspring.secrets.vault import Vault
+from mainspring.session.rewind import WentBack, complete, go_back, last_turn
+from mainspring.settings import Config
 from mainspring.workspace.diffs import unified
 
 

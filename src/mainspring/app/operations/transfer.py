@@ -15,9 +15,9 @@ from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Header, Sessions
-from mainspring.config import Config
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
 from mainspring.journal import Reader, Verdict
+from mainspring.settings import Config
 from mainspring.workspace.git import Git
 
 

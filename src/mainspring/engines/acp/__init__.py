@@ -10,13 +10,13 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from mainspring.engines.facts import Facts, Task
+from mainspring.engines.messages import Item
 from mainspring.engines.outside import Outside
-from mainspring.engines.running import Follow, Run
-from mainspring.engines.words import Item
+from mainspring.engines.runner import Follow, Run
 from mainspring.errors import UsageError
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox import Policy, Sandbox
-from mainspring.turns import End
+from mainspring.turns.runtime import End
 
 
 class _NoReader:

@@ -19,12 +19,12 @@ from mainspring.approvals import Effect, Proposed, why_asked
 from mainspring.approvals.permit import Blocked, Edit, Permitted, Refused, Stopped, Wanted, edited_as, permit
 from mainspring.engines.acp.terminals import Terminal, argv_of, line_of
 from mainspring.engines.acp.updates import called, items_of
-from mainspring.engines.running import Run
-from mainspring.engines.telling import Enough
-from mainspring.engines.words import Begun, Item, Returned
+from mainspring.engines.messages import Begun, Item, Returned
+from mainspring.engines.recorder import Enough
+from mainspring.engines.runner import Run
 from mainspring.errors import MainspringError, PathRefused
 from mainspring.sandbox import Sandbox
-from mainspring.turns import End
+from mainspring.turns.runtime import End
 
 _REFUSED = -32003
 _EFFECTS: dict[str, Effect] = {

@@ -14,15 +14,15 @@ from acp.client.connection import ClientSideConnection
 from mainspring import __version__
 from mainspring.engines.acp.client import OurSide
 from mainspring.engines.acp.updates import used
+from mainspring.engines.messages import Unread
 from mainspring.engines.outside import Outside
-from mainspring.engines.running import Run, command_of, tail_of
-from mainspring.engines.telling import Enough
-from mainspring.engines.words import Unread
+from mainspring.engines.recorder import Enough
+from mainspring.engines.runner import Run, command_of, tail_of
 from mainspring.events import Ending
 from mainspring.sandbox import Command, Policy, Sandbox
 from mainspring.sandbox import Finished as Exited
 from mainspring.sandbox.streams import Line, Printed, conversation, printed
-from mainspring.turns import End
+from mainspring.turns.runtime import End
 
 _BEGIN_WITHIN_S = 60.0
 _CANCEL_WITHIN_S = 0.2

@@ -7,7 +7,7 @@ from typing import Any
 
 from acp import schema
 
-from mainspring.engines.words import Begun, Called, Item, Planned, Returned, Spoken, Thought, Used, joined
+from mainspring.engines.messages import Begun, Called, Item, Planned, Returned, Spoken, Thought, Used, joined
 from mainspring.events import PlanItem, Progress, Usage
 
 _PROGRESS: dict[str, Progress] = {"pending": "open", "in_progress": "doing", "completed": "done"}

@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from mainspring.disk.unknown_keys import explain_unknown
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
 from mainspring.goals.memory import Sections
 from mainspring.goals.protocol import DONE
-from mainspring.unknown_keys import explain_unknown
 
 FOLDER = "profiles"
 USUAL_EXIT_CODES: dict[GoalEnding, int] = {

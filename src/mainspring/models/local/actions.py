@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring.events import CallAsked, CallDelta, Text, TextDelta, ToolSpec
 from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage
-from mainspring.models.encoding import ENCODER, attached_text, object_text
+from mainspring.models.wires.messages import ENCODER, attached_text, object_text
 
 ANSWER = "answer"
 _MAX_RESULT_CHARACTERS = 6000

@@ -18,11 +18,11 @@ import msgspec
 from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import TextDelta
 from mainspring.models import Finished, Message, Price, Request, Retrying, StreamItem
-from mainspring.models.chat import ChatModel
 from mainspring.models.local import Answer, Settings, actions
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.rescue import rescued
+from mainspring.models.wires.chat import ChatModel
 from mainspring.system import usable_cores
 
 MODULE = "mainspring.models.local.serve"

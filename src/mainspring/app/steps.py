@@ -1,0 +1,311 @@
+"""Commands run without an agent: each has a journal of its own, written before and after.
+
+A command is asked for, decided by the policy, run in the sandbox, and ended, each on record; one that was
+refused, or whose process died, stays so and is never run again by itself. Steps lie on a shelf beside the
+sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from codecs import getincrementaldecoder
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.approvals import Policy, Proposed, Verdict, why_asked
+from mainspring.approvals.answers import Requests
+from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.patterns import allows, words_of
+from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
+from mainspring.approvals.wrappers import Word
+from mainspring.catalog import Sessions
+from mainspring.errors import ConfigError, JournalError, MainspringError
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Blob,
+    CommandAsked,
+    CommandEnded,
+    CommandStarted,
+    Outcome,
+    Scope,
+    SessionStarted,
+)
+from mainspring.journal import Reader
+from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
+from mainspring.secrets.vault import Vault
+from mainspring.session.parts import Approver
+from mainspring.session.questions import Questions
+from mainspring.session.recorder import Recorder
+from mainspring.settings import Template
+
+_STEP = "step"
+_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+
+
+class Runner(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step is run with. Without an approver there is nobody to ask, without a file for grants a yes is
+    for once. A yes for a session would be for once too: each step has a journal of its own."""
+
+    policy: Policy
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    template: Template = Template()
+    grants: GrantFile | None = None
+    approver: Approver | None = None
+    approval_timeout_s: float | None = None
+    on_output: OnOutput | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as its journal tells it. `state` is its outcome, or running, or crashed."""
+
+    id: str
+    state: str
+    argv: tuple[str, ...]
+    cwd: str
+    template: str
+    started_us: int
+    ended_us: int | None
+    exit_code: int | None
+    output_bytes: int
+    reason: str
+    stdout: Blob | None = None
+    stderr: Blob | None = None
+
+
+async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
+    """Takes a new journal from the question to its end. Every way out of it is on record."""
+    started = SessionStarted(session=recorder.session, workspace=asked.cwd, version=__version__)
+    await recorder.record(started, asked)
+    sandbox: Sandbox | None = None
+    try:
+        sandbox = await runner.sandbox()
+        permitted = await _permit(recorder, asked, runner, sandbox)
+        if isinstance(permitted, CommandEnded):
+            ended = permitted
+        else:
+            if permitted.is_edited:
+                await recorder.record(permitted.action)
+            await recorder.record(CommandStarted(reason=permitted.reason))
+            ended = await _run(recorder, permitted.action, runner, sandbox)
+    except asyncio.CancelledError:
+        await recorder.record(CommandEnded(outcome="cancelled", reason="stopped by request"))
+        raise
+    except MainspringError as error:
+        if not isinstance(error, JournalError):
+            await recorder.record(CommandEnded(outcome="error", reason=str(error)))
+        raise
+    finally:
+        if sandbox is not None:
+            await sandbox.close()
+    await recorder.record(ended)
+    return ended
+
+
+def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool) -> Proposed:
+    """A command as it is judged."""
+    return Proposed(
+        tool=_STEP,
+        effect="execute",
+        arguments={"argv": asked.argv},
+        command=shlex.join(asked.argv),
+        workspace=asked.cwd,
+        cwd=asked.cwd,
+        session=session,
+        is_contained=is_contained,
+    )
+
+
+def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Verdict:
+    """What the template of this name says to a step, and then the policy."""
+    argv = tuple(Word(text) for text in proposed.arguments["argv"])
+    if template.commands and not any(allows(_words(pattern), argv) for pattern in template.commands):
+        reason = f"the template {name} does not allow this command"
+        return Verdict(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
+    return policy.judge(proposed)
+
+
+async def _permit(
+    recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox
+) -> Permitted[CommandAsked] | CommandEnded:
+    """The command as it may run, or its end."""
+
+    def wanted(command: CommandAsked) -> Wanted[CommandAsked]:
+        proposed = proposed_step(command, session=recorder.session, is_contained=sandbox.is_containing)
+        return Wanted(call=_STEP, action=command, proposed=proposed)
+
+    async def edit(arguments: str) -> Wanted[CommandAsked] | str:
+        edited = edited_as(_Edited, arguments, recorder.vault)
+        return edited if isinstance(edited, str) else wanted(replace(asked, argv=edited.argv))
+
+    replace = msgspec.structs.replace
+    outcome = await permit(_Asker(recorder, asked, runner), wanted(asked), edit=edit)
+    match outcome:
+        case Permitted():
+            return outcome
+        case Blocked(question):
+            reason = f"nobody was there to approve it: {why_asked(question)}"
+        case Refused():
+            reason = outcome.feedback or outcome.reason
+        case Stopped():
+            reason = outcome.feedback or "a person refused it"
+    return CommandEnded(outcome="refused", reason=reason)
+
+
+class _Edited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    argv: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
+class _Asker:
+    """A step where `permit` asks: its template is judged before the policy."""
+
+    def __init__(self, recorder: Recorder, asked: CommandAsked, runner: Runner) -> None:
+        self._recorder = recorder
+        self._asked = asked
+        self._runner = runner
+        self.vault = recorder.vault
+        self.scopes: tuple[Scope, ...] = ("once", "project", "forever") if runner.grants else ("once",)
+
+    @property
+    def policy(self) -> Policy:
+        return self
+
+    def judge(self, proposed: Proposed) -> Verdict:
+        return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
+
+    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        refusal = Requests({question.call: question}).refusal
+        approver, timeout_s = self._runner.approver or _nobody, self._runner.approval_timeout_s
+        questions = Questions(refusal, approver=approver, timeout_s=timeout_s)
+        with questions.opened(question):
+            await self._recorder.record(question)
+            given = await questions.first_answer(question.call)
+        if given is not None:
+            await self._recorder.record(given)
+        return given
+
+    async def grant(self, *grants: Grant) -> None:
+        if (file := self._runner.grants) is not None:
+            for grant in grants:
+                await asyncio.to_thread(file.add, grant)
+
+
+async def _nobody(_: ApprovalAsked) -> None:
+    return None
+
+
+def _words(pattern: str) -> tuple[str, ...]:
+    try:
+        return words_of(pattern)
+    except ValueError as error:
+        raise ConfigError(f"The command pattern {pattern!r} is not valid: {error}.") from error
+
+
+async def _run(recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox: Sandbox) -> CommandEnded:
+    command = Command(
+        argv=asked.argv,
+        cwd=Path(asked.cwd),
+        timeout_s=asked.timeout_s,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        limits=Limits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
+    )
+    show, last = _shown(runner.on_output, recorder.vault)
+    finished = await sandbox.run(command, show)
+    last()
+    outcome: Outcome = "ok" if finished.exit_code == 0 and not finished.stopped else "error"
+    return CommandEnded(
+        outcome=outcome,
+        reason=_reason(finished),
+        exit_code=finished.exit_code,
+        stdout=await _kept(recorder, finished.stdout),
+        stderr=await _kept(recorder, finished.stderr),
+        output_bytes=len(finished.stdout) + len(finished.stderr) + finished.dropped_bytes,
+        duration_s=round(finished.duration_s, 6),
+    )
+
+
+async def _kept(recorder: Recorder, output: bytes) -> Blob | None:
+    return await recorder.put_blob(output) if output else None
+
+
+def _shown(show: OnOutput | None, vault: Vault) -> tuple[OnOutput | None, Callable[[], None]]:
+    """How output is shown as it comes, without secrets, and how its end is."""
+    if show is None:
+        return None, lambda: None
+    decoder, stream = getincrementaldecoder("utf-8")("replace"), vault.stream()
+    return (
+        lambda chunk: show(stream.feed(decoder.decode(chunk)).encode()),
+        lambda: show((stream.feed(decoder.decode(b"", final=True)) + stream.end()).encode()),
+    )
+
+
+def _reason(finished: Finished) -> str:
+    reasons = [finished.stopped]
+    if finished.dropped_bytes:
+        reasons.append(f"{finished.dropped_bytes:,} bytes of output were dropped")
+    if finished.is_partly_held:
+        reasons.append("the workspace has too many folders for all protected files to be held")
+    if finished.left_running:
+        reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
+    return "; ".join(filter(None, reasons))
+
+
+async def load_step(steps: Sessions, step: str) -> Step | None:
+    """The step of this id; None when it was not even asked for."""
+    reader = await steps.read(step)
+    try:
+        owner = await steps.owner(step)
+        return await read_step(reader, is_running=owner is not None and owner.is_alive)
+    finally:
+        await reader.close()
+
+
+async def read_step(reader: Reader, *, is_running: bool) -> Step | None:
+    """The step of a journal; None when it was not even asked for."""
+    asked: CommandAsked | None = None
+    ended: CommandEnded | None = None
+    started_us, ended_us, reason = 0, None, ""
+    for recorded in await reader.read():
+        match recorded.event:
+            case CommandAsked() as asked:
+                started_us = recorded.time_us
+            case CommandStarted(reason=reason):
+                pass
+            case CommandEnded() as ended:
+                ended_us = recorded.time_us
+            case _:
+                pass
+    if asked is None:
+        return None
+    return Step(
+        id=reader.session,
+        state=ended.outcome if ended else "running" if is_running else "crashed",
+        argv=asked.argv,
+        cwd=asked.cwd,
+        template=asked.template,
+        started_us=started_us,
+        ended_us=ended_us,
+        exit_code=ended.exit_code if ended else None,
+        output_bytes=ended.output_bytes if ended else 0,
+        reason=ended.reason if ended and ended.reason else reason and f"allowed: {reason}",
+        stdout=ended.stdout if ended else None,
+        stderr=ended.stderr if ended else None,
+    )
+
+
+async def newest_steps(steps: Sessions, limit: int) -> list[Step]:
+    """The steps whose journals changed last, the newest first; damaged ones are left out."""
+    found: list[Step] = []
+    for name in (await steps.names())[:limit]:
+        try:
+            step = await load_step(steps, name)
+        except JournalError:
+            continue
+        if step is not None:
+            found.append(step)
+    return found

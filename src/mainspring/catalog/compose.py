@@ -1,0 +1,35 @@
+"""Makes the journal of a session whose events are known already, with the times they had."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import hashlib
+
+from mainspring.catalog.folder import Shelf
+from mainspring.events import Blob, encode
+from mainspring.journal import KnownEvents, hashchain, tables
+
+
+def compose(shelf: Shelf, events_of: KnownEvents, *, session: str | None = None) -> str:
+    """Makes the session, whole or not at all, and gives its id. Times that run back are held."""
+    with shelf.new(session) as (name, directory), tables.explained(name):
+        connection = tables.create(directory / tables.FILE_NAME)
+        try:
+            head, last_us = hashchain.GENESIS, 0
+            with connection:
+                for seq, (time_us, event) in enumerate(events_of(name, directory), 1):
+                    kind, body = encode(event)
+                    if len(body) > hashchain.INLINE_BYTES:
+                        blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
+                        tables.keep_blob(connection, blob.sha256, body)
+                        body = hashchain.reference(blob)
+                    last_us = max(last_us, time_us)
+                    head = hashchain.chain(head, seq, last_us, kind, body)
+                    connection.execute(
+                        "INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, last_us, kind, body, head)
+                    )
+        finally:
+            connection.close()
+    return name

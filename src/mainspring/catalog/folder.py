@@ -1,0 +1,144 @@
+"""Where sessions lie on disk and how they are found: `<home>/sessions/<id>/journal.sqlite`.
+
+A session's folder appears whole or not at all. Needs no event loop, so that listing and showing start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+from mainspring.catalog.fold import SessionRow, SessionSpend
+from mainspring.catalog.index import list_sessions, list_spends
+from mainspring.disk.files import sync_folder
+from mainspring.disk.owner import check_system
+from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
+from mainspring.journal import tables
+from mainspring.journal.file import JournalFile
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SHOWN = 8
+
+
+class Shelf:
+    """The sessions under one home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "sessions"
+
+    def directory(self, session: str) -> Path:
+        """The folder of a session that exists; `UnknownSession` otherwise."""
+        directory = self.folder / valid_id(session)
+        if not directory.is_dir():
+            raise unknown(session)
+        return directory
+
+    def find(self, prefix: str) -> str:
+        """The one session whose id begins with `prefix`."""
+        valid_id(prefix)
+        return prefix if (self.folder / prefix).is_dir() else match_prefix(prefix, self.names())
+
+    def file(self, session: str) -> JournalFile:
+        """The session's journal for reading; its caller closes it."""
+        return JournalFile(self.directory(session) / tables.FILE_NAME, session)
+
+    def names(self) -> list[str]:
+        try:
+            with os.scandir(self.folder) as entries:
+                return [entry.name for entry in entries if _ID.fullmatch(entry.name) and entry.is_dir()]
+        except FileNotFoundError:
+            return []
+
+    def newest_names(self) -> list[str]:
+        """The names, that of the session whose files changed last first."""
+        changed = ((_changed_ns(self.folder / name), name) for name in self.names())
+        return [name for _, name in sorted(changed, reverse=True)]
+
+    def sessions(self) -> list[SessionRow]:
+        """Every session, the most recently changed first."""
+        return list_sessions(self.home / "index.sqlite", self.folder, self.names())
+
+    def spends(self) -> list[SessionSpend]:
+        """What each session spent."""
+        return list_spends(self.home / "index.sqlite", self.folder, self.names())
+
+    @contextmanager
+    def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
+        """The id and the folder of a session in the making; it becomes visible when the block succeeds."""
+        check_system()
+        name = new_id() if session is None else valid_id(session)
+        made = self.folder / f".new-{new_id()}"
+        try:
+            made.mkdir(parents=True, mode=0o700)
+        except OSError as error:
+            raise _unmakeable(error) from error
+        try:
+            if (self.folder / name).exists():
+                raise UsageError(
+                    f"Session {name} exists already.",
+                    remedy=f"Move {self.folder / name} away to bring it in again.",
+                )
+            yield name, made
+            sync_folder(made)
+            made.rename(self.folder / name)
+            sync_folder(self.folder)
+            sync_folder(self.home)
+        except OSError as error:
+            raise _unmakeable(error) from error
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def match_prefix(prefix: str, names: Iterable[str]) -> str:
+    """The one of the names that begins with a prefix."""
+    found = sorted(name for name in names if name.startswith(prefix))
+    match found:
+        case []:
+            raise UnknownSession(
+                f"No session begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
+            )
+        case [only]:
+            return only
+        case _:
+            shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+            raise UnknownSession(
+                f"{len(found)} sessions begin with {prefix}: {shown}.", remedy="Give more of the id."
+            )
+
+
+def unknown(session: str) -> UnknownSession:
+    return UnknownSession(
+        f"There is no session {session}.", remedy="`mainspring sessions` lists the sessions."
+    )
+
+
+def new_id() -> str:
+    """Ten characters, none of which looks like another."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(10))
+
+
+def valid_id(session: str) -> str:
+    if not _ID.fullmatch(session):
+        raise UnknownSession(
+            f"{session!r} cannot be the id of a session.",
+            remedy="Ids have letters, digits, - and _; `mainspring sessions` lists them.",
+        )
+    return session
+
+
+def _changed_ns(directory: Path) -> int:
+    return max((entry.stat().st_mtime_ns for entry in directory.iterdir()), default=0)
+
+
+def _unmakeable(error: OSError) -> JournalUnwritable:
+    return JournalUnwritable(
+        f"A new session cannot be made ({error.strerror}).",
+        remedy="Check the disk space and who may write in the data folder.",
+    )

@@ -1,0 +1,102 @@
+"""A new session that begins as a copy of another, up to an event.
+
+Numbers, times and bodies are the same, so that whatever refers to an event still does; only the first event
+differs: it has the new id, names the parent, and perhaps another workspace. What the parent spent is the
+parent's.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import msgspec
+
+from mainspring.catalog.folder import Shelf
+from mainspring.errors import UsageError
+from mainspring.events import SessionStarted, decode, encode
+from mainspring.journal import hashchain, tables
+from mainspring.journal.verification import blobs_in, damaged, survey
+
+
+def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+    """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
+    events it shares."""
+    file = shelf.file(session)
+    try:
+        verdict = file.verify()
+        if verdict.problem and (at is None or at > verdict.events):
+            raise damaged(session, verdict)
+        until = shared_events(session, verdict.events, at)
+        with shelf.new() as (name, directory), tables.explained(name):
+            connection = tables.create(directory / tables.FILE_NAME)
+            try:
+                changes = changed_start(name, session, until, workspace)
+                file.scan(lambda source: _copy(source, connection, changes, until))
+                copied = survey(connection)[0]
+                if copied.problem:
+                    raise damaged(name, copied)
+            finally:
+                connection.close()
+    finally:
+        file.close()
+    return name, until
+
+
+def shared_events(session: str, events: int, at: int | None) -> int:
+    """How many events a fork of a session shares with it; `UsageError` when there are not so many."""
+    until = events if at is None else at
+    if not 1 <= until <= events:
+        raise UsageError(
+            f"There is no event {until}: session {session} has {events}.",
+            remedy=f"`mainspring show {session}` numbers them.",
+        )
+    return until
+
+
+def changed_start(name: str, parent: str, until: int, workspace: str) -> dict[str, Any]:
+    """What is different in the first event of a fork."""
+    changes: dict[str, Any] = {"session": name, "parent": parent, "parent_seq": until}
+    return changes | ({"workspace": workspace} if workspace else {})
+
+
+def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
+    """The body of the first event of a fork."""
+    event = None if hashchain.referenced(stored) else decode(kind, stored)
+    if not isinstance(event, SessionStarted):
+        parent = changes["parent"]
+        raise UsageError(f"Session {parent} does not begin with its own start, so it cannot be forked.")
+    return encode(msgspec.structs.replace(event, **changes))[1]
+
+
+def _copy(source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int) -> None:
+    rows: Iterator[Any] = source.execute(
+        "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
+    )
+    head = hashchain.GENESIS
+    with to:
+        for seq, time_us, kind, stored in rows:
+            stored = first_body(stored, kind, changes) if seq == 1 else stored
+            for sha256 in _needed(source, kind, stored):
+                _copy_blob(source, to, bytes.fromhex(sha256))
+            head = hashchain.chain(head, seq, time_us, kind, stored)
+            to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
+
+
+def _needed(source: apsw.Connection, kind: str, stored: bytes) -> Iterator[str]:
+    spilled = hashchain.referenced(stored)
+    if spilled is not None:
+        yield spilled.sha256
+        stored = tables.required_blob(source, spilled.sha256)
+    if b'"sha256"' in stored:
+        yield from (blob.sha256 for blob in blobs_in(decode(kind, stored)))
+
+
+def _copy_blob(source: apsw.Connection, to: apsw.Connection, key: bytes) -> None:
+    if to.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (key,)).get is None:
+        row: Any = source.execute("SELECT * FROM blobs WHERE sha256 = ?", (key,)).fetchone()
+        to.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", row)

@@ -1,0 +1,125 @@
+"""The sessions of one home folder, each in a SQLite file, as the port `Sessions` describes them.
+
+A thin layer over `Shelf` and what reads and writes journal files: what blocks is done off the event loop.
+What was opened for somebody who no longer waits is closed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from mainspring.catalog.compose import compose
+from mainspring.catalog.day import Today
+from mainspring.catalog.fold import SessionRow, SessionSpend
+from mainspring.catalog.folder import Shelf
+from mainspring.catalog.fork import fork
+from mainspring.catalog.transfer import export, import_journal
+from mainspring.disk.owner import Owner, own, owner_of
+from mainspring.journal import KnownEvents, tables
+from mainspring.journal.lines import Header
+from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
+
+
+class Store:
+    """The sessions under one home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.shelf = Shelf(home)
+
+    async def create(self, session: str | None = None) -> SqliteJournal:
+        return await self.open(await asyncio.to_thread(self._create, session))
+
+    async def open(self, session: str) -> SqliteJournal:
+        loop = asyncio.get_running_loop()
+        opening = loop.run_in_executor(None, open_writer, self.directory(session), session)
+        try:
+            return SqliteJournal(*await asyncio.shield(opening))
+        except asyncio.CancelledError:
+            opening.add_done_callback(_give_back)
+            raise
+
+    async def read(self, session: str) -> SqliteReader:
+        return SqliteReader(await asyncio.to_thread(self.shelf.file, session))
+
+    async def find(self, prefix: str) -> str:
+        return await asyncio.to_thread(self.shelf.find, prefix)
+
+    async def names(self) -> list[str]:
+        return await asyncio.to_thread(self.shelf.newest_names)
+
+    async def rows(self) -> list[SessionRow]:
+        return await asyncio.to_thread(self.shelf.sessions)
+
+    async def spends(self) -> list[SessionSpend]:
+        return await asyncio.to_thread(self.shelf.spends)
+
+    async def owner(self, session: str) -> Owner | None:
+        return await asyncio.to_thread(owner_of, self.directory(session))
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncGenerator[None]:
+        directory = self.home / name
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owned = own(directory, name)
+        try:
+            yield
+        finally:
+            owned.release()
+
+    async def lock_owner(self, name: str) -> Owner | None:
+        return await asyncio.to_thread(owner_of, self.home / name)
+
+    def today(self) -> Today:
+        return Today(self.shelf)
+
+    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+        return await asyncio.to_thread(fork, self.shelf, session, at=at, workspace=workspace)
+
+    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        return await asyncio.to_thread(compose, self.shelf, events_of, session=session)
+
+    async def export(
+        self,
+        session: str,
+        to: BinaryIO,
+        *,
+        blobs_beside: Path | None = None,
+        readable_only: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Header:
+        def written() -> Header:
+            file = self.shelf.file(session)
+            try:
+                return export(
+                    file,
+                    to,
+                    blobs_beside=blobs_beside,
+                    readable_only=readable_only,
+                    environment=environment,
+                )
+            finally:
+                file.close()
+
+        return await asyncio.to_thread(written)
+
+    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+        return await asyncio.to_thread(import_journal, self.shelf, lines, blobs_beside=blobs_beside)
+
+    def directory(self, session: str) -> Path:
+        return self.shelf.directory(session)
+
+    def _create(self, session: str | None) -> str:
+        with self.shelf.new(session) as (name, directory), tables.explained(name):
+            tables.create(directory / tables.FILE_NAME).close()
+        return name
+
+
+def _give_back(opened: asyncio.Future[Parts]) -> None:
+    """Closes what was opened for someone who no longer waits."""
+    if not opened.cancelled() and opened.exception() is None:
+        close_writer(*opened.result())

@@ -1,0 +1,80 @@
+"""A journal in SQLite as lines of JSON, and back.
+
+An import makes the same journal with the same hashes, or nothing at all. Neither direction holds a whole
+journal in memory.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import apsw
+
+from mainspring.catalog.folder import Shelf
+from mainspring.journal import tables
+from mainspring.journal.file import JournalFile
+from mainspring.journal.lines import Header, read_header, read_lines, refused, write_lines
+from mainspring.journal.verification import check, damaged, survey
+
+_COMMIT_EVERY = 5000
+
+
+def export(
+    file: JournalFile,
+    to: BinaryIO,
+    *,
+    blobs_beside: Path | None = None,
+    readable_only: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Header:
+    """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
+    With `blobs_beside` each blob becomes a file in that folder. `environment` tells where it was written."""
+
+    def write(connection: apsw.Connection) -> Header:
+        verdict, blobs = survey(connection)
+        if verdict.problem and not readable_only:
+            raise damaged(file.session, verdict)
+        header = Header.of(file.session, verdict, blobs_beside, environment)
+        contents = ((sha256, tables.required_blob(connection, sha256)) for sha256 in sorted(blobs))
+        rows: Any = connection.execute(
+            "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED ORDER BY seq LIMIT ?",
+            (verdict.events,),
+        )
+        write_lines(to, header, contents, rows, blobs_beside=blobs_beside)
+        return header
+
+    return file.scan(write)
+
+
+def import_journal(shelf: Shelf, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+    """Makes the session that the lines describe, and gives its id."""
+    rest = iter(lines)
+    header = read_header(next(rest, b""))
+    with shelf.new(header.session) as (session, directory), tables.explained(session):
+        connection = tables.create(directory / tables.FILE_NAME)
+        try:
+            _fill(connection, header, rest, blobs_beside)
+            verdict = check(connection)
+            if verdict.problem:
+                raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
+        finally:
+            connection.close()
+    return session
+
+
+def _fill(connection: apsw.Connection, header: Header, lines: Iterable[bytes], beside: Path | None) -> None:
+    connection.execute("BEGIN")
+    for number, item in enumerate(read_lines(header, lines, beside), 1):
+        if len(item) == 2:
+            tables.keep_blob(connection, *item)
+        else:
+            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", item)
+        if number % _COMMIT_EVERY == 0:
+            connection.execute("COMMIT")
+            connection.execute("BEGIN")
+    connection.execute("COMMIT")

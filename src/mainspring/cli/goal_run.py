@@ -1,0 +1,79 @@
+"""Works on a goal in this process: prints what happens, obeys signals, gives the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from contextlib import aclosing
+
+import click
+
+from mainspring.app.goals import GoalOptions, resume_goal, start_goal
+from mainspring.app.operations.goals import Pursuit, take_order
+from mainspring.cli.ask import approver_for
+from mainspring.cli.render import as_json
+from mainspring.cli.run import Lines
+from mainspring.cli.system import say_limits
+from mainspring.events import GoalEnded, GoalPaused
+from mainspring.settings import load_config, stop_signals
+
+
+async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
+    say_limits()
+    approver = approver_for(sys.stdin)
+    if session:
+        opened = resume_goal(session, options, approver=approver)
+    else:
+        opened = start_goal(given, options, approver=approver)
+    async with opened as pursuit:
+        gc.freeze()
+        gc.enable()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(_show(pursuit, is_json=is_json))
+            working = group.create_task(pursuit.run())
+            _obey_signals(pursuit, working)
+            ended = await working
+            await watching
+        name = pursuit.session.id
+    if not is_json:
+        click.echo(f"report: mainspring goal report {name}", err=True)
+    return ended.exit_code if isinstance(ended, GoalEnded) else 130
+
+
+def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused]) -> None:
+    """The first signal leaves the goal paused, or as another process ordered; the second ends everything."""
+    loop, received = asyncio.get_running_loop(), list[signal.Signals]()
+    config = load_config()
+    take_order(config, pursuit.session.id)  # one for a process that is gone
+
+    def on_signal(number: signal.Signals) -> None:
+        if received:
+            os._exit(130)
+        received.append(number)
+        order = take_order(config, pursuit.session.id)
+        pursuit.wanted = order or ("pause" if number == signal.SIGINT else "interrupt")
+        click.echo("stopping; once more to quit at once", err=True)
+        working.cancel()
+
+    for number in stop_signals():
+        loop.add_signal_handler(number, on_signal, number)
+
+
+async def _show(pursuit: Pursuit, *, is_json: bool) -> None:
+    """Prints every event from here on, until the one that ends this process's work."""
+    session = pursuit.session
+    lines = Lines()
+    if not is_json:
+        click.echo(f"goal {session.id}", err=True)
+    async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
+        async for recorded in events:
+            if not is_json:
+                lines.show(recorded)
+            elif recorded.seq:
+                sys.stdout.buffer.write(as_json(recorded) + b"\n")
+                sys.stdout.flush()
+            if isinstance(recorded.event, GoalEnded | GoalPaused):
+                return

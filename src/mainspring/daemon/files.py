@@ -1,0 +1,202 @@
+"""Where the daemon lives: its lock, its log, and what it wrote down for the next one and for people.
+
+What it writes down is about processes and times. What became of a goal is in the goal's journal alone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mainspring.catalog import Owner
+from mainspring.disk.files import write_private
+from mainspring.disk.formats import refuse_newer_json
+from mainspring.disk.owner import own, owner_of
+from mainspring.errors import JournalOwned, MainspringError
+from mainspring.system import host_name, open_process, signal_process
+
+_FORMAT = 1
+_LOG_BYTES = 1 << 20
+_RESULTS = 20
+RESTART = "Restart it: mainspring daemon stop, then mainspring daemon start."
+
+
+class DaemonRunning(MainspringError):
+    exit_code = 3
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that works on a session. `iterations` are those that had begun before it."""
+
+    session: str
+    pid: int
+    started_us: int
+    iterations: int = 0
+    is_goal: bool = True
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A session whose process ended again and again before its work did."""
+
+    crashes: int
+    at_us: int
+    retry_us: int
+    detail: str = ""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended; `state` is that of its goal or turn."""
+
+    session: str
+    at_us: int
+    state: str
+    exit_code: int | None = None
+
+
+class Handled(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a schedule's newest time. It is written as `starting` before anything is begun."""
+
+    due_us: int
+    at_us: int
+    outcome: Literal["starting", "started", "skipped", "missed", "failed"]
+    how: str = ""
+    session: str = ""
+    detail: str = ""
+    missed: int = 0
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """What the daemon wrote down. `version` is that of its program; `left_alone` says of sessions that are
+    not resumed why."""
+
+    format_version: int = _FORMAT
+    version: str = ""
+    started_us: int = 0
+    max_running: int = 0
+    runs: dict[str, Run] = {}
+    troubles: dict[str, Trouble] = {}
+    handled: dict[str, Handled] = {}
+    results: list[Result] = []
+    left_alone: dict[str, str] = {}
+    interrupted: list[str] = []
+    problem: str = ""
+
+    def add_result(self, result: Result) -> None:
+        self.results = [result, *self.results][:_RESULTS]
+
+
+class Place:
+    """The daemon's folder under one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "daemon"
+        self.log = self.folder / "daemon.log"
+        self._record = self.folder / "record.json"
+
+    def make(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def owner(self) -> Owner | None:
+        """The daemon that runs now."""
+        found = owner_of(self.folder)
+        return found if found is not None and found.is_alive else None
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keeps every other daemon out; `DaemonRunning` names the one that is there."""
+        self.make()
+        try:
+            owned = own(self.folder, "of the daemon")
+        except JournalOwned as error:
+            raise self.running() from error
+        try:
+            yield
+        finally:
+            owned.release()
+
+    def running(self) -> DaemonRunning:
+        owner = self.owner()
+        if owner is None:
+            return DaemonRunning(
+                "Another daemon is just starting or ending.", remedy="Try again in a moment."
+            )
+        since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return DaemonRunning(
+            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}."
+            f" {owner.other_version}".rstrip(),
+            remedy=RESTART if owner.other_version else "mainspring daemon stop ends it.",
+        )
+
+    def other_version(self) -> str:
+        """What to tell a person when the daemon that runs is of another version; empty when not."""
+        owner = self.owner()
+        if owner is None or not owner.other_version:
+            return ""
+        return f"The daemon is of another version. {owner.other_version} {RESTART}"
+
+    def load(self) -> Record:
+        """The record; an empty one when there is none that can be read, which costs no goal anything.
+        `FileTooNew` when a newer version wrote it."""
+        try:
+            data = self._record.read_bytes()
+            refuse_newer_json(self._record, data, _FORMAT)
+            return msgspec.json.decode(data, type=Record)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return Record()
+
+    def save(self, record: Record) -> None:
+        write_private(self._record, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
+    def signal(self, number: signal.Signals, *, wait_s: float = 0.0) -> Owner | None:
+        """Sends a signal to the running daemon, and waits for its end; gives the daemon while it lives."""
+        owner = self.owner()
+        if owner is None or owner.host != host_name():
+            return owner
+        try:
+            handle = open_process(owner.pid)
+        except ProcessLookupError:
+            return None
+        try:
+            if self.owner() == owner:
+                signal_process(handle, number)
+            is_over = wait_s > 0 and has_ended(handle, wait_s)
+            return None if is_over else owner
+        except ProcessLookupError:
+            return None
+        finally:
+            os.close(handle)
+
+    def wake(self) -> bool:
+        """Makes the daemon look at once; False when none runs."""
+        return self.signal(signal.SIGHUP) is not None
+
+    def write_log(self, line: str) -> None:
+        """Adds a line. A full log moves aside and begins again; the one before it is forgotten."""
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if self.log.exists() and self.log.stat().st_size > _LOG_BYTES:
+            # It is emptied in place: processes that we started have it open as their error output.
+            shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+            os.truncate(self.log, 0)
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{time} {line}\n")
+
+
+def is_run_by(owner: Owner, pid: int) -> bool:
+    """Whether the owner of a journal is this process of this machine, and lives."""
+    return owner.is_alive and owner.pid == pid and owner.host == host_name()
+
+
+def has_ended(handle: int, wait_s: float = 0.0) -> bool:
+    """Whether the process of a pidfd is over, within so many seconds."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))

@@ -1,0 +1,367 @@
+"""The daemon's process: looks at schedules and interrupted work, starts a process for each, and sleeps.
+
+Each goal runs in a process that does not need the daemon: killed, it leaves them working, and the next one
+finds them by their pids and by who owns their journals. It wakes for its next time, when a process ends, when
+a command signals it, and every half minute for a clock that jumped or a machine that slept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.catalog import SessionRow, Sessions
+from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
+from mainspring.daemon.files import Handled, Place, Record, Result, Run, has_ended, is_run_by
+from mainspring.errors import JournalError, MainspringError, UnknownSession
+from mainspring.events import ApprovalGiven
+from mainspring.goals.fold import load_goal
+from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
+from mainspring.sandbox.detached import run_to_end, start_detached
+from mainspring.settings import Config, stop_signals
+from mainspring.system import open_process, signal_process
+
+LOG = "daemon.log"
+_LOOK_S = 30.0
+_LIST_S = 300.0
+_BEGIN_WITHIN_S = 120.0
+_END_WITHIN_S = 60.0
+_DETAIL = 300
+
+
+class Daemon:
+    """Holds the place for as long as it runs."""
+
+    def __init__(self, config: Config, place: Place, say: Callable[[str], None], sessions: Sessions) -> None:
+        self._config, self._place, self._say = config, place, say
+        self._settings = config.settings.daemon
+        self._sessions = sessions
+        self._schedules = Schedules(config.home)
+        before = place.load()
+        self._record = Record(
+            version=__version__,
+            started_us=_now_us(),
+            max_running=self._settings.max_running,
+            runs=before.runs,
+            troubles=before.troubles,
+            handled=before.handled,
+            results=before.results,
+            interrupted=before.interrupted,
+        )
+        self._known: tuple[Schedule, ...] = ()
+        self._handles: dict[str, int] = {}
+        self._poke = asyncio.Event()
+        self._is_stopping = False
+        self._listed_s = 0.0
+        self._answers: dict[str, tuple[int, bool]] = {}
+        self._retry_us: int | None = None
+        self._is_full = False
+
+    async def run(self, ready: Callable[[], None], *, is_once: bool = False) -> None:
+        """Until a signal ends it; with `is_once`, until there is nothing left to do."""
+        loop = asyncio.get_running_loop()
+        for number in stop_signals():
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._wake)
+        await self._adopt()
+        self._place.save(self._record)
+        self._say(f"started: version {__version__}, process {os.getpid()}")
+        ready()
+        self._wake()
+        while not self._is_stopping:
+            is_woken = self._poke.is_set()
+            self._poke.clear()
+            await self._pass(is_woken=is_woken)
+            if is_once and not self._handles and not self._poke.is_set():
+                break
+            await self._sleep()
+        await self._leave()
+
+    async def _pass(self, *, is_woken: bool) -> None:
+        before = msgspec.json.encode(self._record)
+        ended = self._reap()
+        self._known = self._scheduled()
+        now_us = _now_us()
+        comes = [(each, found) for each in self._known if (found := self._due(each, now_us))]
+        # A goal that went to sleep makes room without telling.
+        is_stale = self._is_full or time.monotonic() - self._listed_s > _LIST_S
+        is_retry = self._retry_us is not None and self._retry_us <= now_us
+        if is_woken or ended or comes or is_stale or is_retry:
+            rows = await self._rows()
+            self._close(ended, rows)
+            for schedule, found in comes:
+                await self._handle(schedule, found, rows)
+            await self._resume(await self._rows() if comes else rows)
+        if msgspec.json.encode(self._record) != before:
+            self._place.save(self._record)
+
+    async def _rows(self) -> dict[str, SessionRow]:
+        self._listed_s = time.monotonic()
+        return {row.id: row for row in await self._sessions.rows()}
+
+    def _scheduled(self) -> tuple[Schedule, ...]:
+        try:
+            found = self._schedules.all()
+        except MainspringError as error:
+            if self._record.problem != str(error):
+                self._say(f"problem: {error}")
+            self._record.problem = str(error)
+            return ()
+        self._record.problem = ""
+        ids = {schedule.id for schedule in found}
+        self._record.handled = {key: each for key, each in self._record.handled.items() if key in ids}
+        return found
+
+    def _due(self, schedule: Schedule, now_us: int) -> Due | None:
+        handled = self._record.handled.get(schedule.id)
+        if handled is not None and handled.outcome == "starting":
+            # The daemon before this one ended in between; `_handle` finds out how far it came.
+            return Due(at_us=handled.due_us, how="late", missed=handled.missed)
+        return due(schedule, handled.due_us if handled else 0, now_us, self._config.zone)
+
+    async def _handle(self, schedule: Schedule, found: Due, rows: dict[str, SessionRow]) -> None:
+        before = self._record.handled.get(schedule.id)
+        outcome, detail = what_to_do(found, rows.get(before.session) if before else None, self._record)
+        session = before.session if before else ""
+        now_us = _now_us()
+        handled = Handled(
+            due_us=found.at_us,
+            at_us=now_us,
+            outcome="starting",
+            how=found.how,
+            detail=detail,
+            missed=found.missed,
+        )
+        if outcome == "start":
+            if before is not None and before.outcome == "starting":
+                session = await self._begun(schedule, before.at_us, rows)
+                handled = before
+            else:
+                session = ""
+                self._record.handled[schedule.id] = handled
+                self._place.save(self._record)
+            handled = await self._begin(schedule, handled, session)
+        else:
+            handled = msgspec.structs.replace(handled, outcome=outcome, session=session)
+        self._record.handled[schedule.id] = handled
+        self._place.save(self._record)
+        said = " ".join(filter(None, (handled.session, handled.how, handled.detail)))
+        self._say(f"{schedule.name}: {handled.outcome} {said}".rstrip())
+
+    async def _begin(self, schedule: Schedule, handled: Handled, session: str) -> Handled:
+        if session:
+            return msgspec.structs.replace(handled, outcome="started", session=session)
+        ended = await asyncio.to_thread(
+            run_to_end,
+            ["goal", "fire", schedule.id],
+            environment=self._config.environment,
+            timeout_s=_BEGIN_WITHIN_S,
+        )
+        if ended.exit_code:
+            detail = ended.errors.strip()[-_DETAIL:]
+            return msgspec.structs.replace(handled, outcome="failed", detail=detail)
+        return msgspec.structs.replace(handled, outcome="started", session=ended.output.strip())
+
+    async def _begun(self, schedule: Schedule, since_us: int, rows: dict[str, SessionRow]) -> str:
+        """The session that a schedule began since then; empty when there is none."""
+        for row in rows.values():
+            if row.goal and row.started_us >= since_us:
+                goal = await load_goal(self._sessions, row.id)
+                if goal.first.by == schedule.name:
+                    return row.id
+        return ""
+
+    async def _resume(self, rows: dict[str, SessionRow]) -> None:
+        if self._is_stopping:
+            return
+        answered = {row.id for row in rows.values() if await self._is_answered(row)}
+        found = plan(list(rows.values()), self._record, self._settings, answered=answered, now_us=_now_us())
+        for session in found.left_alone.keys() - self._record.left_alone.keys():
+            self._say(f"{session}: left alone, {found.left_alone[session]}")
+        self._record.left_alone = dict(found.left_alone)
+        self._retry_us, self._is_full = found.retry_us, found.is_full
+        for row in found.resume:
+            self._start(row)
+
+    async def _is_answered(self, row: SessionRow) -> bool:
+        """Whether a person answered since the goal ended for want of an answer."""
+        if row.goal_state != "blocked":
+            return False
+        looked_us, is_answered = self._answers.get(row.id, (0, False))
+        if looked_us == row.updated_us:
+            return is_answered
+        owner = await self._sessions.owner(row.id)
+        if owner is not None and owner.is_alive:
+            return False
+        try:
+            reader = await self._sessions.read(row.id)
+            try:
+                given, ended = await reader.last("ApprovalGiven"), await reader.last("GoalEnded")
+                open_question = await reader.last("ApprovalAsked")
+            finally:
+                await reader.close()
+        except JournalError:
+            return False
+        is_answered = (
+            given is not None
+            and ended is not None
+            and given.seq > ended.seq
+            and isinstance(given.event, ApprovalGiven)
+            and given.event.decision != "stop"
+            and (open_question is None or open_question.seq < given.seq)
+        )
+        self._answers[row.id] = (row.updated_us, is_answered)
+        return is_answered
+
+    def _start(self, row: SessionRow) -> None:
+        arguments = ["goal", "resume", row.id, "--json"] if row.goal else ["resume", row.id, "--json"]
+        log = self._sessions.directory(row.id) / LOG
+        pid = start_detached(arguments, environment=self._config.environment, log=log)
+        run = Run(
+            session=row.id,
+            pid=pid,
+            started_us=_now_us(),
+            iterations=row.iterations,
+            is_goal=bool(row.goal),
+        )
+        self._record.runs[row.id] = run
+        self._record.interrupted = [each for each in self._record.interrupted if each != row.id]
+        self._place.save(self._record)
+        self._watch(run)
+        self._say(f"{row.id}: resumed by process {pid}")
+
+    def _watch(self, run: Run) -> bool:
+        try:
+            handle = open_process(run.pid)
+        except ProcessLookupError:
+            return False
+        self._handles[run.session] = handle
+        asyncio.get_running_loop().add_reader(handle, self._on_end, handle)
+        return True
+
+    def _on_end(self, handle: int) -> None:
+        # A process that has ended stays readable; it is looked at once, by the pass that this wakes.
+        asyncio.get_running_loop().remove_reader(handle)
+        self._wake()
+
+    async def _adopt(self) -> None:
+        """Takes over what an earlier daemon started and what still owns its journal."""
+        for session, run in list(self._record.runs.items()):
+            try:
+                owner = await self._sessions.owner(session)
+            except UnknownSession:
+                owner = None
+            if owner is not None and is_run_by(owner, run.pid) and self._watch(run):
+                self._say(f"{session}: still running, process {run.pid}")
+            else:
+                del self._record.runs[session]
+
+    def _reap(self) -> dict[str, tuple[Run, int | None]]:
+        """The runs that ended since, with their exit codes as far as they are ours to know."""
+        ended: dict[str, tuple[Run, int | None]] = {}
+        for session, handle in list(self._handles.items()):
+            if has_ended(handle):
+                asyncio.get_running_loop().remove_reader(handle)
+                os.close(self._handles.pop(session))
+                run = self._record.runs.pop(session)
+                ended[session] = (run, _exit_code(run.pid))
+        return ended
+
+    def _close(self, ended: dict[str, tuple[Run, int | None]], rows: dict[str, SessionRow]) -> None:
+        for session, (run, code) in ended.items():
+            row = rows.get(session)
+            if row is None:
+                continue
+            state = row.goal_state if run.is_goal else row.state
+            now_us = _now_us()
+            self._say(f"{session}: {state}" + (f", exit code {code}" if code is not None else ""))
+            self._record.add_result(Result(session=session, at_us=now_us, state=state, exit_code=code))
+            detail = _last_line(self._sessions.directory(session) / LOG) or f"exit code {code}"
+            before = self._record.troubles.pop(session, None)
+            trouble = after_run(run, row, before, self._settings, code=code, now_us=now_us, detail=detail)
+            if trouble is not None and not self._is_stopping:
+                self._record.troubles[session] = trouble
+
+    async def _sleep(self) -> None:
+        now_us = _now_us()
+        times = [now_us + int(_LOOK_S * 1e6)]
+        if self._retry_us is not None:
+            times.append(self._retry_us)
+        zone = self._config.zone
+        times += [at for each in self._known if (at := next_us(each, now_us, zone)) is not None]
+        try:
+            async with asyncio.timeout(max(0.0, (min(times) - now_us) / 1e6)):
+                await self._poke.wait()
+        except TimeoutError:
+            pass
+
+    async def _leave(self) -> None:
+        """Interrupts what it runs, in order; the next daemon goes on with it."""
+        loop = asyncio.get_running_loop()
+        for session, handle in self._handles.items():
+            self._say(f"{session}: interrupting process {self._record.runs[session].pid}")
+            _send(handle, signal.SIGTERM)
+        deadline = loop.time() + _END_WITHIN_S
+        left = dict(self._handles)
+        while left and loop.time() < deadline:
+            left = {session: handle for session, handle in left.items() if not has_ended(handle)}
+            if left:
+                self._poke.clear()
+                try:
+                    async with asyncio.timeout(1.0):
+                        await self._poke.wait()
+                except TimeoutError:
+                    pass
+        for session, handle in left.items():
+            self._say(f"{session}: did not end within {_END_WITHIN_S:g} s, killed")
+            _send(handle, signal.SIGKILL)
+            await asyncio.to_thread(has_ended, handle, _END_WITHIN_S)
+        ended = self._reap()
+        rows = await self._rows()
+        self._close(ended, rows)
+        self._record.interrupted += [
+            session for session in ended if session in rows and is_interrupted(rows[session])
+        ]
+        self._record.troubles = {}
+        self._place.save(self._record)
+        self._say("stopped")
+
+    def _wake(self) -> None:
+        self._poke.set()
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        self._poke.set()
+
+
+def _send(handle: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        signal_process(handle, number)
+
+
+def _exit_code(pid: int) -> int | None:
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return None
+    return os.waitstatus_to_exitcode(status)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text("utf-8", "replace")[-4096:].strip().splitlines()
+    except FileNotFoundError:
+        return ""
+    return lines[-1].strip()[:_DETAIL] if lines else ""
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

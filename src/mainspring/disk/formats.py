@@ -1,0 +1,64 @@
+"""Versions of the files that we keep: an older one is read, a newer one is refused and left as it is.
+
+A file names its version in `format_version`; one without it counts as version 1. Caches are no matter of this
+module: a cache of another version is made again. Files that people write (TOML) may have one too, and a key
+of theirs that is not known is told with the nearest one that is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from mainspring.errors import ConfigError, FileTooNew
+
+KEY = "format_version"
+_Kind = TypeVar("_Kind")
+
+
+class _Versioned(msgspec.Struct):
+    format_version: int = 1
+
+
+_DECODE = msgspec.json.Decoder(_Versioned).decode
+
+
+def refuse_newer(file: Path, version: int, known: int) -> None:
+    """`FileTooNew` when a file has a later version than the one that is known."""
+    if version > known:
+        raise FileTooNew(
+            f"{file} has format version {version}, and this program reads up to {known};"
+            " the file was left as it is.",
+            remedy="Upgrade mainspring.",
+        )
+
+
+def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
+    """The same for the content of a JSON file. A list has no room for a version and counts as 1; damage is
+    for the reader of the file to report."""
+    try:
+        version = _DECODE(data).format_version
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    refuse_newer(file, version, known)
+
+
+def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
+    """The content of a file that people write; `ConfigError` when it is not valid."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid: {error}.", remedy="Correct it.") from error
+    version = content.pop(KEY, 1)
+    if not isinstance(version, int):
+        raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Correct it.")
+    refuse_newer(file, version, known)
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        said: str = import_module("mainspring.disk.unknown_keys").explain_unknown(content, kind)
+        raise ConfigError(f"{file} is not valid: {said or f'{error}.'}", remedy="Correct it.") from error

@@ -1,0 +1,1 @@
+"""Documents for people: blocks of text, written as Markdown or HTML."""

@@ -1,0 +1,149 @@
+"""Runs the checks of claims that need it, in the sandbox, each claim after those that it stands on.
+
+Exit code 0 proves a claim; a line `REFUTED` with another exit code refutes it; anything else leaves it open
+with what the check said. A proof is kept until statement, check or a file that the check names is another. A
+claim that stands on a refuted one is not tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from mainspring.events import ClaimChecked, ClaimStatus
+from mainspring.evidence.claims import Claims, in_order
+from mainspring.evidence.commands import Ran, kept, run_line
+from mainspring.evidence.evaluation import content_hash
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.workspace import Keep
+
+Emit = Callable[[ClaimChecked], Awaitable[None]]
+REFUTED = "REFUTED"
+_MAX_FILES = 50
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one check may take, and all of one round; claims that are not reached stay as they are."""
+
+    check_s: float = 120.0
+    all_s: float = 1800.0
+
+
+_BOUNDS = Bounds()
+
+
+async def check_claims(
+    claims: Claims,
+    *,
+    iteration: int,
+    sandbox: Sandbox,
+    files: Files,
+    keep: Keep,
+    emit: Emit,
+    bounds: Bounds = _BOUNDS,
+    is_everything: bool = False,
+) -> None:
+    """Runs what needs running, or with `is_everything` all, and records each result as it comes. The fold is
+    told too; telling it again changes nothing."""
+
+    async def record(event: ClaimChecked) -> None:
+        await emit(event)
+        claims.apply(event)
+
+    ends = time.monotonic() + bounds.all_s
+    for name in in_order(claims.all, claims.all):
+        claim = claims.all.get(name)
+        if claim is None or not claim.check or claim.status == "refuted" or claims.refuted_below(name):
+            continue
+        fingerprint = await asyncio.to_thread(fingerprint_of, claims, name, files)
+        if not is_everything and not _needs_check(claims, name, fingerprint):
+            continue
+        left_s = ends - time.monotonic()
+        if left_s <= 0:
+            await record(_not_reached(name, iteration))
+            continue
+        ran = await run_line(sandbox, files, claim.check, min(bounds.check_s, left_s))
+        is_changed = await asyncio.to_thread(fingerprint_of, claims, name, files) != fingerprint
+        status, detail = ("open", "it changed while it was checked") if is_changed else judged(ran)
+        proofs = [above for above in claims.dependents(name) if claims.status(above) == "proved"]
+        await record(
+            ClaimChecked(
+                iteration=iteration,
+                claim=name,
+                status=status,
+                exit_code=ran.finished.exit_code,
+                statement_sha256=fingerprint,
+                detail=detail,
+                output=await kept(ran, keep),
+                duration_s=ran.finished.duration_s,
+            )
+        )
+        for above in proofs if status == "refuted" else ():
+            said = f"open again: it stands on {name}, which was refuted"
+            await record(ClaimChecked(iteration=iteration, claim=above, status="open", detail=said))
+
+
+def judged(ran: Ran) -> tuple[ClaimStatus, str]:
+    """What the end of a check says of its claim."""
+    lines = ran.finished.stdout.decode("utf-8", "replace").splitlines()
+    is_refuted = any(line.strip() == REFUTED for line in lines)
+    if ran.finished.stopped:
+        return "open", ran.told
+    if ran.finished.exit_code == 0:
+        return ("open", "it says REFUTED and exits with 0") if is_refuted else ("proved", ran.told)
+    return ("refuted" if is_refuted else "open"), ran.told
+
+
+def fingerprint_of(claims: Claims, name: str, files: Files) -> str:
+    """What a check of the claim is about, as one hash: its definition and the files that the check names."""
+    named = [(path, content_hash(files, path)) for path in named_files(claims.all[name].check, files)]
+    return hashlib.sha256(msgspec.json.encode([claims.definition(name), named])).hexdigest()
+
+
+def named_files(check: str, files: Files) -> tuple[str, ...]:
+    """The files of the workspace that a command line names, also as modules and below `cd`."""
+    try:
+        words = shlex.split(check, comments=True)
+    except ValueError:
+        words = check.split()
+    words = [word.strip(";&|()<>") for word in words]
+    found: dict[str, None] = {}
+    folders = [""]
+    for number, word in enumerate(words):
+        if number and words[number - 1] == "cd":
+            folders.append(f"{word}/")
+        module = f"{word.replace('.', '/')}.py" if number and words[number - 1] == "-m" else ""
+        for candidate in filter(None, (word, word.partition("=")[2], module)):
+            for folder in folders:
+                if _is_file(files, folder + candidate):
+                    found[folder + candidate] = None
+    return tuple(found)[:_MAX_FILES]
+
+
+def _is_file(files: Files, path: str) -> bool:
+    if "\0" in path or len(path) > 1000:
+        return False
+    try:
+        return (files.policy.workspace / path).is_file()
+    except OSError:
+        return False
+
+
+def _needs_check(claims: Claims, name: str, fingerprint: str) -> bool:
+    """An open claim is tried every time: what its check reads is not all known."""
+    checked = claims.checked(name)
+    is_decided = checked is not None and checked.status in ("proved", "refuted")
+    return not (is_decided and checked is not None and checked.statement_sha256 == fingerprint)
+
+
+def _not_reached(name: str, iteration: int) -> ClaimChecked:
+    """An old proof of what is another now does not hold meanwhile."""
+    return ClaimChecked(
+        iteration=iteration, claim=name, status="open", detail="there was no time left for its check"
+    )

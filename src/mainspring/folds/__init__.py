@@ -1,0 +1,1 @@
+"""What a journal says now, folded from its events: state, ledger, caps, task, processes, waits."""

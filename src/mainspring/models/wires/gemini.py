@@ -1,0 +1,274 @@
+"""Gemini generateContent: calls come whole and carry thought signatures, which go back where they came from.
+
+A signature on a call is kept with the call; one on a text or a thought becomes a `Thinking` of its own. Calls
+that another provider asked for have none; newer models are told not to look for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import msgspec
+
+from mainspring.errors import ContentRefused, Overloaded
+from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
+from mainspring.models import (
+    AssistantMessage,
+    Attachment,
+    Effort,
+    Finished,
+    Message,
+    Request,
+    Result,
+    ResultsMessage,
+    StreamItem,
+    UserMessage,
+)
+from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.wires.http import Reader
+from mainspring.models.wires.messages import ENCODER, NOTHING_SAID, attached_text, base64_text, object_raw
+from mainspring.models.wires.wire import Wire
+
+WIRE = "gemini"
+_UNCHECKED = "skip_thought_signature_validator"
+_WITHOUT_THINKING = re.compile(r"gemini-(1|2\.0)|gemma")
+_WITH_BUDGET = re.compile(r"gemini-2\.5")
+_BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
+_LEVELS: dict[Effort, str] = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
+
+
+class GeminiModel(Wire):
+    messages_field: ClassVar[str] = "contents"
+
+    def encode(self, message: Message) -> bytes:
+        match message:
+            case UserMessage():
+                parts = [_attached(attachment) for attachment in message.attachments]
+                if message.text or not parts:
+                    parts.append({"text": message.text or NOTHING_SAID})
+                return ENCODER.encode({"role": "user", "parts": parts})
+            case AssistantMessage():
+                return self._assistant(message)
+            case ResultsMessage():
+                parts = [_result(result) for result in message.results]
+                parts.extend(_attached(each) for result in message.results for each in result.attachments)
+                return ENCODER.encode({"role": "user", "parts": parts})
+
+    def _key_headers(self, api_key: str) -> dict[str, str]:
+        return {"x-goog-api-key": api_key} if api_key else {}
+
+    def _path(self) -> str:
+        name = self._endpoint.model.removeprefix("models/")
+        return f"/models/{name}:streamGenerateContent?alt=sse"
+
+    def _reader(self) -> Reader:
+        return _Reader(self._endpoint)
+
+    def _opening_fields(self, request: Request) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        system = self._system(request)
+        if system:
+            fields["systemInstruction"] = {"parts": [{"text": system}]}
+        if request.tools:
+            declared = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parametersJsonSchema": tool.parameters,
+                }
+                for tool in request.tools
+            ]
+            fields["tools"] = [{"functionDeclarations": declared}]
+        return fields
+
+    def _closing_fields(self, request: Request) -> dict[str, Any]:
+        settings: dict[str, Any] = {}
+        if request.max_output_tokens is not None:
+            settings["maxOutputTokens"] = request.max_output_tokens
+        name, effort = self._endpoint.model, self._effort(request)
+        if "effort" not in self._lacks and not _WITHOUT_THINKING.search(name):
+            thinking: dict[str, Any] = {"includeThoughts": True}
+            if effort and _WITH_BUDGET.search(name):
+                thinking["thinkingBudget"] = _BUDGETS[effort]
+            elif effort:
+                thinking["thinkingLevel"] = _LEVELS[effort]
+            settings["thinkingConfig"] = thinking
+        return {"generationConfig": settings} if settings else {}
+
+    def _assistant(self, message: AssistantMessage) -> bytes:
+        parts: list[dict[str, Any]] = []
+        for part in message.parts:
+            match part:
+                case Text():
+                    parts.append({"text": part.text})
+                case Thinking():
+                    parts.extend(_thought(part))
+                case CallAsked():
+                    call = {"id": part.call, "name": part.name, "args": object_raw(part.arguments)}
+                    signature = {"thoughtSignature": part.opaque} if part.opaque else {}
+                    parts.append({"functionCall": call, **signature})
+        self._sign(parts)
+        return ENCODER.encode({"role": "model", "parts": parts or [{"text": NOTHING_SAID}]})
+
+    def _sign(self, parts: list[dict[str, Any]]) -> None:
+        is_checked = not (
+            _WITHOUT_THINKING.search(self._endpoint.model) or _WITH_BUDGET.search(self._endpoint.model)
+        )
+        calls = [part for part in parts if "functionCall" in part]
+        if is_checked and calls and not any("thoughtSignature" in part for part in calls):
+            calls[0]["thoughtSignature"] = _UNCHECKED
+
+    def _without_thinking(self, message: bytes) -> bytes:
+        fields = msgspec.json.decode(message, type=dict[str, Any])
+        kept: list[dict[str, Any]] = []
+        for part in fields["parts"]:
+            signature = part.pop("thoughtSignature", None)
+            if "thought" not in part and not (signature and part.get("text") == ""):
+                kept.append(part)
+        self._sign(kept)
+        return ENCODER.encode({**fields, "parts": kept or [{"text": NOTHING_SAID}]})
+
+
+def _attached(attachment: Attachment) -> dict[str, Any]:
+    kind = attachment.media_type
+    if kind.startswith(("image/", "audio/", "video/")) or kind == "application/pdf":
+        return {"inlineData": {"mimeType": kind, "data": base64_text(attachment)}}
+    return {"text": attached_text(attachment)}
+
+
+def _thought(part: Thinking) -> list[dict[str, Any]]:
+    if part.wire != WIRE or not part.opaque:
+        return []
+    thought = {"thought": True} if part.text else {}
+    return [{"text": part.text, "thoughtSignature": part.opaque, **thought}]
+
+
+def _result(result: Result) -> dict[str, Any]:
+    response = {"error" if result.is_error else "output": result.text}
+    return {"functionResponse": {"id": result.call, "name": result.name, "response": response}}
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    args: msgspec.Raw = msgspec.Raw(b"")
+    id: str = ""
+
+
+class _Part(msgspec.Struct, rename="camel"):
+    text: str | None = None
+    thought: bool = False
+    thought_signature: str = ""
+    function_call: _Function | None = None
+
+
+class _Content(msgspec.Struct):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    content: _Content | None = None
+    finish_reason: str | None = None
+
+
+class _Counts(msgspec.Struct, rename="camel"):
+    prompt_token_count: int = 0
+    tool_use_prompt_token_count: int = 0
+    candidates_token_count: int = 0
+    thoughts_token_count: int = 0
+    cached_content_token_count: int = 0
+
+
+class _Feedback(msgspec.Struct, rename="camel"):
+    block_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct, rename="camel"):
+    candidates: list[_Candidate] | None = None
+    usage_metadata: _Counts | None = None
+    prompt_feedback: _Feedback | None = None
+    error: Any = None
+
+
+_CHUNK = msgspec.json.Decoder(_Chunk)
+_STOPS: dict[str, Stop] = {
+    "MAX_TOKENS": "length",
+    "SAFETY": "refused",
+    "RECITATION": "refused",
+    "LANGUAGE": "refused",
+    "BLOCKLIST": "refused",
+    "PROHIBITED_CONTENT": "refused",
+    "SPII": "refused",
+    "IMAGE_SAFETY": "refused",
+}
+_FAILED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
+
+
+class _Reader:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._calls = 0
+        self._finish = ""
+        self._usage = Usage()
+        self.is_done = False
+
+    def feed(self, data: bytes) -> list[StreamItem]:
+        chunk = _CHUNK.decode(data)
+        if chunk.error:
+            raise refused(self._endpoint, 0, data)
+        if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
+            raise ContentRefused(
+                f"{self._endpoint.provider} declined to answer ({chunk.prompt_feedback.block_reason}).",
+                remedy="Rephrase the request, or choose another model.",
+            )
+        items: list[StreamItem] = []
+        for candidate in chunk.candidates or ():
+            for part in (candidate.content.parts if candidate.content else None) or ():
+                items.extend(self._part(part))
+            self._finish = candidate.finish_reason or self._finish
+        if chunk.usage_metadata:
+            self._usage = _counted(chunk.usage_metadata)
+        return items
+
+    def end(self) -> list[StreamItem]:
+        if not self._finish:
+            raise dropped(self._endpoint)
+        if self._finish in _FAILED:
+            raise Overloaded(
+                f"{self._endpoint.model} broke off with {self._finish}.",
+                remedy="Try again, or choose another model.",
+            )
+        stop = _STOPS.get(self._finish, "calls" if self._calls else "end")
+        return [Finished(stop, self._usage)]
+
+    def _part(self, part: _Part) -> list[StreamItem]:
+        signature = part.thought_signature
+        if part.function_call:
+            call = part.function_call
+            arguments = bytes(call.args).decode()
+            self._calls += 1
+            return [
+                CallDelta(
+                    index=self._calls - 1,
+                    name=call.name,
+                    arguments=arguments,
+                    provider_id=call.id,
+                    opaque=signature,
+                )
+            ]
+        text = part.text or ""
+        if part.thought:
+            return [ThinkingDelta(text=text, opaque=signature, wire=WIRE)] if text or signature else []
+        items: list[StreamItem] = [TextDelta(text=text)] if text else []
+        if signature:
+            items.append(ThinkingDelta(opaque=signature, wire=WIRE))
+        return items
+
+
+def _counted(counts: _Counts) -> Usage:
+    return Usage(
+        input_tokens=counts.prompt_token_count + counts.tool_use_prompt_token_count,
+        cached_tokens=counts.cached_content_token_count,
+        output_tokens=counts.candidates_token_count + counts.thoughts_token_count,
+        reasoning_tokens=counts.thoughts_token_count,
+    )

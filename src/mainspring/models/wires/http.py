@@ -1,0 +1,163 @@
+"""One conversation with a model server, for every wire: bytes go out, stream items come in.
+
+Nothing here retries, and nothing foreign escapes: what goes wrong is a `ModelError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+import mainspring
+from mainspring.errors import ModelError
+from mainspring.models import StreamItem
+from mainspring.models.failures import Endpoint, not_the_protocol, refused
+from mainspring.models.wires.transport import Answer, Bounds, Transport
+from mainspring.net.sse import EventParser, EventTooLarge
+
+_REASON_BYTES = 1024 * 1024
+_HEADERS = {
+    "accept": "*/*",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": f"mainspring/{mainspring.__version__}",
+}
+
+
+class Reader(Protocol):
+    """Reads one reply of one wire."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the protocol says that nothing follows."""
+        ...
+
+    def feed(self, data: bytes) -> Sequence[StreamItem]:
+        """The items in one event, or in a whole JSON reply; raises `ModelError`, or what decoding raises."""
+        ...
+
+    def end(self) -> Sequence[StreamItem]:
+        """The last items, `Finished` at the end; raises `ModelError` when the reply is not complete."""
+        ...
+
+
+class Channel:
+    def __init__(
+        self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds | None = None, proxy: str = ""
+    ) -> None:
+        self._endpoint = endpoint
+        self._transport = Transport(endpoint, {**_HEADERS, **headers}, bounds or Bounds(), proxy)
+
+    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
+        """Sends a request and reads its reply."""
+        answer = await self._ask("POST", path, body)
+        try:
+            intake = _Intake(reader, self._endpoint, answer.headers.get("content-type", ""))
+            while (chunk := await answer.read()) is not None:
+                for item in intake.take(chunk):
+                    yield item
+                if reader.is_done:
+                    await answer.drain()
+                    break
+        finally:
+            answer.release()
+        for item in intake.end():
+            yield item
+
+    async def get(self, path: str) -> bytes:
+        """The whole answer to a plain question."""
+        answer = await self._ask("GET", path, b"")
+        return await self._whole(answer)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _ask(self, method: str, path: str, body: bytes) -> Answer:
+        answer = await self._transport.ask(method, path, body)
+        if answer.status == 200:
+            return answer
+        raise refused(self._endpoint, answer.status, await self._reason(answer), answer.headers)
+
+    async def _reason(self, answer: Answer) -> bytes:
+        """What is said with a refusal, or as much of it as comes: the refusal stands without it."""
+        received = b""
+        try:
+            with suppress(ModelError):
+                while len(received) < _REASON_BYTES and (chunk := await answer.read()) is not None:
+                    received += chunk
+        finally:
+            answer.release()
+        return received
+
+    async def _whole(self, answer: Answer) -> bytes:
+        received: list[bytes] = []
+        try:
+            while (chunk := await answer.read()) is not None:
+                received.append(chunk)
+        finally:
+            answer.release()
+        return b"".join(received)
+
+
+class _Intake:
+    """From the bytes of a reply to the items in them: server-sent events, or one JSON document."""
+
+    def __init__(self, reader: Reader, endpoint: Endpoint, content_type: str) -> None:
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind == "text/html":
+            raise not_the_protocol(endpoint, "a web page")
+        self._reader = reader
+        self._endpoint = endpoint
+        self._parser = None if kind == "application/json" else EventParser()
+        self._document: list[bytes] = []
+
+    def take(self, chunk: bytes) -> list[StreamItem]:
+        if self._parser is None:
+            self._document.append(chunk)
+            return []
+        try:
+            return self._read(self._parser.feed(chunk))
+        except EventTooLarge as error:
+            raise not_the_protocol(self._endpoint, "an event without an end") from error
+
+    def end(self) -> list[StreamItem]:
+        items: list[StreamItem] = []
+        if not self._reader.is_done:
+            rest = self._parser.flush() if self._parser is not None else [b"".join(self._document)]
+            items = self._read(rest)
+        items.extend(self._reader.end())
+        return items
+
+    def _read(self, events: list[bytes]) -> list[StreamItem]:
+        items: list[StreamItem] = []
+        for data in events:
+            try:
+                items.extend(self._feed(data))
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise not_the_protocol(self._endpoint, data[:200].decode("utf-8", "replace")) from error
+        return items
+
+    def _feed(self, data: bytes) -> Sequence[StreamItem]:
+        try:
+            return self._reader.feed(data)
+        except (UnicodeDecodeError, msgspec.DecodeError):
+            mended = _mended(data)
+            if mended == data:
+                raise
+            return self._reader.feed(mended)
+
+
+# Half of a character that is written as two escapes.
+_HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _mended(data: bytes) -> bytes:
+    """An event with whole characters only: small servers cut tokens inside them."""
+    return _HALF.sub(b"\\\\ufffd", data.decode("utf-8", "replace").encode())

@@ -1,0 +1,218 @@
+"""What all wires share: one endpoint, request bodies joined from bytes, and what a model was found to lack.
+
+A body is an opening (kept from request to request), the messages as they were encoded, and a closing with
+what may change at every step. So each request starts with the bytes of the one before it, up to what is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, ClassVar, TypedDict, Unpack, cast
+
+import msgspec
+
+from mainspring.errors import BadRequest, ModelError
+from mainspring.models import Effort, Message, Price, Request, StreamItem
+from mainspring.models.capabilities import Healed
+from mainspring.models.failures import Endpoint
+from mainspring.models.wires.http import Channel, Reader
+from mainspring.models.wires.messages import ENCODER, described_tools
+from mainspring.models.wires.transport import Bounds
+
+_STALE = "signatures until "
+
+
+class Options(TypedDict, total=False):
+    """What every wire may be told, beside its address."""
+
+    provider: str
+    key_variable: str
+    is_local: bool
+    context_tokens: int | None
+    price: Price | None
+    headers: dict[str, str]
+    bounds: Bounds | None
+    proxy: str
+    healed: Healed | None
+
+
+class Wire(ABC):
+    messages_field: ClassVar[str] = "messages"
+
+    def __init__(
+        self, name: str, base_url: str, api_key: str = "", model: str = "", **options: Unpack[Options]
+    ) -> None:
+        base_url = base_url.rstrip("/")
+        self.name = name
+        self.context_tokens = options.get("context_tokens")
+        self.price = options.get("price")
+        self._endpoint = Endpoint(
+            provider=options.get("provider") or base_url,
+            base_url=base_url,
+            model=model,
+            key_variable=options.get("key_variable", ""),
+            is_local=options.get("is_local", False),
+        )
+        headers = {**self._key_headers(api_key), **options.get("headers", {})}
+        self._channel = Channel(self._endpoint, headers, options.get("bounds"), options.get("proxy", ""))
+        self._opening: tuple[Request, bytes, bytes] | None = None
+        self._healed = options.get("healed")
+        self._lacks = set(self._healed.known(self._id)) if self._healed else set[str]()
+        self._sent: Sequence[bytes] = ()
+        self._stale = 0
+        self._looked = 0
+        self._clean: dict[bytes, bytes] = {}
+
+    @abstractmethod
+    def encode(self, message: Message) -> bytes: ...
+
+    def body(self, request: Request) -> bytes:
+        opening, leading = self._begin(request)
+        messages = self._messages(request.messages)
+        self._sent = request.messages
+        closing = ENCODER.encode(self._without_lacks(self._closing_fields(request)))[1:]
+        # Joined once: a long history is megabytes.
+        pieces = [leading, *messages] if leading else list(messages) or [b""]
+        pieces[0] = opening + pieces[0]
+        pieces[-1] += (b"]," if len(closing) > 1 else b"]") + closing
+        return b",".join(pieces)
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        return self._channel.stream(self._path(), self.body(request), self._reader())
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def heal(self, error: ModelError) -> bool:
+        """Whether the request that was refused may succeed now, without what the model does not take. Each
+        lack is found once and remembered."""
+        if not isinstance(error, BadRequest):
+            return False
+        match error.cause:
+            case "signature":
+                is_new = len(self._sent) > self._stale
+                self._stale = max(self._stale, len(self._sent))
+                self._lacks.update(_mark(message) for message in self._sent[-1:])
+                return is_new
+            case "effort":
+                asked = self._opening[0].effort if self._opening else None
+                lack = "max effort" if asked == "max" and "max effort" not in self._lacks else "effort"
+            case "tools":
+                lack = "tools"
+            case "order":
+                lack = "user after tool"
+            case "parameter" if self._is_sent(error.param):
+                lack = error.param
+            case _:
+                return False
+        is_new = lack not in self._lacks
+        self._lacks.add(lack)
+        self._opening = None
+        return is_new
+
+    def keep(self) -> None:
+        """Remembers what was found, also for other processes, once a request without it has succeeded."""
+        if self._healed is not None:
+            self._healed.keep(self._id, self._lacks)
+
+    @property
+    def _id(self) -> str:
+        return f"{self._endpoint.base_url} {self._endpoint.model}"
+
+    @abstractmethod
+    def _path(self) -> str: ...
+
+    @abstractmethod
+    def _reader(self) -> Reader: ...
+
+    @abstractmethod
+    def _opening_fields(self, request: Request) -> dict[str, Any]:
+        """What stands before the messages, and stays the same while nobody changes a setting."""
+
+    @abstractmethod
+    def _closing_fields(self, request: Request) -> dict[str, Any]:
+        """What may differ from one request to the next."""
+
+    @abstractmethod
+    def _without_thinking(self, message: bytes) -> bytes:
+        """An encoded message without what only its author can verify."""
+
+    def _leading(self, _request: Request) -> bytes:
+        """A message that comes before the first, where the wire has no other place for the system prompt."""
+        return b""
+
+    def _key_headers(self, api_key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+    def _system(self, request: Request) -> str:
+        if "tools" not in self._lacks or not request.tools:
+            return request.system
+        return f"{request.system}\n\n{described_tools(request.tools)}".lstrip()
+
+    def _effort(self, request: Request) -> Effort | None:
+        if "effort" in self._lacks:
+            return None
+        return "high" if request.effort == "max" and "max effort" in self._lacks else request.effort
+
+    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+        if not self._stale:
+            self._stale = self._known_stale(messages)
+        if not self._stale:
+            return messages
+        return [
+            self._cleaned(message) if position < self._stale else message
+            for position, message in enumerate(messages)
+        ]
+
+    def _known_stale(self, messages: Sequence[bytes]) -> int:
+        """How many of these were refused for their signatures in another process; each is looked at once."""
+        looked, self._looked = self._looked, max(self._looked, len(messages))
+        if not any(lack.startswith(_STALE) for lack in self._lacks):
+            return 0
+        new = enumerate(messages[looked:], looked + 1)
+        return max((position for position, message in new if _mark(message) in self._lacks), default=0)
+
+    def _cleaned(self, message: bytes) -> bytes:
+        clean = self._clean.get(message)
+        if clean is None:
+            clean = self._clean[message] = self._without_thinking(message)
+        return clean
+
+    def _begin(self, request: Request) -> tuple[bytes, bytes]:
+        like = msgspec.structs.replace(request, messages=(), max_output_tokens=None)
+        if self._opening is None or self._opening[0] != like:
+            fields = ENCODER.encode(self._without_lacks(self._opening_fields(request)))
+            separator = "," if len(fields) > 2 else ""
+            opening = fields[:-1] + f'{separator}"{self.messages_field}":['.encode()
+            self._opening = (like, opening, self._leading(request))
+        return self._opening[1:]
+
+    def _without_lacks(self, fields: dict[str, Any]) -> dict[str, Any]:
+        for lack in self._lacks:
+            within, _, name = lack.rpartition(".")
+            place = _place(fields, within)
+            if place is not None:
+                place.pop(name, None)
+        return fields
+
+    def _is_sent(self, parameter: str) -> bool:
+        if self._opening is None:
+            return False
+        request = msgspec.structs.replace(self._opening[0], max_output_tokens=1)
+        within, _, name = parameter.rpartition(".")
+        place = _place({**self._opening_fields(request), **self._closing_fields(request)}, within)
+        return place is not None and name in place
+
+
+def _mark(message: bytes) -> str:
+    """Names the last message of a request whose signatures were refused."""
+    return f"{_STALE}{hashlib.sha256(message).hexdigest()[:32]}"
+
+
+def _place(fields: dict[str, Any], path: str) -> dict[str, Any] | None:
+    place: Any = fields
+    for key in path.split(".") if path else ():
+        place = cast("dict[str, Any]", place).get(key) if isinstance(place, dict) else None
+    return cast("dict[str, Any]", place) if isinstance(place, dict) else None

@@ -1,0 +1,1 @@
+"""Speaking to hosts: connections, proxies, event streams, public pages."""

@@ -1,0 +1,287 @@
+"""Reads a goal's journal once, only the kinds that its report needs, and gives the `Report`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from mainspring.catalog import Fold, Spent, take
+from mainspring.events import (
+    EngineChosen,
+    Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    ModelChosen,
+    PlanSet,
+    Recorded,
+    SessionResumed,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+)
+from mainspring.evidence.artifacts import read_artifacts
+from mainspring.goals import fold
+from mainspring.goals.fold import Goal
+from mainspring.journal import Reader
+from mainspring.report import around, evidence, iterations, results
+from mainspring.report.around import Around
+from mainspring.report.evidence import SHOWN_CHECKS, Checks
+from mainspring.report.facts import Close, Report, Spending, Text
+from mainspring.report.iterations import MAX_SAID, Iterations
+from mainspring.report.results import SHOWN_METRICS, Results, artifact_facts
+from mainspring.report.standing import SHOWN_LEFT, Plan, judge, left_of, next_commands
+
+_OWN: tuple[type[Event], ...] = (
+    GoalSet,
+    GoalEnded,
+    GoalPaused,
+    EngineChosen,
+    ModelChosen,
+    SessionStarted,
+    SessionResumed,
+)
+_PAGE = 2000
+_TEXTS = 20
+_CLOSES = 50
+_WAITS = 100
+_NOTICES = 50
+_OUTAGES = 20
+_APPROVALS = 50
+_PROCESSES = 50
+_MODELS = 20
+_SPENDINGS = 50
+_MAX_TEXT = 20_000
+
+
+class _Read:
+    """Every fold of a report, fed with the same events."""
+
+    def __init__(self) -> None:
+        self.goal = Goal()
+        self.fold = Fold()
+        self.iterations = Iterations()
+        self.checks = Checks()
+        self.results = Results()
+        self.around = Around()
+        self.plan = Plan()
+        self.texts: list[Text] = []
+        self.closes: list[Close] = []
+        self.models: dict[str, None] = {}
+        self.engine = EngineChosen(engine="")
+        self.version = ""
+        self.last_us = 0
+        self._set: GoalSet | None = None
+
+    def takers(self) -> dict[str, list[Callable[[Recorded], object]]]:
+        """Who takes in an event of each kind that is wanted: most are not for most folds."""
+        wanted: tuple[tuple[Callable[[Recorded], object], tuple[type[Event], ...]], ...] = (
+            (self._apply_around, around.KINDS),
+            (self.goal.apply, fold.KINDS),
+            (lambda recorded: take(self.fold, recorded), (SessionStarted, SpendReserved, SpendSettled)),
+            (self.iterations.apply, iterations.KINDS),
+            (lambda recorded: self.checks.apply(recorded, self.iterations.number), evidence.KINDS),
+            (self.results.apply, results.KINDS),
+            (self.plan.apply, (PlanSet,)),
+            (self._apply, _OWN),
+        )
+        takers: dict[str, list[Callable[[Recorded], object]]] = {}
+        for take_in, kinds in wanted:
+            for kind in kinds:
+                takers.setdefault(kind.__name__, []).append(take_in)
+        return takers
+
+    def _apply_around(self, recorded: Recorded) -> None:
+        is_expected = self.goal.origin is None or bool(self.goal.ended or self.goal.paused)
+        self.around.apply(recorded, self.iterations.number, is_expected=is_expected)
+
+    def _apply(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case GoalSet() as event:
+                self._apply_goal(event, recorded)
+            case GoalEnded() as event:
+                self.closes.append(
+                    Close(
+                        seq=recorded.seq,
+                        time_us=recorded.time_us,
+                        ending=event.ending,
+                        reason=event.reason,
+                        exit_code=event.exit_code,
+                        is_verified=event.is_verified,
+                    )
+                )
+            case GoalPaused() as event:
+                close = Close(
+                    seq=recorded.seq, time_us=recorded.time_us, ending="paused", reason=event.reason
+                )
+                self.closes.append(close)
+            case EngineChosen() as event:
+                self.engine = event
+            case ModelChosen(model=model):
+                self.models[model] = None
+            case SessionStarted(version=version) | SessionResumed(version=version):
+                self.version = version
+            case _:
+                pass
+
+    def _apply_goal(self, event: GoalSet, recorded: Recorded) -> None:
+        before, self._set = self._set, event
+        names = ("profile", "engine", "memory", "checks", "rules", "evaluation")
+        changes = tuple(
+            name for name in names if before is not None and getattr(before, name) != getattr(event, name)
+        )
+        is_new = before is None or before.text != event.text
+        if not is_new and not changes:
+            return
+        text = Text(
+            seq=recorded.seq,
+            time_us=recorded.time_us,
+            text=event.text[:_MAX_TEXT] if is_new else "",
+            by=event.by,
+            source=event.source if is_new else "",
+            changes=changes,
+        )
+        self.texts.append(text)
+
+    def spent(self) -> Spent:
+        total = Spent()
+        for each in self.fold.spent().values():
+            total = total.plus(each)
+        return total
+
+    def spendings(self) -> tuple[Spending, ...]:
+        totals: dict[tuple[str, str], Spent] = {}
+        for purpose, spent in self.fold.spent().items():
+            key = (purpose.source, purpose.model)
+            totals[key] = totals.get(key, Spent()).plus(spent)
+        rows = [
+            Spending(
+                source=source,
+                model=model,
+                requests=spent.requests,
+                input_tokens=spent.input_tokens,
+                cached_tokens=spent.cached_tokens,
+                output_tokens=spent.output_tokens,
+                usd=spent.usd,
+                unsettled=spent.unsettled,
+                unpriced=spent.unpriced,
+            )
+            for (source, model), spent in totals.items()
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.usd, -row.input_tokens, row.source, row.model)))
+
+
+async def read_report(journal: Reader, *, now_us: int, is_running: bool) -> Report:
+    """The report of the goal of a journal; `is_running` when a process works on it, up to `now_us`."""
+    read = _Read()
+    takers, after = read.takers(), 0
+    while page := await journal.read(after=after, kinds=tuple(takers), limit=_PAGE):
+        for recorded in page:
+            for take_in in takers[recorded.kind]:
+                take_in(recorded)
+        after, read.last_us = page[-1].seq, page[-1].time_us
+    goal = read.goal.now
+    report = _told(read, journal.session, now_us=now_us, is_running=is_running)
+    artifacts = await read_artifacts(journal)
+    made = artifacts.made
+    return msgspec.structs.replace(
+        report,
+        last_seq=await journal.last_seq(),
+        checks=await read.checks.shown(journal),
+        checks_left_out=max(read.checks.conditions - SHOWN_CHECKS, 0),
+        refusals=await read.checks.refusals(journal),
+        metrics=read.results.metric_facts(goal),
+        metrics_left_out=max(len(read.results.metrics.names) - SHOWN_METRICS, 0),
+        artifacts=await artifact_facts(artifacts, journal),
+        artifacts_total=len(made),
+        artifacts_bytes=sum(each.size for each in made),
+        artifacts_deleted=sum(each.is_deleted and each.iteration > 0 for each in artifacts.all),
+    )
+
+
+def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report:
+    """What needs nothing but the folds."""
+    goal, around, results = read.goal, read.around, read.results
+    checks, missing = read.checks.newest(), _missing(results)
+    flags = results.metrics.flags(goal.iterations)
+    judged = judge(goal, checks, flags, results.reported(), is_running=is_running)
+    left = left_of(goal, checks, missing, results.claims_seq, read.plan, around)
+    said, is_live = read.iterations.last_said, is_running and goal.ended is None
+    spent = read.spent()
+    finishes = read.checks.finishes(read.iterations.result)
+    report = Report(
+        session=session,
+        workspace=read.fold.workspace,
+        version=read.version,
+        made_us=now_us,
+        is_running=is_live,
+        profile=goal.now.profile,
+        engine=read.engine.engine or goal.now.engine,
+        engine_program=read.engine.program,
+        engine_version=read.engine.version,
+        models=tuple(read.models)[:_MODELS],
+        rules=goal.now.rules,
+        checks_wanted=goal.now.checks,
+        evaluation=goal.now.evaluation,
+        texts=(*read.texts[:1], *read.texts[1:][-_TEXTS:]),
+        texts_left_out=max(len(read.texts) - 1 - _TEXTS, 0),
+        standing=judged.standing,
+        standing_why=judged.why,
+        standing_seqs=judged.seqs,
+        doubts=judged.doubts,
+        closes=tuple(read.closes[-_CLOSES:]),
+        closes_left_out=max(len(read.closes) - _CLOSES, 0),
+        clock=read.iterations.clock(now_us if is_live else read.last_us),
+        spendings=read.spendings()[:_SPENDINGS],
+        cost_usd=spent.usd,
+        tokens=spent.tokens,
+        iterations_total=read.iterations.total,
+        iterations=read.iterations.facts(),
+        outcomes=read.iterations.outcomes,
+        checks_total=read.checks.total,
+        refusals_total=read.checks.failed_total,
+        finishes=finishes,
+        finishes_left_out=read.checks.finished_total - len(finishes),
+        last_said=said[-MAX_SAID:],
+        last_said_seq=read.iterations.last_said_seq,
+        is_last_said_cut=len(said) > MAX_SAID,
+        left=left[:SHOWN_LEFT],
+        left_out=max(len(left) - SHOWN_LEFT, 0),
+        next_commands=next_commands(session, goal, judged, around, is_running=is_running),
+    )
+    return _with_claims(_with_around(report, around), results, missing)
+
+
+def _with_around(report: Report, around: Around) -> Report:
+    return msgspec.structs.replace(
+        report,
+        waits=tuple(around.waits.values())[-_WAITS:],
+        waits_total=len(around.waits),
+        outages=tuple(around.outages.values())[-_OUTAGES:],
+        approvals=tuple(around.approvals.values())[-_APPROVALS:],
+        approvals_total=len(around.approvals),
+        mode=around.mode,
+        rungs=tuple(around.rungs),
+        notices=tuple(around.notices[-_NOTICES:]),
+        notices_total=len(around.notices),
+        crashes=tuple(around.crashes[-_NOTICES:]),
+        crashes_total=len(around.crashes),
+        processes=tuple(around.processes.values())[-_PROCESSES:],
+    )
+
+
+def _with_claims(report: Report, results: Results, missing: tuple[str, ...]) -> Report:
+    claims, facts = results.claims, results.claim_facts()
+    return msgspec.structs.replace(
+        report,
+        claims=facts,
+        claims_left_out=len(claims.all) - len(facts),
+        claims_seq=results.claims_seq,
+        claims_missing=missing[:SHOWN_LEFT],
+        claims_problems=claims.problems[:SHOWN_LEFT],
+    )
+
+
+def _missing(results: Results) -> tuple[str, ...]:
+    return results.claims.missing() if results.claims.is_read else ()

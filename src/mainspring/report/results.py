@@ -1,0 +1,178 @@
+"""What a goal's work left behind, as its report shows it: metrics, claims and artifacts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.documents.previews import PICTURES, Preview, preview_of
+from mainspring.errors import JournalDamaged
+from mainspring.events import (
+    ClaimChecked,
+    ClaimsRead,
+    Evaluation,
+    Event,
+    GoalSet,
+    MeasurementsTaken,
+    Recorded,
+)
+from mainspring.evidence.artifacts import Artifact, Artifacts
+from mainspring.evidence.claims import Claims
+from mainspring.evidence.metrics import Better, Metrics, Summary, Verdict, asked_for
+from mainspring.evidence.plots import line_plot
+from mainspring.journal import Reader
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, Row
+
+KINDS: tuple[type[Event], ...] = (MeasurementsTaken, ClaimsRead, ClaimChecked)
+SHOWN_METRICS = 12
+SHOWN_ROWS = 30
+SHOWN_CLAIMS = 300
+SHOWN_ARTIFACTS = 200
+SHOWN_PREVIEWS = 24
+MAX_PREVIEW_BYTES = 3_000_000
+_MAX_TEXT = 1000
+_EVENTS = 10
+_LOWER, _HIGHER = ("<", "<="), (">", ">=")
+
+
+class Results:
+    """The fold of measurements and claims."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.claims = Claims()
+        self.claims_seq = 0
+        self._measured: dict[str, list[int]] = {}
+        self._checked: dict[str, int] = {}
+
+    def apply(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case MeasurementsTaken() as event:
+                self.metrics.apply(event)
+                for name in {item.metric for item in event.values}:
+                    self._measured.setdefault(name, []).append(recorded.seq)
+            case ClaimsRead() as event:
+                self.claims.apply(event)
+                self.claims_seq = recorded.seq
+            case ClaimChecked() as event:
+                self.claims.apply(event)
+                self._checked[event.claim] = recorded.seq
+            case _:
+                pass
+
+    def reported(self) -> frozenset[str]:
+        """The metrics whose newest values come from the agent alone."""
+        names = self.metrics.names
+        return frozenset(name for name in names if not self.metrics.table(name)[-1].is_ours)
+
+    def metric_facts(self, goal: GoalSet) -> tuple[Metric, ...]:
+        """Every metric, the one that the goal is about first."""
+        asked = asked_for(goal)
+        names = sorted(self.metrics.names, key=lambda name: name not in asked)
+        return tuple(self._metric(name, _better(name, goal)) for name in names[:SHOWN_METRICS])
+
+    def claim_facts(self) -> tuple[ClaimFacts, ...]:
+        """The claims on the path to the goal first, each after what it stands on."""
+        claims, path = self.claims, self.claims.path()
+        names = [*(name for name in path if name in claims.all)]
+        names += [name for name in claims.all if name not in set(path)]
+        return tuple(self._claim(name, is_on_path=name in path) for name in names[:SHOWN_CLAIMS])
+
+    def _metric(self, name: str, better: Better | None) -> Metric:
+        rows = self.metrics.table(name)
+        course = self.metrics.course(name, better) if better else None
+        judged = self.metrics.judged(name, better) if better else ()
+        verdicts = {row.iteration: verdict for _, row, verdict in judged}
+        facts = [self._row(row, verdicts.get(row.iteration)) for row in rows]
+        best_iteration = course.best.iteration if course else 0
+        shown = [fact for fact in facts[-SHOWN_ROWS:] if fact.iteration != best_iteration]
+        shown += [fact for fact in facts if course and fact.iteration == best_iteration]
+        unit = self.metrics.unit(name)
+        return Metric(
+            name=name,
+            unit=unit,
+            better=better or "",
+            best_iteration=best_iteration,
+            is_best_sure=bool(course and course.is_sure),
+            rows=tuple(sorted(shown, key=lambda fact: fact.iteration)),
+            rows_left_out=len(facts) - len(shown),
+            events=tuple(self._measured.get(name, [])[-_EVENTS:]),
+            plot=line_plot(name, unit, rows, best=course.best if course else None) if len(rows) > 1 else "",
+        )
+
+    def _row(self, row: Summary, verdict: Verdict | None) -> Row:
+        fact = Row(
+            iteration=row.iteration,
+            repeats=row.repeats,
+            mean=row.mean,
+            median=row.median,
+            spread=row.sd,
+            is_ours=row.is_ours,
+            flags=self.metrics.flags(row.iteration),
+        )
+        if verdict is None:
+            return fact
+        return msgspec.structs.replace(
+            fact, verdict=verdict.outcome, difference=verdict.difference, noise=verdict.noise
+        )
+
+    def _claim(self, name: str, *, is_on_path: bool) -> ClaimFacts:
+        claim, checked = self.claims.all[name], self.claims.checked(name)
+        return ClaimFacts(
+            name=name,
+            statement=claim.statement[:_MAX_TEXT],
+            status=self.claims.status(name),
+            depends_on=claim.depends_on,
+            check=claim.check[:_MAX_TEXT],
+            is_goal=claim.is_goal,
+            is_on_path=is_on_path,
+            seq=self._checked.get(name, 0) if checked else 0,
+            exit_code=checked.exit_code if checked else None,
+            detail=checked.detail[:_MAX_TEXT] if checked else "",
+            note=claim.note[:_MAX_TEXT],
+        )
+
+
+async def artifact_facts(artifacts: Artifacts, journal: Reader) -> tuple[ArtifactFacts, ...]:
+    """The newest artifacts, with what can be seen of a few of them: those that have a preview come first."""
+    previews = artifacts.previews
+    newest = sorted(
+        artifacts.made, key=lambda each: (-each.iteration, each.sha256 not in previews, each.path)
+    )
+    facts: list[ArtifactFacts] = []
+    left, seen = MAX_PREVIEW_BYTES, dict[str, Preview]()
+    for each in newest[:SHOWN_ARTIFACTS]:
+        blob = previews.get(each.sha256)
+        preview = seen.get(each.sha256)
+        if preview is None and blob is not None and blob.size <= left and len(seen) < SHOWN_PREVIEWS:
+            try:
+                preview = preview_of(await journal.get(blob), blob.media_type)
+            except JournalDamaged:
+                preview = None  # the row is right without it, and verify tells what is damaged
+            if preview is not None:
+                seen[each.sha256] = preview
+                left -= blob.size if blob.media_type in PICTURES else 0
+        facts.append(_artifact(each, preview))
+    return tuple(facts)
+
+
+def _artifact(artifact: Artifact, preview: Preview | None) -> ArtifactFacts:
+    return ArtifactFacts(
+        path=artifact.path,
+        sha256=artifact.sha256,
+        size=artifact.size,
+        iteration=artifact.iteration,
+        made_by=artifact.made_by,
+        renamed_from=artifact.renamed_from,
+        preview=preview,
+    )
+
+
+def _better(metric: str, goal: GoalSet) -> Better | None:
+    """Which way is better: as the goal says it, or as one of its targets implies."""
+    evaluation: Evaluation = goal.evaluation
+    if evaluation.metric == metric and evaluation.better:
+        return evaluation.better
+    for target in goal.checks.targets:
+        if target.metric == metric and target.relation in (*_LOWER, *_HIGHER):
+            return "lower" if target.relation in _LOWER else "higher"
+    return None

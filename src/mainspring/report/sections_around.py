@@ -1,0 +1,168 @@
+"""The sections of a report about what happened around the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mainspring.documents.blocks import (
+    Block,
+    Folded,
+    Heading,
+    Mono,
+    Output,
+    Paragraph,
+    Spans,
+    Table,
+    Toned,
+    slim,
+)
+from mainspring.report.describe import code, event, events, plural, seconds, when
+from mainspring.report.facts import Approval, Notice, Report, Wait
+
+
+def around(report: Report) -> Iterator[Block]:
+    yield from _waits(report)
+    yield from _outages(report)
+    yield from _approvals(report)
+    yield from _notices(report)
+    yield from _processes(report)
+    yield from _crashes(report)
+
+
+def _waits(report: Report) -> Iterator[Block]:
+    if not report.waits:
+        return
+    yield Heading("Waits")
+    late = sum(wait.late_s >= 1 for wait in report.waits)
+    text = f"{plural(report.waits_total, 'wait')}, {seconds(report.clock.waiting_s)} in all."
+    if late:
+        text += f" {late} woke later than they could have, because nobody was there to see it."
+    yield Paragraph((text,))
+    head = ("iteration", "for", "why", "took", "woken by", "late", "recorded in")
+    yield slim(head, tuple(map(_wait, reversed(report.waits))), frozenset({0, 3, 5}))
+    yield from _more(report.waits_total - len(report.waits), "earlier waits", report)
+
+
+def _wait(wait: Wait) -> tuple[Spans, ...]:
+    cause = f"{wait.cause}: {wait.summary}".removesuffix(": ") if wait.cause else "not woken yet"
+    return (
+        (str(wait.iteration),),
+        (wait.what,),
+        (wait.reason,),
+        (seconds(wait.duration_s) if wait.cause else "",),
+        (cause if wait.cause in ("met", "") else Toned(cause, "doubt"),),
+        (seconds(wait.late_s) if wait.late_s >= 1 else "",),
+        (event(wait.seq),),
+    )
+
+
+def _outages(report: Report) -> Iterator[Block]:
+    if not report.outages:
+        return
+    yield Heading("Outages and retries")
+    rows = tuple(
+        (
+            (each.error,),
+            (str(each.retries),),
+            (str(each.given_up),),
+            (", ".join(each.models),),
+            (each.message,),
+            (when(each.last_us),),
+            (events(tuple(dict.fromkeys((each.first_seq, each.last_seq)))),),
+        )
+        for each in report.outages
+    )
+    head = ("error", "tried again", "given up", "model", "the last message", "last", "first and last")
+    yield slim(head, rows, frozenset({1, 2}))
+
+
+def _approvals(report: Report) -> Iterator[Block]:
+    yield Heading("Approvals")
+    rungs = ", then ".join(report.rungs) or "none was needed"
+    yield Paragraph((f"Mode: {report.mode or 'not chosen'}. Sandbox: {rungs}.",))
+    if not report.approvals:
+        yield Paragraph(("Nobody was asked for anything.",))
+        return
+    head = ("asked", "for", "why", "answer", "by", "reach", "recorded in")
+    yield slim(head, tuple(map(_approval, reversed(report.approvals))), frozenset())
+    yield from _more(report.approvals_total - len(report.approvals), "earlier questions", report)
+
+
+def _approval(asked: Approval) -> tuple[Spans, ...]:
+    until = f" until {when(asked.expires_us)}" if asked.expires_us is not None else ""
+    pattern = f" as {asked.pattern}" if asked.pattern else ""
+    seqs = tuple(dict.fromkeys(filter(None, (asked.seq, asked.answer_seq))))
+    return (
+        (asked.tool,),
+        (Mono(asked.arguments),),
+        (asked.reason,),
+        (asked.decision or Toned("not answered", "doubt"),),
+        (asked.by,),
+        (f"{asked.scope}{pattern}{until}" if asked.decision == "allow" else "",),
+        (events(seqs),),
+    )
+
+
+def _notices(report: Report) -> Iterator[Block]:
+    if not report.notices:
+        return
+    yield Heading("Warnings")
+    rows = tuple(
+        ((when(each.time_us),), (each.what,), (each.detail,), (event(each.seq),))
+        for each in reversed(report.notices)
+    )
+    yield Table(("when", "what", "details", "recorded in"), rows)
+    yield from _more(report.notices_total - len(report.notices), "earlier warnings", report)
+
+
+def _processes(report: Report) -> Iterator[Block]:
+    if not report.processes:
+        return
+    yield Heading("Processes without a recorded end")
+    rows = tuple(
+        (
+            (each.handle,),
+            (Mono(each.command),),
+            ("was told to stay" if each.is_staying else "",),
+            (event(each.seq),),
+        )
+        for each in report.processes
+    )
+    yield Table(("process", "command", "", "recorded in"), rows)
+    yield Paragraph(("Whether they still run: ", Mono("mainspring ps")))
+
+
+def _crashes(report: Report) -> Iterator[Block]:
+    if not report.crashes and len(report.closes) < 2:
+        return
+    yield Heading("Interruptions of mainspring itself")
+    if len(report.closes) > 1:
+        rows = tuple(
+            (
+                (when(each.time_us),),
+                (each.ending,),
+                (each.reason,),
+                (code(each.exit_code),),
+                (event(each.seq),),
+            )
+            for each in report.closes
+        )
+        yield Table(("ended or paused", "how", "why", "exit code", "recorded in"), rows, frozenset({3}))
+        yield from _more(report.closes_left_out, "earlier ones", report)
+    for each in report.crashes:
+        yield from _crash(each)
+    yield from _more(report.crashes_total - len(report.crashes), "earlier ones", report)
+
+
+def _crash(each: Notice) -> Iterator[Block]:
+    if "\n" in each.detail:
+        yield Folded(
+            (f"{when(each.time_us)}: {each.what} ({event(each.seq)})",), (Output(each.detail),), level=3
+        )
+    else:
+        yield Paragraph((f"{when(each.time_us)}: {each.what}, {each.detail} ({event(each.seq)}).",))
+
+
+def _more(count: int, what: str, report: Report) -> Iterator[Block]:
+    if count > 0:
+        yield Paragraph((f"{count:,} {what}: ", Mono(f"mainspring show {report.session}")), "quiet")

@@ -1,0 +1,246 @@
+"""Whether a goal is reached, what is left of it, and what to run next: said only as far as events show it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from mainspring.events import GoalEnded, GoalRules, PlanItem, PlanSet, Recorded
+from mainspring.evidence.metrics import EVALUATOR_CHANGED
+from mainspring.goals.fold import Goal
+from mainspring.report.around import Around
+from mainspring.report.evidence import Condition, wanted
+from mainspring.report.facts import Check, Left, Standing
+
+SHOWN_LEFT = 60
+
+_RULES = {
+    "iterations": "the limit of iterations",
+    "cost": "the limit on money",
+    "tokens": "the limit on tokens",
+    "steps": "a limit on steps or calls",
+    "time": "the limit on time",
+    "no_progress": "the rule against iterations without anything new",
+    "blocked": "it needs a person",
+    "failed": "the rule against repeated failure",
+    "stopped": "a person stopped it",
+    "max_wait": "the longest wait",
+}
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """Where the goal stands, why, and the events that show it."""
+
+    standing: Standing
+    why: str
+    seqs: tuple[int, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def judge(
+    goal: Goal,
+    checks: Mapping[Condition, Check],
+    flags: Iterable[str],
+    reported: frozenset[str],
+    *,
+    is_running: bool,
+) -> Judged:
+    """`checks` are the newest looks; what counts for the end are those of the last iteration.
+    `reported` are the metrics of which we have nothing but the agent's figures."""
+    ended = goal.ended
+    if ended is None:
+        return _open(goal, checks, is_running=is_running)
+    if ended.ending == "done":
+        return _done(goal, ended, checks, tuple(flags), reported)
+    failing = [check for check in _last(goal, checks) if not check.passed]
+    rule = _RULES.get(ended.ending, ended.ending)
+    if failing and goal.last is not None and goal.last.outcome == "refused":
+        why = (
+            f"The agent said that it was done, and {_count(len(failing), 'check')} failed. Ended by: {rule}."
+        )
+        return Judged("refuted", why, tuple(check.seq for check in failing))
+    return Judged("not done", f"Ended by: {rule}. Nobody has shown that the goal is reached.")
+
+
+def _done(
+    goal: Goal,
+    ended: GoalEnded,
+    checks: Mapping[Condition, Check],
+    flags: tuple[str, ...],
+    reported: frozenset[str],
+) -> Judged:
+    last = _last(goal, checks)
+    seqs = tuple(check.seq for check in last)
+    failing = [check for check in last if not check.passed]
+    if failing:
+        why = f"The goal was ended as done, and {_count(len(failing), 'check')} of the last iteration failed."
+        return Judged("refuted", why, tuple(check.seq for check in failing))
+    if not last:
+        lacking = "It wrote down no claim" if goal.now.checks.needs_claims else "No check was given"
+        why = f"The agent says that it is done. {lacking}, so nothing but its word shows it."
+        return Judged("unverified", why)
+    missing = _not_looked_at(goal, last)
+    if missing or not ended.is_verified:
+        named = f"Not looked at: {', '.join(missing)}." if missing else "It was not recorded as verified."
+        return Judged("unverified", f"The agent says that it is done. {named}", seqs)
+    doubts = [flag for flag in flags if flag.startswith(EVALUATOR_CHANGED)]
+    if doubts:
+        return Judged("unverified", f"Every check passed, and yet: {doubts[0]}.", seqs)
+    told = _only_told(goal, last, reported)
+    passed = _count(len(last), "check")
+    if len(told) == len(last):
+        why = f"Done, and {passed} passed, all of them on figures that the agent itself reported."
+        return Judged("unverified", why, seqs, told)
+    return Judged("verified", f"Done, and {passed} passed after the last iteration.", seqs, told)
+
+
+def _only_told(goal: Goal, looked: list[Check], reported: frozenset[str]) -> tuple[str, ...]:
+    """The targets that were reached by what the agent reported, and not by what we measured."""
+    names = {f"{each.metric} {each.relation} {each.value:g}": each.metric for each in goal.now.checks.targets}
+    return tuple(
+        f"{check.check} rests on what the agent reported: --evaluate COMMAND would measure it."
+        for check in looked
+        if check.kind == "target" and names.get(check.check) in reported
+    )
+
+
+def _not_looked_at(goal: Goal, looked: list[Check]) -> list[str]:
+    """The conditions of being done that these checks do not cover."""
+    covered = {(check.kind, check.check) for check in looked}
+    missing = [name for kind, name in wanted(goal.now.checks) if (kind, name) not in covered]
+    has_claims = any(check.kind == "claims" for check in looked)
+    return [*missing, "the claims"] if goal.now.checks.needs_claims and not has_claims else missing
+
+
+def _open(goal: Goal, checks: Mapping[Condition, Check], *, is_running: bool) -> Judged:
+    if goal.paused is not None:
+        now = f"Paused: {goal.paused.reason}"
+    elif is_running:
+        now = "The goal is being worked on."
+    else:
+        now = "The goal has not ended, and nobody works on it now."
+    failing = [check for check in _last(goal, checks) if not check.passed]
+    if failing:
+        now += f" The last time that the agent said it was done, {_count(len(failing), 'check')} failed."
+    return Judged("so far", now, tuple(check.seq for check in failing))
+
+
+def _last(goal: Goal, checks: Mapping[Condition, Check]) -> list[Check]:
+    number = goal.current.number if goal.current and goal.current.checks else goal.iterations
+    return [check for check in checks.values() if check.iteration == number]
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+class Plan:
+    """The fold of the agent's to-do list."""
+
+    def __init__(self) -> None:
+        self.items: tuple[PlanItem, ...] = ()
+        self.seq = 0
+
+    def apply(self, recorded: Recorded) -> None:
+        if isinstance(recorded.event, PlanSet):
+            self.items, self.seq = recorded.event.items, recorded.seq
+
+
+def left_of(
+    goal: Goal,
+    checks: Mapping[Condition, Check],
+    claims: tuple[str, ...],
+    claims_seq: int,
+    plan: Plan,
+    around: Around,
+) -> tuple[Left, ...]:
+    """What is not done: checks that fail or never ran, open claims, plan, questions, waits, processes."""
+    is_done = goal.ended is not None and goal.ended.ending == "done"
+    left = [
+        Left(what="failing check", detail=f"{check.check}: {check.detail}".removesuffix(": "), seq=check.seq)
+        for check in checks.values()
+        if not check.passed
+    ]
+    left += [
+        Left(what="check never run", detail=name)
+        for kind, name in wanted(goal.now.checks)
+        if (kind, name) not in checks
+    ]
+    if not is_done or goal.now.checks.needs_claims:
+        left += [Left(what="open claim", detail=line, seq=claims_seq) for line in claims]
+    left += [
+        Left(what=f"plan, {item.progress}", detail=item.text, seq=plan.seq)
+        for item in plan.items
+        if item.progress != "done"
+    ]
+    left += [
+        Left(what="open question", detail=f"{asked.tool}: {asked.reason or asked.arguments}", seq=asked.seq)
+        for asked in around.approvals.values()
+        if not asked.decision
+    ]
+    left += [
+        Left(what="waiting for", detail=wait.what, seq=wait.seq)
+        for wait in around.waits.values()
+        if not wait.cause and goal.ended is None
+    ]
+    left += [
+        Left(what="process without a recorded end", detail=f"{each.handle}: {each.command}", seq=each.seq)
+        for each in around.processes.values()
+    ]
+    return tuple(left)
+
+
+def next_commands(
+    session: str, goal: Goal, judged: Judged, around: Around, *, is_running: bool
+) -> tuple[tuple[str, str], ...]:
+    """Commands to run next, each with what it is for."""
+    resume = f"mainspring goal resume {session}"
+    commands: list[tuple[str, str]] = []
+    if is_running and goal.ended is None:
+        commands.append((f"mainspring tail {session}", "watch the work"))
+    elif goal.ended is None:
+        commands.append((resume, "go on with it"))
+    elif any(not asked.decision for asked in around.approvals.values()):
+        commands.append((f"mainspring approve {session}", "answer the open question, then resume the goal"))
+    else:
+        commands += _after(resume, session, goal, goal.ended, judged)
+    if around.processes:
+        commands.append(("mainspring ps", "see which processes still run"))
+    commands.append((f"mainspring verify {session}", "check that the record was not changed"))
+    commands.append((f"mainspring show {session}", "see every event by its number"))
+    return tuple(commands)
+
+
+def _after(resume: str, session: str, goal: Goal, ended: GoalEnded, judged: Judged) -> list[tuple[str, str]]:
+    rules = goal.now.rules
+    match ended.ending:
+        case "done" if judged.standing == "verified":
+            return []
+        case "done":
+            text = shlex.quote(goal.now.text.strip().splitlines()[0][:80] if goal.now.text.strip() else "…")
+            return [(f"mainspring goal start {text} --check COMMAND", "have it shown by a check")]
+        case "iterations" | "cost" | "tokens" | "time" | "max_wait":
+            return [(f"{resume} {_more(ended.ending, rules)}", "go on with more room")]
+        case "no_progress":
+            return [
+                (f"mainspring goal change {session} TEXT", "say what to do otherwise"),
+                (resume, "and go on"),
+            ]
+        case "steps" | "blocked" | "failed" | "stopped":
+            return [(resume, "go on, once the reason above is dealt with")]
+
+
+def _more(ending: str, rules: GoalRules) -> str:
+    match ending:
+        case "iterations":
+            return f"--max-iterations {2 * (rules.max_iterations or 10)}"
+        case "cost":
+            return f"--max-cost-usd {2 * (rules.max_cost_usd or 1.0):g}"
+        case "tokens":
+            return f"--max-tokens {2 * (rules.max_tokens or 100_000)}"
+        case "time":
+            return f"--max-time {2 * (rules.max_time_s or 3600):.0f}"
+        case _:
+            return f"--max-wait-seconds {2 * (rules.max_wait_s or 6000):.0f}"

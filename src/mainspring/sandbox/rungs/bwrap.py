@@ -1,0 +1,299 @@
+"""The highest rung: bubblewrap, with its own user, pid, mount, ipc and network namespaces.
+
+The system is read-only, the workspace writable, protected paths in it read-only, secrets masked, `/tmp`
+and `/run` private but for programs of PATH. Without a network, the commands of a session share one loopback.
+A command has no capabilities, cannot make user namespaces, and is not root inside even when we are root
+outside. A protected path that is still missing is watched for and set aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox.environment import SCRATCH
+from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
+from mainspring.sandbox.policy import Network, Policy
+from mainspring.sandbox.programs import ProgramFolder, program_folders
+from mainspring.sandbox.proxy import Proxy
+from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
+from mainspring.sandbox.survey import Findings
+
+UID_INSIDE = 1000
+PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
+NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
+NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
+PROXY_INSIDE = "/run/mainspring-proxy"
+BOOT_RELAY = (
+    "import sys; sys.path.append(sys.argv[1]); from custody.relay import main; "
+    f"main({PROXY_INSIDE!r}, sys.argv[2:])"
+)
+REMEDY = "Install it: apt-get install bubblewrap"
+
+
+class BwrapSandbox:
+    """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
+
+    name = "bwrap"
+    is_containing = True
+    is_containing_background = True
+    has_own_pids = True
+
+    def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
+        found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
+        if found is None:
+            raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
+        self._program = found
+        self._masks = _Masks()
+        self._policy = policy
+        self._environment = environment
+        self._programs: dict[Policy, tuple[ProgramFolder, ...]] = {}
+        self._hiding: tuple[Policy, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
+        self._proxies: dict[tuple[str, ...], Proxy] = {}
+        self._loopbacks: dict[Network, tuple[int, ...]] = {}
+        self._opening = asyncio.Lock()
+        self._confined = Confined(
+            policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
+        )
+
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        await self._open_network(command)
+        return await self._confined.run(command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        await self._open_network(command)
+        return await self._confined.start(command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
+
+    async def close(self) -> None:
+        await self._confined.close()
+        for proxy in self._proxies.values():
+            await proxy.close()
+        for fd in (fd for fds in self._loopbacks.values() for fd in fds):
+            os.close(fd)
+        self._loopbacks.clear()
+        self._masks.close()
+
+    @property
+    def is_loopback_shared(self) -> bool:
+        """Whether a server that one command starts is reached by another; known after the first command."""
+        return any(self._loopbacks.values())
+
+    async def _open_network(self, command: Command) -> None:
+        network = (command.policy or self._policy).network
+        if network.mode != "full":
+            async with self._opening:
+                if network not in self._loopbacks:
+                    self._loopbacks[network] = await self._confined.loopback()
+        if network.mode == "hosts" and network.hosts not in self._proxies:
+            proxy = Proxy(network.hosts, self._masks.socket(len(self._proxies)))
+            self._proxies[network.hosts] = proxy
+            await proxy.start()
+
+    def _launch(self, prepared: Prepared) -> Launch:
+        arguments = self._arguments(prepared)
+        seccomp = pipe_of(filter_for(UNIX | INET))
+        readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        arguments += ["--seccomp", str(FIRST_EXTRA_FD), "--json-status-fd", str(FIRST_EXTRA_FD + 1)]
+        arguments += ["--chdir", str(prepared.command.cwd), "--"]
+        if prepared.policy.network.mode == "hosts":
+            arguments += [sys.executable, "-I", "-S", "-c", BOOT_RELAY, str(Path(__file__).parents[1])]
+        return Launch(
+            argv=(self._program, *arguments, prepared.program, *prepared.command.argv[1:]),
+            env=prepared.env,
+            cwd="/",
+            rlimits=prepared.rlimits,
+            cgroups=prepared.cgroups,
+            extra=(seccomp, writable),
+            joins=self._loopbacks.get(prepared.policy.network, ()),
+            status=readable,
+            is_wrapped=True,
+        )
+
+    def _arguments(self, prepared: Prepared) -> list[str]:
+        policy = prepared.policy
+        uid, gid = (UID_INSIDE, UID_INSIDE) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        arguments = [
+            *NAMESPACES,
+            "--uid",
+            str(uid),
+            "--gid",
+            str(gid),
+            "--cap-drop",
+            "ALL",
+            "--disable-userns",
+        ]
+        if policy.network.mode != "full" and not self._loopbacks.get(policy.network):
+            arguments.append("--unshare-net")
+        is_full = policy.mode == "full"
+        arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        # Root outside still owns the files of /proc/sys, and may write them without any capability.
+        arguments += ["--remount-ro", "/proc"]
+        for folder in () if is_full else PRIVATE:
+            arguments += ["--tmpfs", str(folder)]
+        for name in () if is_full or policy.network.mode != "full" else NAMES_OF_HOSTS:
+            arguments += ["--ro-bind-try", name, name]
+        if policy.network.mode == "hosts":
+            arguments += [
+                "--dir",
+                "/run",
+                "--ro-bind",
+                str(self._proxies[policy.network.hosts].path),
+                PROXY_INSIDE,
+            ]
+        arguments += self._shown_programs(policy)
+        arguments += self._roots(policy)
+        arguments += self._protected(prepared)
+        for path in self._hidden(prepared):
+            arguments += ["--ro-bind", str(self._masks.for_path(path)), str(path)]
+        return arguments
+
+    def _shown_programs(self, policy: Policy) -> list[str]:
+        """They come first: what the policy says of a path in them wins."""
+        arguments: list[str] = []
+        folders = self._program_folders(policy)
+        shown = {path for folder in folders for path in folder.shown}
+        for path in sorted(shown):
+            arguments += ["--ro-bind-try", str(path), str(path)]
+        links = {place: target for folder in folders for place, target in folder.links}
+        for place in sorted(links):
+            if not any(path in shown or path in links for path in place.parents):
+                arguments += ["--symlink", str(links[place]), str(place)]
+        return arguments
+
+    def _program_folders(self, policy: Policy) -> tuple[ProgramFolder, ...]:
+        if policy.mode == "full":
+            return ()
+        if policy not in self._programs:
+            self._programs[policy] = program_folders(self._environment, policy)
+        return self._programs[policy]
+
+    def _roots(self, policy: Policy) -> list[str]:
+        arguments: list[str] = []
+        if policy.mode == "full":
+            return arguments
+        for path in sorted(policy.readable):
+            arguments += ["--ro-bind-try", str(path), str(path)]
+        for path in sorted({policy.workspace, *policy.writable}):
+            arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
+        return arguments
+
+    def _protected(self, prepared: Prepared) -> list[str]:
+        arguments: list[str] = []
+        roots = prepared.policy.roots()
+        for git_dir in sorted(prepared.found.git_dirs):
+            if any(git_dir.is_relative_to(root) and git_dir != root for root in roots):
+                with suppress(OSError):
+                    (git_dir / "hooks").mkdir(exist_ok=True)
+                # A mount point cannot be renamed, so no copy with other hooks takes its place.
+                arguments += ["--bind", str(git_dir), str(git_dir)]
+        hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
+        paths = {path for path in hooks | prepared.found.protected.keys() if not path.is_symlink()}
+        paths.update(path for path in prepared.policy.protected_paths if path.exists())
+        for path in sorted(paths):
+            if any(path.is_relative_to(root) for root in roots):
+                arguments += ["--ro-bind", str(path), str(path)]
+        return arguments
+
+    def _hidden(self, prepared: Prepared) -> list[Path]:
+        policy = prepared.policy
+        known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
+        there = [(path, node) for path in known if (node := _node(path))]
+        if self._hiding[:2] != (policy, there):
+            paths = {path.resolve() for path, _ in there}
+            programs = [path for folder in self._program_folders(policy) for path in folder.shown]
+            visible = (path for path in paths if _is_visible(path, policy, programs))
+            self._hiding = (policy, there, sorted(path for path in visible if not policy.is_shown(path)))
+        return self._hiding[2]
+
+
+def _node(path: Path) -> tuple[int, int] | None:
+    """What a path leads to, or nothing."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - quick
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _is_visible(path: Path, policy: Policy, programs: Iterable[Path]) -> bool:
+    shown = (policy.workspace, *policy.writable, *policy.readable, *programs)
+    if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
+        return True
+    return not any(path.is_relative_to(folder) for folder in PRIVATE)
+
+
+def _links(found: Findings) -> Iterable[Path]:
+    """A symbolic link cannot be mounted over, so its place is checked afterwards."""
+    return [path for path in found.protected if path.is_symlink()]
+
+
+class _Masks:
+    """An unreadable file and folder to lay over secrets, and the list of what only root may read."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-"))
+        self._file = self._folder / "file"
+        self._file.touch(mode=0)
+        self._empty = self._folder / "folder"
+        self._empty.mkdir(mode=0)
+        self.for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
+
+    def for_path(self, path: Path) -> Path:
+        return self._empty if path.is_dir() else self._file
+
+    def socket(self, number: int) -> Path:
+        return self._folder / f"proxy-{number}"
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def root_only() -> Iterable[Path]:
+    """What the system lets nobody but root read; root outside is still its owner inside."""
+    for folder in (
+        Path("/etc"),
+        Path("/var/lib"),
+        Path("/var/log"),
+        Path("/var/spool"),
+        Path("/var/backups"),
+    ):
+        yield from _closed_below(folder, depth=3 if folder.name == "etc" else 1)
+
+
+def _closed_below(folder: Path, depth: int) -> Iterable[Path]:
+    with suppress(OSError):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.is_symlink():
+                continue
+            mode = entry.stat().st_mode
+            if not mode & stat.S_IROTH and _holds_something(entry, mode):
+                yield Path(entry.path)
+            elif stat.S_ISDIR(mode) and depth > 1:
+                yield from _closed_below(Path(entry.path), depth - 1)
+
+
+def _holds_something(entry: os.DirEntry[str], mode: int) -> bool:
+    if stat.S_ISDIR(mode):
+        return bool(os.listdir(entry.path))
+    return stat.S_ISREG(mode) and entry.stat().st_size > 0
+
+
+def pipe_of(data: bytes) -> int:
+    """A descriptor from which a small text can be read once."""
+    readable, writable = os.pipe2(os.O_CLOEXEC)
+    os.write(writable, data)
+    os.close(writable)
+    return readable

@@ -1,0 +1,158 @@
+"""What all confining rungs share: prepare a run, run it in custody, repair what the kernel let through.
+
+A rung says only how a command is launched and which protected paths its kernel mechanism does not hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import msgspec
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox.cgroups import Cgroup, Cgroups
+from mainspring.sandbox.environment import fresh
+from mainspring.sandbox.held import hold
+from mainspring.sandbox.launch import Custody, Launch, refused
+from mainspring.sandbox.limits import name_of, rlimits
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.protect import State, remember, repair
+from mainspring.sandbox.rungs.process import find_program
+from mainspring.sandbox.survey import Findings, Survey
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A command made ready: its program found, its environment fresh, its workspace looked over."""
+
+    command: Command
+    policy: Policy
+    program: str
+    env: dict[str, str]
+    found: Findings
+    rlimits: list[tuple[int, int]]
+    cgroups: tuple[str, ...]
+
+
+QUICK_S = 0.003
+CLOSE_TRIES = 50
+P = ParamSpec("P")
+T = TypeVar("T")
+Launcher = Callable[[Prepared], Launch]
+Loose = Callable[[Findings], Iterable[Path]]
+
+
+class Confined:
+    """Runs prepared commands for a rung.
+
+    `scratch` are variables that point caches at a private folder. `is_elsewhere` says that programs are not
+    looked for on this machine.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Mapping[str, str],
+        *,
+        launcher: Launcher,
+        loose: Loose,
+        scratch: Mapping[str, str],
+        is_elsewhere: bool = False,
+    ) -> None:
+        self._policy = policy
+        self._host = environment
+        self._scratch = scratch
+        self._launcher = launcher
+        self._loose = loose
+        self._is_elsewhere = is_elsewhere
+        self._survey = Survey()
+        self._cgroups = Cgroups()
+        self._custody = Custody()
+        self._lock = asyncio.Lock()
+        self._look_s = QUICK_S
+
+    async def run(self, command: Command, on_output: OnOutput | None) -> Finished:
+        policy = command.policy or self._policy
+        found, remembered = await self._surveyed(self._look, policy)
+        with self._cgroups.enter(command.limits) as cgroup:
+            launch = self._launch(command, policy, found, cgroup)
+            if isinstance(launch, Finished):
+                return launch
+            finished = await self._custody.run(launch, command, on_output)
+            finished = _name_limit(finished, cgroup, command)
+        aside = await self._surveyed(self._repair, policy, found, remembered)
+        if not aside and not found.is_partial:
+            return finished
+        return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
+        policy = command.policy or self._policy
+        found, remembered = await self._surveyed(self._look, policy)
+        await asyncio.to_thread(hold, folder, policy, found, remembered)
+        # The keeper removes the cgroup, after us perhaps.
+        cgroup = self._cgroups.make(command.limits)
+        launch = self._launch(command, policy, found, cgroup)
+        try:
+            return await self._custody.keep(launch, command, folder, is_terminal=is_terminal)
+        except SandboxError:
+            self._cgroups.discard(cgroup)
+            raise
+
+    def _launch(self, command: Command, policy: Policy, found: Findings, cgroup: Cgroup) -> Launch | Finished:
+        env = fresh(self._host, {**self._scratch, **command.env})
+        program = command.argv[0] if self._is_elsewhere else find_program(command, env)
+        if isinstance(program, Finished):
+            return program
+        if not command.cwd.is_dir():
+            return refused(str(command.cwd), "No such directory", 126)
+        limits = rlimits(
+            command.limits, has_memory_cgroup=cgroup.has("memory"), has_pids_cgroup=cgroup.has("pids")
+        )
+        folders = tuple(map(str, cgroup.folders))
+        return self._launcher(Prepared(command, policy, program, env, found, limits, folders))
+
+    async def loopback(self) -> tuple[int, ...]:
+        return await self._custody.loopback()
+
+    async def end_left(self) -> None:
+        await self._custody.end_left()
+
+    async def close(self) -> None:
+        await self._custody.close()
+        self._survey.close()
+        # A namespace that was killed takes a moment to die.
+        for _ in range(CLOSE_TRIES):
+            if self._cgroups.close():
+                break
+            await asyncio.sleep(0.01)
+
+    async def _surveyed(self, look: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """A thread costs more than a look at a small workspace, and less than a wait for a large one."""
+        async with self._lock:
+            started = time.monotonic()
+            try:
+                if self._look_s < QUICK_S:
+                    return look(*args, **options)
+                return await asyncio.to_thread(look, *args, **options)
+            finally:
+                self._look_s = time.monotonic() - started
+
+    def _look(self, policy: Policy) -> tuple[Findings, State]:
+        found = self._survey.look(policy)
+        return found, remember(self._loose(found))
+
+    def _repair(self, policy: Policy, found: Findings, remembered: State) -> tuple[str, ...]:
+        return repair(policy, found, self._survey.look(policy), remembered)
+
+
+def _name_limit(finished: Finished, cgroup: Cgroup, command: Command) -> Finished:
+    """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
+    passed = "" if finished.stopped else cgroup.limit_passed()
+    # A fork that failed once and was tried again stopped nothing.
+    if not passed or (passed == "processes" and finished.exit_code == 0):
+        return finished
+    return msgspec.structs.replace(finished, stopped=name_of(passed, command.limits))

@@ -1,0 +1,141 @@
+"""The rung for machines whose kernel walls are closed to us but whose docker or podman answers.
+
+Each command is a fresh container: no network, no capabilities, read-only root, the workspace mounted
+and its protected paths read-only. The host's tools are not inside; the image brings its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox.environment import DEFAULT_PATH
+from mainspring.sandbox.launch import Launch
+from mainspring.sandbox.limits import name_of
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.sandbox.survey import Findings
+
+IMAGE = "debian:stable-slim"
+REMEDY = "Start its daemon: systemctl start docker"
+KILLED_FOR_MEMORY = 137
+
+
+class ContainerSandbox:
+    """`image` must be on the machine; it is never pulled during a run."""
+
+    name = "container"
+    is_containing = True
+    is_containing_background = True
+    has_own_pids = True
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        environment: Mapping[str, str],
+        program: str | None = None,
+        image: str = IMAGE,
+    ) -> None:
+        found = program or find_engine(environment)
+        if found is None:
+            raise SandboxError("Neither docker nor podman is installed.", remedy="apt-get install podman")
+        self._program = found
+        self._image = image
+        self._plain = PlainSandbox(environment=environment)
+        self._confined = Confined(
+            policy, environment, launcher=self._launch, loose=_links, scratch={}, is_elsewhere=True
+        )
+
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        name = _fresh_name()
+        is_over = False
+        try:
+            finished = await self._confined.run(_named(command, name), on_output)
+            is_over = not finished.stopped
+        finally:
+            # The client's death does not end its container.
+            if not is_over:
+                await asyncio.shield(self._remove(name))
+        if command.limits.memory_bytes and finished.exit_code == KILLED_FOR_MEMORY and not finished.stopped:
+            return msgspec.structs.replace(finished, stopped=name_of("memory", command.limits))
+        return finished
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        return await self._confined.start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
+
+    async def close(self) -> None:
+        await self._confined.close()
+        await self._plain.close()
+
+    async def _remove(self, name: str) -> None:
+        argv = (self._program, "rm", "--force", name)
+        await self._plain.run(Command(argv=argv, cwd=Path("/"), timeout_s=10))
+
+    def _launch(self, prepared: Prepared) -> Launch:
+        return Launch(
+            argv=(self._program, *self._arguments(prepared)),
+            # The client needs its own settings, the command gets none of them.
+            env={"PATH": DEFAULT_PATH, "HOME": prepared.env.get("HOME", "/")},
+            cwd="/",
+        )
+
+    def _arguments(self, prepared: Prepared) -> list[str]:
+        policy, limits = prepared.policy, prepared.command.limits
+        name = prepared.env["MAINSPRING_CONTAINER"]
+        arguments = ["run", "--rm", "--init", "--pull", "never", "--name", name, "--read-only"]
+        if prepared.command.stdin >= 0:
+            arguments.append("--interactive")
+        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp:exec"]  # noqa: S108
+        arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(prepared.command.cwd)]
+        arguments += ["--network", "bridge" if policy.network.mode == "full" else "none"]
+        arguments += ["--pids-limit", str(limits.processes or -1)]
+        if limits.memory_bytes:
+            arguments += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
+        if limits.cpu_s:
+            arguments += ["--ulimit", f"cpu={limits.cpu_s}"]
+        for path in sorted({policy.workspace, *policy.writable}):
+            arguments += _mount(path, "rw" if path in policy.roots() else "ro")
+        for path in sorted(policy.readable):
+            arguments += _mount(path, "ro")
+        for path in sorted(path for path in prepared.found.protected if not path.is_symlink()):
+            arguments += _mount(path, "ro")
+        for path in sorted(prepared.found.hidden):
+            arguments += ["--volume", f"{os.devnull}:{path}:ro"]
+        for key, value in prepared.env.items():
+            if key not in ("PATH", "HOME"):
+                arguments += ["--env", f"{key}={value}"]
+        return [*arguments, self._image, *prepared.command.argv]
+
+
+def find_engine(environment: Mapping[str, str]) -> str | None:
+    path = environment.get("PATH", DEFAULT_PATH)
+    return shutil.which("docker", path=path) or shutil.which("podman", path=path)
+
+
+def _fresh_name() -> str:
+    return f"mainspring-{secrets.token_hex(8)}"
+
+
+def _named(command: Command, name: str) -> Command:
+    return msgspec.structs.replace(command, env={**command.env, "MAINSPRING_CONTAINER": name})
+
+
+def _mount(path: Path, access: str) -> list[str]:
+    return ["--volume", f"{path}:{path}:{access}"]
+
+
+def _links(found: Findings) -> Iterable[Path]:
+    return [path for path in found.protected if path.is_symlink()]

@@ -1,0 +1,182 @@
+"""The rung for places where namespaces are closed: Landlock for files, seccomp for the rest.
+
+Writes stay in the workspace and a private temporary folder; secrets outside the workspace cannot be
+read. Landlock grants whole folders and takes nothing back, so a protected path inside the workspace is
+repaired after the run instead, and a `.env` there can be read. Network off means: no sockets but pairs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox.custody.kernel import (
+    SYS_LANDLOCK_ADD_RULE,
+    SYS_LANDLOCK_CREATE_RULESET,
+    syscall,
+)
+from mainspring.sandbox.launch import Launch
+from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.rungs.bwrap import root_only
+from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for, is_known_machine
+from mainspring.sandbox.survey import Findings
+
+ASK_VERSION = 1
+RULE_PATH = 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+READ = EXECUTE | READ_FILE | READ_DIR
+ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+BASE_RIGHTS = (1 << 13) - 1
+LATER_RIGHTS = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
+SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
+SCOPED_SINCE = 6
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
+SHARED = (Path("/dev/shm"), Path("/dev/pts"))  # noqa: S108 - semaphores live there
+REMEDY = "Use a kernel with Landlock enabled: add `landlock` to the `lsm=` boot parameter"
+
+
+def abi() -> int:
+    """The kernel's Landlock version; 0 when it has none."""
+    try:
+        none = ctypes.c_void_p(None)
+        return syscall(SYS_LANDLOCK_CREATE_RULESET, none, ctypes.c_size_t(0), ctypes.c_uint32(ASK_VERSION))
+    except OSError:
+        return 0
+
+
+class LandlockSandbox:
+    """`environment` is the host's, of which an allow-list is passed on."""
+
+    name = "landlock"
+    is_containing = True
+    is_containing_background = False
+    has_own_pids = False
+
+    def __init__(self, policy: Policy, *, environment: Mapping[str, str]) -> None:
+        self._abi = abi()
+        if self._abi == 0 or not is_known_machine():
+            raise SandboxError("This kernel has no Landlock.", remedy=REMEDY)
+        self._built: tuple[Policy, dict[str, int], int] | None = None
+        self._temporary = Path(tempfile.mkdtemp(prefix="mainspring-"))
+        self._for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
+        scratch = {"TMPDIR": str(self._temporary), "GOCACHE": str(self._temporary / "go-build")}
+        self._confined = Confined(
+            policy, environment, launcher=self._launch, loose=_everything, scratch=scratch
+        )
+
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+        return await self._confined.run(command, on_output)
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
+        return await self._confined.start(command, folder, is_terminal=is_terminal)
+
+    async def end_left(self) -> None:
+        await self._confined.end_left()
+
+    async def close(self) -> None:
+        await self._confined.close()
+        self._forget()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _launch(self, prepared: Prepared) -> Launch:
+        policy = prepared.policy
+        # A Unix socket leads to whoever listens, Landlock or not: a container engine, an agent with keys.
+        families = UNIX | INET if policy.network.mode == "full" else frozenset[int]()
+        return Launch(
+            argv=(prepared.program, *prepared.command.argv[1:]),
+            env=prepared.env,
+            cwd=str(prepared.command.cwd),
+            rlimits=prepared.rlimits,
+            cgroups=prepared.cgroups,
+            drop=os.geteuid() == 0,
+            ruleset=self._ruleset(policy),
+            seccomp=filter_for(families),
+        )
+
+    def _ruleset(self, policy: Policy) -> int:
+        """A descriptor of the rules; built again only when a folder that was listed for them has changed."""
+        if self._built is None or self._built[0] != policy or _times(self._built[1]) != self._built[1]:
+            listed: dict[str, int] = {}
+            ruleset = self._build(policy, listed)
+            self._forget()
+            self._built = (policy, listed, ruleset)
+        return os.dup(self._built[2])
+
+    def _forget(self) -> None:
+        if self._built is not None:
+            os.close(self._built[2])
+            self._built = None
+
+    def _build(self, policy: Policy, listed: dict[str, int]) -> int:
+        everything = BASE_RIGHTS
+        for since, right in LATER_RIGHTS.items():
+            everything |= right if self._abi >= since else 0
+        scoped = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if self._abi >= SCOPED_SINCE else 0
+        fields = struct.pack("=QQQ", everything, 0, scoped)[: 24 if scoped else 8]
+        ruleset = syscall(
+            SYS_LANDLOCK_CREATE_RULESET, fields, ctypes.c_size_t(len(fields)), ctypes.c_uint32(0)
+        )
+        hidden = {Path(os.path.realpath(path)) for path in (*policy.hidden_paths, *self._for_root_alone)}
+        hidden = {path for path in hidden if not policy.is_shown(path)}
+        for path in carve(Path("/"), hidden, listed):
+            _allow(ruleset, path, READ & everything)
+        for path in (*policy.roots(), self._temporary, *SHARED):
+            _allow(ruleset, path, everything)
+        for name in DEVICES:
+            _allow(ruleset, Path("/dev", name), (READ_FILE | WRITE_FILE | IOCTL_DEV) & everything)
+        return ruleset
+
+
+def _times(folders: Iterable[str]) -> dict[str, int]:
+    return {folder: os.stat(folder).st_mtime_ns for folder in folders}  # noqa: PTH116 - quick
+
+
+def carve(folder: Path, hidden: Iterable[Path], listed: dict[str, int]) -> list[Path]:
+    """Paths that together hold everything below a folder except what is hidden.
+
+    Notes the folders that had to be listed, with their modification times.
+    """
+    inside = [path for path in hidden if path.is_relative_to(folder)]
+    if not inside:
+        return [folder]
+    if folder in inside:
+        return []
+    covered: list[Path] = []
+    with suppress(OSError):
+        listed.update(_times([str(folder)]))
+        for entry in os.scandir(folder):
+            if not entry.is_symlink():
+                covered += carve(Path(entry.path), inside, listed) if entry.is_dir() else [Path(entry.path)]
+    return [path for path in covered if path not in inside]
+
+
+def _everything(found: Findings) -> Iterable[Path]:
+    hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
+    return hooks | found.protected.keys()
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        # What is not there, or not for us, cannot be granted.
+        return
+    try:
+        if not path.is_dir():
+            rights &= ON_FILES
+        rule = struct.pack("=Qi", rights, fd)
+        syscall(
+            SYS_LANDLOCK_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH), rule, ctypes.c_uint32(0)
+        )
+    finally:
+        os.close(fd)

@@ -1,0 +1,324 @@
+"""Secrets hidden from model, journal and screen by placeholders that turn back into them on write and exec.
+
+A `Vault` knows the values of secret variables and learns strings that look like keys. `redact` replaces them;
+`expand` puts them back, so a redacted file written back is the file as it was. Placeholders are made of word
+characters, survive quoting and JSON, and carry a keyed hash, so they say nothing about the value and never
+stand for another one. `Stream` does the same for text that arrives in pieces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote
+
+import msgspec
+
+from mainspring.disk.files import write_private
+from mainspring.disk.formats import refuse_newer_json
+from mainspring.errors import ConfigError
+
+PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
+
+_FORMAT = 1
+MIN_CHARS = 6
+"""No secret is shorter."""
+
+_MIN_VALUE_CHARS = 8
+_SURELY_CHARS = 16
+_KINDS = ("[a-z]", "[A-Z]", "[0-9]", r"[^a-zA-Z0-9_./ -]")
+_PLAIN_URL = re.compile(r"\w+://[^@]*")
+_MAX_HELD_CHARS = 64 * 1024
+_KEPT_CHARS = 8 * 1024
+_SECRET_NAME = re.compile(
+    r"(?i)(secret|token|passw(or)?d|passphrase|api_?key|private_?key|credential|auth)"
+    r"(?!or|s?_?(file|path|url|dir))"
+)
+_PRIVATE_KEY = (
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,\-]{0,20000}?"
+    r"(?:-----END [A-Z ]{0,40}-----|\Z)"
+)
+_SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("private_key", ("-----BEGIN ",), _PRIVATE_KEY),
+    (
+        "openai",
+        ("sk-",),
+        r"sk-(?:proj|ant|or|svcacct)-[A-Za-z0-9_-]{20,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}",
+    ),
+    (
+        "github",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
+    ),
+    ("gitlab", ("glpat-",), r"glpat-[A-Za-z0-9_-]{20,}"),
+    ("aws", ("AKIA", "ASIA"), r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("slack", ("xox",), r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("google", ("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
+    ("stripe", ("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("huggingface", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
+    ("registry", ("npm_", "pypi-"), r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,})"),
+    ("sendgrid", ("SG.",), r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("jwt", ("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("bearer", ("Bearer ",), r"(?<=Bearer )[A-Za-z0-9._~+/=-]{20,}"),
+    ("url", ("://",), r"(?<=://)[^\s/:@'\"<>]{1,64}:[^\s/@'\"<>]{3,}(?=@)"),
+    ("assigned_key", ("KEY=", "PWD="), r"(?<=[A-Z_](?:KEY|PWD)=)[^\s\"'$(){}<>]{12,}"),
+    ("assigned_token", ("SECRET=", "_TOKEN="), r"(?<=(?:SECRET|_TOKEN)=)[^\s\"'$(){}<>]{8,}"),
+    ("assigned_password", ("PASSWORD=",), r"(?<=PASSWORD=)[^\s\"'$(){}<>]{6,}"),
+)
+"""Name, what a text must contain for the shape to be looked for at all, and the shape."""
+
+_HINTS = tuple(hint for _, hints, _ in _SHAPES for hint in hints)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A vault as it is stored: privately, beside the journal and never in it."""
+
+    key: bytes
+    secrets: dict[str, str]
+    format_version: int = _FORMAT
+
+
+class Vault:
+    """`known` are secret variables by name. A vault restored from `kept` understands its old placeholders;
+    `keep` stores it privately."""
+
+    def __init__(
+        self,
+        known: Mapping[str, str] | None = None,
+        *,
+        kept: Kept | None = None,
+        keep: Callable[[Kept], None] | None = None,
+    ) -> None:
+        self._keep = keep
+        self._learning = threading.Lock()
+        self._issued = set(kept.secrets) if kept else set[str]()
+        self._saved = len(self._issued)
+        self._key = kept.key if kept else secrets.token_bytes(16)
+        self._values: dict[str, str] = dict(kept.secrets) if kept else {}
+        self._placeholders = {value: placeholder for placeholder, value in self._values.items()}
+        for name, value in (known or {}).items():
+            for form in _forms(value):
+                self._learn(name, form)
+        self._recompile()
+
+    def redact(self, text: str) -> str:
+        """The text without secrets. Placeholders already in it stay as they are."""
+        while (hidden := self._redact_once(text)) != text:
+            text = hidden  # what was hidden may have been glued to a secret and made it look like another
+        return text
+
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The bytes of a text without secrets; bytes that are no text stay as they are."""
+        return self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def holds_secrets(self, data: bytes) -> bool:
+        """Whether `redact_bytes` would change these bytes; nothing is learned from them."""
+        text = data.decode("utf-8", "surrogateescape")
+        shapes = (shape for _, shape in _shapes_in(text))
+        return any(pattern.search(text) for pattern in (self._hiding, *shapes))
+
+    def expand_bytes(self, data: bytes) -> bytes:
+        return self.expand(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def redact_all(self, value: object) -> object:
+        """Decoded arguments without the secrets in any of their texts."""
+        return in_texts(self.redact, value)
+
+    def _redact_once(self, text: str) -> str:
+        fresh = [
+            (name, found[0])
+            for piece in (PLACEHOLDER.split(text) if _has_any(_HINTS, text) else ())
+            for name, shape in _shapes_in(piece)
+            for found in shape.finditer(piece)
+            if found[0] not in self._placeholders
+        ]
+        if fresh:
+            with self._learning:  # a long text is redacted in a thread, beside the others
+                for name, value in fresh:
+                    self._learn(name, value)
+                self._recompile()
+        # Looking for each value is many times as fast as the pattern of all, and most texts hold none.
+        return self._hiding.sub(self._hide, text) if _has_any(self._known, text) else text
+
+    def _hide(self, found: re.Match[str]) -> str:
+        placeholder = self._placeholders.get(found[0])
+        if placeholder is None:
+            return found[0]
+        self._issued.add(placeholder)
+        return placeholder
+
+    def expand(self, text: str) -> str:
+        """The text with its secrets. A placeholder that is not ours stays."""
+        return self._showing.sub(lambda found: self._values[found[0]], text)
+
+    def expand_all(self, value: object) -> object:
+        """Decoded arguments with the secrets in all their texts (a quote would break encoded ones)."""
+        return in_texts(self.expand, value)
+
+    def unresolved(self, text: str) -> tuple[str, ...]:
+        """Placeholders that this vault cannot expand: writing them would damage a file."""
+        return tuple(PLACEHOLDER.findall(self._showing.sub("", text)))
+
+    def stream(self) -> Stream:
+        return Stream(self)
+
+    def kept(self) -> Kept:
+        """What this vault has replaced so far; secrets that nobody has seen are not kept."""
+        return Kept(self._key, {each: self._values[each] for each in sorted(self._issued)})
+
+    def save(self) -> None:
+        """Keeps what was replaced since the last time; to be called before a replacement is recorded."""
+        if self._keep is not None and not self.is_saved:
+            self._keep(self.kept())
+            self._saved = len(self._issued)
+
+    @property
+    def is_saved(self) -> bool:
+        return self._keep is None or len(self._issued) == self._saved
+
+    def held_from(self, text: str) -> int:
+        """From where on a text could be the beginning of a secret or of a placeholder."""
+        words = [found.start() for found in re.finditer(r"\S+", text)]
+        at = words[-2] if len(words) > 1 else 0
+        opened = text.rfind("-----BEGIN ")
+        if opened >= 0 and "-----END " not in text[opened:]:
+            at = min(at, opened)
+        for value in tuple(self._placeholders):
+            at = min(at, _overlap(text, value))
+        if len(text) - at > _MAX_HELD_CHARS:
+            at = len(text) - _KEPT_CHARS
+        patterns = (self._hiding, *(shape for _, shape in _shapes_in(text)))
+        spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
+        return min((at, *(start for start, end in spans if start < at < end)))
+
+    def _learn(self, name: str, value: str) -> None:
+        if len(value) < MIN_CHARS or value in self._placeholders:
+            return
+        digest = hashlib.blake2b(
+            value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=5
+        ).hexdigest()
+        placeholder = f"__secret_{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}_{digest}__"
+        self._values[placeholder] = value
+        self._placeholders[value] = placeholder
+
+    def _recompile(self) -> None:
+        """Our placeholders come first, so that none is ever broken up; then the longest value wins."""
+        values = sorted(self._placeholders, key=len, reverse=True)
+        self._hiding = re.compile("|".join(map(re.escape, (*self._values, *values))) or r"(?!)")
+        self._known = tuple(values)
+        self._showing = re.compile("|".join(map(re.escape, self._values)) or r"(?!)")
+
+
+class Stream:
+    """Redacts text that comes in pieces: what could still become a secret is held back until it is known."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        at = self._vault.held_from(self._held)
+        ready, self._held = self._held[:at], self._held[at:]
+        return self._vault.redact(ready)
+
+    def end(self) -> str:
+        ready, self._held = self._held, ""
+        return self._vault.redact(ready)
+
+
+def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
+    """The vault of a session, kept in a private file, with the secrets of an environment."""
+    try:
+        data = path.read_bytes()
+        refuse_newer_json(path, data, _FORMAT)
+        kept = msgspec.json.decode(data, type=Kept)
+    except FileNotFoundError:
+        kept = None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            f"The secrets in {path} cannot be read: {error}.",
+            remedy="Move the file away; what was hidden in this session can then not be written back.",
+        ) from error
+    return Vault(
+        secret_variables(environment),
+        kept=kept,
+        keep=lambda content: write_private(path, msgspec.json.encode(content)),
+    )
+
+
+def secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that hold a secret by their name and by the look of their value."""
+    return {name: value for name, value in environment.items() if is_secret_name(name) and is_telling(value)}
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value is worth hiding: hiding a word, a number or a path would garble what it is not."""
+    if len(value) < _MIN_VALUE_CHARS or value.startswith(("/", "./", "~/")) or _PLAIN_URL.fullmatch(value):
+        return False
+    return len(value) >= _SURELY_CHARS or sum(bool(re.search(kind, value)) for kind in _KINDS) > 1
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is expected to hold a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    """A value and the ways in which tools like to print it."""
+    if len(value) < MIN_CHARS:
+        return ()
+    raw = value.encode("utf-8", "surrogatepass")
+    encoded = base64.b64encode(raw).decode().rstrip("=")
+    return tuple(dict.fromkeys((value, json.dumps(value)[1:-1], quote(raw, safe=""), encoded)))
+
+
+def in_texts(change: Callable[[str], str], value: object) -> object:
+    """Decoded JSON with all its texts changed, the keys among them."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            pairs = cast("dict[object, object]", value).items()
+            return {in_texts(change, key): in_texts(change, each) for key, each in pairs}
+        case list():
+            return [in_texts(change, each) for each in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def _overlap(text: str, value: str) -> int:
+    """Where the end of a text begins to look like a value; its length when it does not."""
+    start = max(0, len(text) - len(value) + 1)
+    while (start := text.find(value[0], start)) >= 0:
+        if value.startswith(text[start:]):
+            return start
+        start += 1
+    return len(text)
+
+
+def _has_any(parts: tuple[str, ...], text: str) -> bool:
+    for part in parts:  # noqa: SIM110 - `any` takes three times as long, and every text of an event comes here
+        if part in text:
+            return True
+    return False
+
+
+def _shapes_in(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The shapes that a text may hold; most texts hold the beginning of none."""
+    for name, hints, shape in _SHAPES:
+        if any(hint in text for hint in hints):
+            yield name, _compiled(shape)
+
+
+@cache
+def _compiled(shape: str) -> re.Pattern[str]:
+    return re.compile(shape)

@@ -1,0 +1,1 @@
+"""What people command and watch: one journal, one running turn, one inbox."""

@@ -1,0 +1,153 @@
+"""The open questions of a session, and the first answer to each.
+
+An answer comes from the approver of this process, from a command (`approve`), from another process by way of
+the inbox, from the clock, or from a new message that makes the question pointless. What is asked and answered
+is recorded by the session, not here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import msgspec
+
+from mainspring.approvals.inbox import Inbox, Left
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
+from mainspring.session.parts import Approver
+
+_LOOK_S = 0.5
+_ANSWERED = "it was answered already"
+
+
+class _Open(msgspec.Struct, frozen=True):
+    question: ApprovalAsked
+    answer: asyncio.Future[ApprovalGiven | None]
+
+
+class Questions:
+    """`refusal` says why an answer does not count. Without an approver only commands answer."""
+
+    def __init__(
+        self,
+        refusal: Callable[[ApprovalGiven], str],
+        *,
+        approver: Approver | None = None,
+        timeout_s: float | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
+        self._refusal = refusal
+        self._inbox = inbox
+        self._taken: dict[str, Left] = {}
+        self._approver = approver
+        self._timeout_s = timeout_s
+        self._open: dict[str, _Open] = {}
+
+    @contextmanager
+    def opened(self, question: ApprovalAsked) -> Generator[None]:
+        """From here on the question can be answered: before anybody hears of it."""
+        answer = asyncio.get_running_loop().create_future()
+        self._open[question.call] = _Open(question=question, answer=answer)
+        try:
+            yield
+        finally:
+            del self._open[question.call]
+
+    async def first_answer(self, call: str) -> ApprovalGiven | None:
+        """The first that counts; `expire` when none came in time, None when there is nobody to ask."""
+        asked = self._open[call]
+        self._look(call)
+        if asked.answer.done():
+            return asked.answer.result()
+        allowed = asyncio.timeout(self._timeout_s)
+        try:
+            async with allowed, asyncio.TaskGroup() as group:
+                waiting = [group.create_task(self._consult(asked)), group.create_task(self._watch(call))]
+                await asked.answer
+                for task in waiting:
+                    task.cancel()
+        except TimeoutError:
+            if not allowed.expired():
+                raise
+            return _closed(asked.question, "expire")
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return asked.answer.result()
+
+    def answer(self, given: ApprovalGiven) -> bool:
+        """Answers a question; False when it counts and nobody waits for it here."""
+        asked = self._open.get(given.call)
+        is_double = asked is not None and asked.answer.done()
+        if why := _ANSWERED if is_double else self._refusal(given):
+            raise UsageError(
+                f"The call {given.call} is not waiting for this answer: {why}.",
+                remedy="`mainspring show` tells what became of it.",
+            )
+        if asked is not None:
+            asked.answer.set_result(given)
+        return asked is not None
+
+    def abandon(self) -> None:
+        """Takes what the user says now for the answers that they did not give."""
+        for asked in self._open.values():
+            if not asked.answer.done():
+                asked.answer.set_result(_closed(asked.question, "abandon"))
+
+    def recorded(self, call: str) -> None:
+        """The answer to a call is in the journal: what was left for it is no longer needed."""
+        if self._inbox is not None:
+            if left := self._taken.pop(call, None):
+                self._inbox.done(left)
+            self._decline(self._inbox, call)
+
+    def sweep(self) -> None:
+        """Declines what was left for questions that are not open any more, as after a crash."""
+        if self._inbox is not None:
+            self._inbox.clear()
+            self._decline(self._inbox)
+
+    def _decline(self, inbox: Inbox, call: str = "") -> None:
+        for left in inbox.take(call):
+            if why := self._refusal(left.given):
+                inbox.refuse(left, why)
+            else:
+                inbox.put_back(left)
+
+    async def _watch(self, call: str) -> None:
+        while self._inbox is not None:
+            await asyncio.sleep(_LOOK_S)
+            self._look(call)
+
+    def _look(self, call: str) -> None:
+        """Takes the first answer that another process left and that counts."""
+        if (inbox := self._inbox) is None:
+            return
+        for left in inbox.take(call):
+            if left == self._taken.get(call):
+                continue
+            try:
+                self.answer(left.given)
+            except UsageError:
+                inbox.refuse(left, self._refusal(left.given) or _ANSWERED)
+            else:
+                self._taken[call] = left
+
+    async def _consult(self, asked: _Open) -> None:
+        given = await self._approver(asked.question) if self._approver else await asked.answer
+        if asked.answer.done():
+            return
+        if given is None:
+            asked.answer.set_result(None)
+        else:
+            self.answer(given)
+
+
+def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:
+    return ApprovalGiven(
+        call=question.call,
+        arguments_sha256=question.arguments_sha256,
+        decision=decision,
+        by="mainspring" if decision == "expire" else "user",
+    )

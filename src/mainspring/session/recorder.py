@@ -1,0 +1,58 @@
+"""The one writer of a session: a journal open for writing, and the vault that everything passes first.
+
+What is recorded here holds no secrets; what stands in for them is kept before it is. Nobody else holds a
+journal that can be written: everybody else gets a recorder, or `journal`, which only reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from mainspring.events import Blob, Event, Recorded
+from mainspring.journal import Journal, Reader
+from mainspring.secrets.redaction import redacted, redacted_blob
+from mainspring.secrets.vault import Vault
+
+
+def hide_secrets(events: Sequence[Event], vault: Vault) -> list[Event]:
+    """The events as they may be recorded; what stands in for their secrets is kept already."""
+    hidden = [redacted(event, vault) for event in events]
+    vault.save()
+    return hidden
+
+
+class Recorder:
+    """Writes the events and blobs of one session, without secrets."""
+
+    def __init__(self, journal: Journal, vault: Vault) -> None:
+        self._journal = journal
+        self.vault = vault
+
+    @property
+    def session(self) -> str:
+        return self._journal.session
+
+    @property
+    def journal(self) -> Reader:
+        return self._journal
+
+    async def record(self, *events: Event) -> Sequence[Recorded]:
+        """Durable on return, all of one call or none, as `Journal.append`."""
+        return await self._journal.append(*hide_secrets(events, self.vault))
+
+    async def put_blob(self, data: bytes, media_type: str = "text/plain") -> Blob:
+        """Keeps the bytes; a text without its secrets."""
+        data = await asyncio.to_thread(redacted_blob, data, media_type, self.vault)
+        self.vault.save()
+        return await self._journal.put(data, media_type)
+
+    async def get_blob(self, blob: Blob) -> bytes:
+        return await self._journal.get(blob)
+
+    def subscribe(self, on_recorded: Callable[[Sequence[Recorded]], None]) -> None:
+        """Sets the one function that is told of what was recorded, as `Journal.subscribe`."""
+        self._journal.subscribe(on_recorded)
+
+    async def close(self) -> None:
+        await self._journal.close()

@@ -1,0 +1,108 @@
+"""One turn: ask the model, run the calls it asks for, and again until it asks for none.
+
+Every effect stands between an event before it and an event after it, so resuming is running the same
+function on the same journal: calls that ended are not run again, calls that had started are closed as
+unknown unless repeating them is harmless, approvals on record are not asked again. The loop knows no
+provider, terminal, database or container.
+"""
+
+from __future__ import annotations
+
+from mainspring.errors import ContextOverflow, ModelError
+from mainspring.events import AssistantSaid, NoteAdded
+from mainspring.folds.ledger import STEP, Refusal
+from mainspring.models import Request
+from mainspring.turns.calls import run_calls
+from mainspring.turns.failover import await_quota, fail_over
+from mainspring.turns.model_request import ask
+from mainspring.turns.runtime import End, Turn, refused, take_to_its_end
+from mainspring.turns.spend import reserve, settle
+from mainspring.turns.upkeep import look_after, make_room, notice
+
+_MAX_CUTOFFS = 3
+_CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
+
+
+async def run_turn(turn: Turn) -> None:
+    """Takes the turn to its end, and records that end."""
+    await take_to_its_end(turn, _steps)
+
+
+async def _steps(turn: Turn) -> End:
+    state = turn.state
+    while True:
+        if state.open_calls:
+            new = sum(not call.is_started for call in state.open_calls)
+            if refusal := state.ledger.refuse_calls(new, state.limits):
+                return refused(refusal)
+            if end := await run_calls(turn):
+                return end
+        if end := await look_after(turn):
+            return end
+        if turn.history.is_answered and (end := await _answered(turn)):
+            return end
+        if end := await await_quota(turn):
+            return end
+        await turn.take_model()
+        try:
+            end = await make_room(turn) or await _step(turn)
+        except ModelError as error:
+            end = await fail_over(turn, error)
+        if end:
+            return end
+
+
+async def _step(turn: Turn) -> End | None:
+    """One request. When this returns None, the journal has its reply, or says that it was too large."""
+    state = turn.state
+    await notice(turn)
+    messages = await turn.history.messages(turn.get_blob)
+    heard_seq = turn.history.last_seq
+    input_tokens = turn.history.estimated_tokens(state.prompt_size)
+    step = state.step + 1
+    reservation = await reserve(
+        turn,
+        source=STEP,
+        spend=f"{STEP}:{step}",
+        input_tokens=input_tokens,
+        request_sha256=turn.history.fingerprint.of(state.prompt, messages),
+    )
+    if isinstance(reservation, Refusal):
+        return refused(reservation)
+    request = Request(
+        system=state.prompt.system,
+        tools=state.prompt.tools,
+        messages=messages,
+        max_output_tokens=reservation.max_output_tokens,
+        effort=state.effort,
+    )
+    try:
+        reply, finished = await ask(
+            turn, turn.model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
+        )
+    except ContextOverflow:
+        return None
+    turn.history.measured(finished.usage.input_tokens, state.prompt_size)
+    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
+    await settle(turn, reservation, finished.usage, said, speed=finished.speed)
+    return None
+
+
+async def _answered(turn: Turn) -> End | None:
+    """How the turn ends with its last reply; None when that reply is to go on."""
+    said = turn.state.last_reply
+    if said.stop == "length":
+        return await _ask_to_go_on(turn)
+    lines = [line for line in said.text.splitlines() if line.strip()]
+    if said.stop == "refused":
+        detail = lines[-1] if lines else "The model declined to answer."
+        return End("failed", detail, "Say it differently, or use another model.")
+    return End("done", lines[-1].strip() if lines else "")
+
+
+async def _ask_to_go_on(turn: Turn) -> End | None:
+    if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
+        detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
+        return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")
+    await turn.emit(NoteAdded(text=_CUT_OFF, source="mainspring"))
+    return None

@@ -1,0 +1,75 @@
+"""One request to a model, paid for: what was reserved is settled, whatever becomes of it.
+
+The reply is for the caller to record, in the same commit as its settlement. A request that failed is recorded
+here, with what it cost as far as it came, before its `ModelError` goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+
+from mainspring.errors import ModelError
+from mainspring.events import Delta, RequestFailed, Usage
+from mainspring.models import Finished, Model, Request, Retrying
+from mainspring.models.reply import Reply
+from mainspring.turns.failover import failure
+from mainspring.turns.runtime import Turn
+from mainspring.turns.spend import Reservation, settle
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+async def ask(
+    turn: Turn,
+    model: Model,
+    request: Request,
+    reservation: Reservation,
+    *,
+    input_tokens: int,
+    step: int = 0,
+    show: Callable[[Delta], None] = lambda _: None,
+) -> tuple[Reply, Finished]:
+    """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
+    reply = Reply()
+    try:
+        return reply, await _receive(turn, model, request, reply, step, show)
+    except asyncio.CancelledError:
+        await settle(turn, reservation, _partly(reply, input_tokens))
+        raise
+    except ModelError as error:
+        failed = failure(error, step=step, model=model.name)
+        await settle(turn, reservation, _partly(reply, input_tokens), failed, is_failed=True)
+        raise
+
+
+async def _receive(
+    turn: Turn, model: Model, request: Request, reply: Reply, step: int, show: Callable[[Delta], None]
+) -> Finished:
+    async with aclosing(model.stream(request)) as items:
+        async for item in items:
+            match item:
+                case Finished():
+                    return item
+                case Retrying():
+                    reply.clear()
+                    failed = RequestFailed(
+                        step=step,
+                        attempt=item.attempt,
+                        error=item.error,
+                        message=item.message,
+                        model=model.name,
+                        retry_in_s=item.retry_in_s,
+                    )
+                    await turn.emit(failed)
+                case _:
+                    reply.add(item)
+                    show(item)
+    raise ModelError("The model's stream ended without saying that it was finished.")
+
+
+def _partly(reply: Reply, input_tokens: int) -> Usage:
+    """A reply that broke off was paid for as far as it came; one that never began was not."""
+    output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()

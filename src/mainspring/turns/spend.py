@@ -1,0 +1,225 @@
+"""How everything that spends does it: reserve, then call, then settle, with a name for what it was for.
+
+A reservation is on record before the request is made, in this session's journal and in that of every session
+above it, whose caps hold as well. Under a cap for the day it is made while no other process can make one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from mainspring.approvals import Allowance
+from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
+from mainspring.folds.caps import is_spend_capped
+from mainspring.folds.ledger import STEP, Refusal, Tally, most_usd
+from mainspring.models import Model, Price
+from mainspring.turns.runtime import Turn, lineage
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """What was set aside, at which price. `max_output_tokens` is what the reply may have at most, None when
+    nothing is capped. `today` is what all sessions had spent by then, if that is capped."""
+
+    reserved: SpendReserved
+    max_output_tokens: int | None
+    price: Price | None
+    today: Tally | None = None
+
+
+async def reserve(
+    turn: Turn,
+    *,
+    source: str,
+    input_tokens: int,
+    spend: str = "",
+    model: Model | None = None,
+    request_sha256: str = "",
+    unpriced_usd: float = 0.0,
+) -> Reservation | Refusal:
+    """Sets aside what one request of a model (else the turn's) may cost at most (without a price,
+    `unpriced_usd`), or says why it may not be made."""
+    model = model or turn.model
+    line, price = tuple(lineage(turn)), model.price
+    async with _today(line) as today:
+        outputs: list[int] = []
+        for each in line:
+            limits = each.limits
+            fitting = each.state.ledger.affordable_output(
+                price,
+                input_tokens,
+                limits,
+                is_step=source == STEP,
+                today=_day_of(each, today),
+            )
+            if isinstance(fitting, Refusal):
+                return fitting
+            outputs.append(fitting)
+        usage = Usage(input_tokens=input_tokens, output_tokens=min(outputs))
+        reserved = SpendReserved(
+            spend=spend or f"{source}:{turn.state.ledger.reservations + 1}",
+            source=source,
+            model=model.name,
+            tokens=usage.total_tokens,
+            usd=most_usd(price, usage) if price else unpriced_usd,
+            priced=price is not None,
+            request_sha256=request_sha256,
+        )
+        for each in line:
+            each.state.ledger.hold(_seen_by(each, turn, reserved))
+        is_capped = any(is_spend_capped(each.limits) for each in line)
+        reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
+        try:
+            for each in reversed(line):
+                await each.emit(_seen_by(each, turn, reserved))
+        except asyncio.CancelledError:
+            # It is on record all the same, and nothing will be asked for it.
+            await settle(turn, reservation, Usage())
+            raise
+    return reservation
+
+
+CALL = "call"
+"""The source of a spend that is the price of a call."""
+
+
+def spend_of(call: str) -> str:
+    return f"{CALL}:{call}"
+
+
+class CallMoney:
+    """The money for the calls of a turn, under the caps of the turn and of all above it."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._line = tuple(lineage(turn))
+
+    @asynccontextmanager
+    async def left(self, call: str) -> AsyncGenerator[Allowance | None]:
+        """What every cap above a call leaves for it; until this ends nobody else can take it. None when money
+        is not capped. What the call itself has reserved already, before a crash, is still its own."""
+        own = self._turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
+        async with _today(self._line) as today:
+            left = allowance(self._turn, today)
+            yield left and msgspec.structs.replace(left, left_usd=left.left_usd + own)
+
+    async def reserve(self, call: str, tool: str, usd: float | None) -> None:
+        """Sets aside what a call may cost; one of unknown price is on record without a sum."""
+        if self._turn.state.ledger.reserved_usd(spend_of(call)) is not None:
+            return
+        reserved = SpendReserved(
+            spend=spend_of(call),
+            source=CALL,
+            model=f"tool:{tool}",
+            usd=max(usd or 0.0, 0.0),
+            priced=usd is not None,
+        )
+        for each in self._line:
+            each.state.ledger.hold(_seen_by(each, self._turn, reserved))
+        for each in reversed(self._line):
+            await each.emit(_seen_by(each, self._turn, reserved))
+
+
+async def settle_call(turn: Turn, call: str, usd: float | None, *events: Event) -> None:
+    """Records what a call cost (what was set aside, when nobody knows better), and `events` with it."""
+    held = turn.state.ledger.reserved_usd(spend_of(call))
+    if held is None:
+        await turn.emit(*events)
+        return
+    reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
+    await settle(
+        turn,
+        Reservation(reserved, None, None),
+        Usage(),
+        *events,
+        usd=usd if usd is not None and usd >= 0 else held,
+    )
+
+
+async def settle(
+    turn: Turn,
+    reservation: Reservation,
+    usage: Usage,
+    *events: Event,
+    speed: Speed | None = None,
+    usd: float | None = None,
+    is_failed: bool = False,
+) -> None:
+    """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
+    usd = cost_usd(reservation, usage) if usd is None else usd
+    for each in lineage(turn):
+        reserved = _seen_by(each, turn, reservation.reserved)
+        ledger = each.state.ledger
+        settled = SpendSettled(
+            spend=reserved.spend,
+            usage=usage,
+            usd=usd,
+            total_usd=max(ledger.spent_usd - reserved.usd, 0.0) + usd,
+            speed=speed,
+            is_failed=is_failed,
+        )
+        limits, today = each.limits, _day_of(each, reservation.today)
+        warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
+        await each.emit(settled, *warnings, *(events if each is turn else ()))
+
+
+def _day_of(turn: Turn, today: Tally | None) -> Tally | None:
+    return today if turn.limits.day != Cap() else None
+
+
+def cost_usd(reservation: Reservation, usage: Usage) -> float:
+    return reservation.price.cost_usd(usage) if reservation.price else 0.0
+
+
+def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
+    """Why what a reservation has cost so far is too much, here or above."""
+    for each in lineage(turn):
+        reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
+        if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.limits):
+            return refusal
+    return None
+
+
+def allowance(turn: Turn, today: Tally | None = None) -> Allowance | None:
+    """What the cap on money leaves that leaves the least, here or above; None when none is capped."""
+    lefts = [
+        Allowance(*left)
+        for each in lineage(turn)
+        if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
+    ]
+    return min(lefts, key=lambda left: left.left_usd, default=None)
+
+
+def left_usd(turn: Turn) -> float | None:
+    """The least money that any cap leaves, here or above; None when none is capped."""
+    left = allowance(turn)
+    return left.left_usd if left else None
+
+
+def share_usd(turn: Turn) -> float | None:
+    """What one turn of a goal may take at most, here or above; None when no money is capped."""
+    shares = [each.state.ledger.share_usd(each.limits) for each in lineage(turn)]
+    return min((share for share in shares if share is not None), default=None)
+
+
+def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendReserved:
+    if ancestor is spender:
+        return reserved
+    child = spender.state.session
+    return msgspec.structs.replace(reserved, spend=f"{child}/{reserved.spend}", child=child)
+
+
+@asynccontextmanager
+async def _today(line: tuple[Turn, ...]) -> AsyncGenerator[Tally | None]:
+    """What all sessions spent today, which stays so until this ends; None when no day is capped."""
+    day = line[0].day
+    if day is None or all(each.limits.day == Cap() for each in line):
+        yield None
+        return
+    async with day.held() as spent:
+        date = datetime.now(UTC).date().isoformat()
+        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date)
