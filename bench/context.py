@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mainspring
 from bench.measure import median, ms, row
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.context.compaction import compose, cut, transcript
 from mainspring.context.guards import Guards
 from mainspring.context.history import History, load_history
@@ -90,7 +90,7 @@ async def compaction() -> None:
         scripted = ScriptedModel(Script(replies=()))
         async with mainspring.open(folder, model=scripted, config=config) as session:
             name = session.id
-        journal = await Store(config.home).open(name)
+        journal = await SqliteSessions(config.home).open(name)
         events: list[Event] = [UserSaid(text=GOAL), TurnStarted(turn=1)]
         for number in range(1, TURNS + 1):
             events += step(number, 1050)

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from bench.measure import median, ms, python, row
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
@@ -73,7 +73,7 @@ def resumed(home: Path, copy: Path, server: HostedModelServer) -> tuple[float, i
 
 
 async def write(home: Path, workspace: str, model: str) -> None:
-    journal = await Store(home).create(SESSION)
+    journal = await SqliteSessions(home).create(SESSION)
     await journal.append(
         SessionStarted(session=SESSION, workspace=workspace, version="0"),
         PromptSet(system="You are a benchmark."),

@@ -17,7 +17,7 @@ from bench.measure import command_s, median, ms, row
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
-from mainspring.sandbox.policy import Policy, policy
+from mainspring.sandbox.policy import Confinement, policy
 from mainspring.sandbox.probe import build, probe
 from mainspring.sandbox.survey import Survey
 from mainspring.settings import load_config
@@ -78,7 +78,7 @@ def look_over() -> None:
         survey.close()
 
 
-def _look_s(survey: Survey, rules: Policy) -> float:
+def _look_s(survey: Survey, rules: Confinement) -> float:
     start = time.perf_counter()
     survey.look(rules)
     return time.perf_counter() - start

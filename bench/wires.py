@@ -18,7 +18,7 @@ import msgspec
 from bench.measure import command_s, median, ms, python, row
 from bench.serving import served
 from mainspring.events import CallAsked, ToolSpec
-from mainspring.models import AssistantMessage, Request, Result, ResultsMessage, UserMessage
+from mainspring.models import AssistantMessage, Request, ResultsMessage, ToolResult, UserMessage
 from mainspring.models.retry import Retried
 from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
@@ -98,7 +98,7 @@ async def per_chunk_s(wire: Wire, chunks: int) -> float:
 def build_s(build: Callable[[str], Wire], messages: int) -> float:
     wire = build("http://127.0.0.1:9")
     call = CallAsked(call="c00001000", name="nothing", arguments="{}")
-    pair: list[Any] = [AssistantMessage((call,)), ResultsMessage((Result("c00001000", "nothing", "ok"),))]
+    pair: list[Any] = [AssistantMessage((call,)), ResultsMessage((ToolResult("c00001000", "nothing", "ok"),))]
     encoded = [wire.encode(message) for message in pair] * (messages // 2)
     request = Request("system", (TOOL,), encoded)
     wire.body(request)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mainspring.approvals import ByMode
-from mainspring.catalog.sqlite import Store
+from mainspring.approvals import ModePolicy
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import ModelError
 from mainspring.events import Event, Limits, Recorded, TurnEnded
 from mainspring.models import Price, Request, StreamItem
@@ -80,7 +80,7 @@ class Stage:
     """One session in one folder, opened as often as a test wants. `effects` is what its tools did."""
 
     def __init__(self, folder: Path, *replies: ScriptedReply, price: Price = PRICE) -> None:
-        self.store = Store(folder)
+        self.store = SqliteSessions(folder)
         self.script = Script(replies=replies, price=price)
         self.requests: list[Request] = []
         self.errors: dict[int, ModelError] = {}
@@ -116,7 +116,7 @@ class Stage:
         usual: dict[str, Any] = {
             "model": changes.get("model") or self.model(),
             "toolbox": Toolbox(self.tools),
-            "policy": ByMode("auto"),
+            "policy": ModePolicy("auto"),
             "sandbox": nowhere,
             "files": Files(confined(self.store.home, home=self.store.home, data=self.store.home / "data")),
             "engine": run_turn,

@@ -11,7 +11,7 @@ import pytest
 from mainspring.app.build import DEFAULT_TOOLS, recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode, confinement_of
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
@@ -74,7 +74,7 @@ def test_what_a_person_told_a_session_to_spend_is_known_when_it_is_opened_again(
     raised = msgspec.structs.replace(resumed, limits=Limits(session=Cap(usd=5.0, tokens=7)))
 
     async def recalled(*events: Event) -> Limits:
-        journal = await Store(tmp_path).create()
+        journal = await SqliteSessions(tmp_path).create()
         await journal.append(SessionStarted(session="s", workspace=str(tmp_path), version="1"), *events)
         try:
             return (await recall(journal, Vault())).limits

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mainspring
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import UsageError
 from mainspring.events import Limits, SpendReserved, SpendSettled, TurnEnded, Usage
 from mainspring.models import Price
@@ -56,7 +56,7 @@ def test_children_at_work_together_never_spend_more_than_their_parent_may(tmp_pa
     assert {end.ending for _, end in ended} == {"done", "budget"}
     refused = next(end for _, end in ended if end.ending == "budget")
     assert "--max-cost-usd" in refused.remedy
-    file = Store(tmp_path / "home").shelf.file(parent)
+    file = SqliteSessions(tmp_path / "home").shelf.file(parent)
     events = [item.event for item in file.read(limit=1000)]
     file.close()
     shared = [event for event in events if isinstance(event, SpendReserved)]

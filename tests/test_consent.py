@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mainspring.approvals import ByMode
+from mainspring.approvals import ModePolicy
 from mainspring.approvals.grants import GrantFile
-from mainspring.approvals.policy import Layered
+from mainspring.approvals.policy import LayeredPolicy
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted, Event, OutputDelta
 from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
-from mainspring.tools import Place
+from mainspring.tools import CallContext
 from mainspring.tools.schema import tool
 from stage import Stage, call, calls, results, says, take, wait_for
 
@@ -42,8 +42,8 @@ async def nobody(question: ApprovalAsked) -> None:
 def consent(folder: Path) -> dict[str, Any]:
     """A policy with grants, and where they are kept."""
     file = GrantFile(folder)
-    policy = Layered(
-        ByMode("ask"),
+    policy = LayeredPolicy(
+        ModePolicy("ask"),
         home="/home/me",
         grants=lambda proposed: file.live(session=proposed.session, workspace="/", now_us=1),
     )
@@ -128,12 +128,12 @@ def test_what_is_sent_to_others_gets_no_secrets(tmp_path: Path) -> None:
     sent: list[str] = []
     stage = Stage(tmp_path, calls(call("send", {"url": f"https://example.com/?q={KEY}"})), says("Done."))
     stage.tools.append(tool(send, effect="network"))
-    stage.take("go", policy=ByMode("yolo", max_cost_usd=1.0))
+    stage.take("go", policy=ModePolicy("yolo", max_cost_usd=1.0))
     assert PLACEHOLDER.fullmatch(sent[0].removeprefix("https://example.com/?q="))
 
 
 def test_live_output_is_shown_without_secrets_however_it_is_cut(tmp_path: Path) -> None:
-    async def leak(place: Place) -> str:
+    async def leak(place: CallContext) -> str:
         """Prints a key in small pieces."""
         for sign in f"the key is {KEY} and no more\n":
             place.show(sign)

@@ -24,7 +24,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.folds.state import State, load_state
-from mainspring.models import Finished, Retrying
+from mainspring.models import ReplyFinished, Retrying
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
@@ -283,7 +283,7 @@ def test_what_is_said_while_a_request_fails_is_in_the_next_one(tmp_path):
     class Failing(PausingModel):
         async def stream(self, request):
             async for item in super().stream(request):
-                if isinstance(item, Finished) and len(stage.requests) == 1:
+                if isinstance(item, ReplyFinished) and len(stage.requests) == 1:
                     raise NetworkFailed("The stream was dropped.")
                 yield item
 
@@ -541,7 +541,7 @@ def test_a_stream_that_breaks_off_is_paid_as_far_as_it_came(tmp_path):
     class Broken(type(stage.model())):
         async def stream(self, request):
             async for item in super().stream(request):
-                if isinstance(item, Finished):
+                if isinstance(item, ReplyFinished):
                     return
                 yield item
 

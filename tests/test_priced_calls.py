@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.approvals import ByMode, why_asked
+from mainspring.approvals import ModePolicy, why_asked
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -73,7 +73,7 @@ def usd(amount: float | None) -> Any:
 
 
 def budgeted(cap_usd: float) -> dict[str, Any]:
-    return {"policy": ByMode("yolo", max_cost_usd=cap_usd), **limits(max_cost_usd=cap_usd)}
+    return {"policy": ModePolicy("yolo", max_cost_usd=cap_usd), **limits(max_cost_usd=cap_usd)}
 
 
 def test_calls_of_one_step_are_let_through_in_order_until_the_cap(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_call_killed_while_it_ran_counts_as_paid(tmp_path: Path) -> None:
 def test_the_cap_of_the_day_holds_for_calls_too(tmp_path: Path) -> None:
     stage = rent(usd(2.0), usd(2.0))(tmp_path)
     day = Limits(max_cost_usd=100.0, day=Cap(usd=3.0))
-    policy = ByMode("yolo", max_cost_usd=100.0)
+    policy = ModePolicy("yolo", max_cost_usd=100.0)
     stage.take("go", approver=nobody, policy=policy, limits=day, day=stage.store.today())
     (asked,) = stage.events(ApprovalAsked)
     assert money_of(asked) == ("over_cap", 2.0, 1.0, 3.0, "day")

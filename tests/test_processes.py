@@ -8,7 +8,7 @@ from mainspring.events import NoteAdded, ProcessEnded, ProcessStarted, Recorded
 from mainspring.folds.processes import Processes, news
 from mainspring.sandbox.held import hold
 from mainspring.sandbox.policy import policy
-from mainspring.sandbox.survey import Findings
+from mainspring.sandbox.survey import SurveyFindings
 
 
 def folded(*events):
@@ -70,7 +70,7 @@ def test_the_first_end_counts(tmp_path):
 def test_what_an_ended_process_did_to_protected_paths_is_repaired_recorded_and_told(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    hold(tmp_path / "p1", policy(work, home=tmp_path), Findings({}, {}, {}), {})
+    hold(tmp_path / "p1", policy(work, home=tmp_path), SurveyFindings({}, {}, {}), {})
     (work / ".vscode").mkdir()
     ended, note = told(folded(started(tmp_path)))
     assert ended.set_aside == (".vscode",)

@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mainspring.approvals import ByMode
+from mainspring.approvals import ModePolicy
 from mainspring.context.history import REBUILDING, History, is_undone, load_history, undone_ranges
 from mainspring.errors import Overloaded, UsageError
 from mainspring.events import (
@@ -37,7 +37,7 @@ from mainspring.secrets.vault import Vault
 from mainspring.session.recorder import Recorder
 from mainspring.session.session import Parts, Session
 from mainspring.testing.memory import MemoryJournal
-from mainspring.tools import Place
+from mainspring.tools import CallContext
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
@@ -121,7 +121,7 @@ class Play:
                     Script(replies=tuple(self.plan.replies), price=PRICE), on_request=on_request
                 ),
                 toolbox=Toolbox(self._tools()),
-                policy=ByMode("auto"),
+                policy=ModePolicy("auto"),
                 sandbox=nowhere,
                 files=Files(confined(_ROOT, home=_ROOT)),
                 engine=run_turn,
@@ -172,13 +172,13 @@ class Play:
         )
 
     def _tools(self) -> list:
-        async def do(place: Place) -> str:
+        async def do(place: CallContext) -> str:
             """Does something."""
             self.ran.append(place.call)
             await asyncio.sleep(0)
             return "done"
 
-        async def publish(place: Place) -> str:
+        async def publish(place: CallContext) -> str:
             """Does something that must be approved."""
             self.ran.append(place.call)
             return "published"
@@ -187,24 +187,24 @@ class Play:
             """Only reads."""
             return "seen"
 
-        async def fail(place: Place) -> str:
+        async def fail(place: CallContext) -> str:
             """Does something, then raises."""
             self.ran.append(place.call)
             raise ValueError("as it was told")
 
-        async def say(place: Place) -> str:
+        async def say(place: CallContext) -> str:
             """The user says something meanwhile."""
             assert self.session is not None
             await self.session.say("Wait.")
             return "said"
 
-        async def note(place: Place) -> str:
+        async def note(place: CallContext) -> str:
             """Somebody notes something meanwhile."""
             assert self.session is not None
             await self.session.note("It rains.", source="clock")
             return "noted"
 
-        async def stop(place: Place) -> str:
+        async def stop(place: CallContext) -> str:
             """The user stops the turn meanwhile."""
             assert self.session is not None
             self.session.stop_soon()

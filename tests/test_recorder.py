@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, NoteAdded, UserSaid
-from mainspring.secrets.vault import Kept, Vault, open_vault
+from mainspring.secrets.vault import StoredVault, Vault, open_vault
 from mainspring.session.recorder import Recorder
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
@@ -20,12 +20,12 @@ def with_recorder(folder: Path, vault: Vault, work: Callable[[Recorder], Awaitab
     """Lets `work` write a new journal; gives what is in it."""
 
     async def working() -> list[Event]:
-        recorder = Recorder(await Store(folder).create("s"), vault)
+        recorder = Recorder(await SqliteSessions(folder).create("s"), vault)
         try:
             await work(recorder)
         finally:
             await recorder.close()
-        reader = await Store(folder).read("s")
+        reader = await SqliteSessions(folder).read("s")
         try:
             return [item.event for item in await reader.read()]
         finally:
@@ -68,7 +68,7 @@ def test_a_text_is_kept_without_secrets_and_other_bytes_as_they_are(tmp_path: Pa
 
 
 def test_nothing_is_recorded_when_what_stands_in_for_a_secret_cannot_be_kept(tmp_path: Path) -> None:
-    def full(_: Kept) -> None:
+    def full(_: StoredVault) -> None:
         raise OSError("no space left")
 
     async def work(recorder: Recorder) -> None:

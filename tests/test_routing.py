@@ -22,7 +22,16 @@ from mainspring.events import (
 from mainspring.folds.task import Task
 from mainspring.models.scripted import ScriptedModel
 from mainspring.models.tiers import find_tier, model_of, ranked
-from mainspring.turns.router import Breaker, Facts, Held, Routed, Router, are_tests_failing, escalate, route
+from mainspring.turns.router import (
+    Breaker,
+    Routed,
+    Router,
+    RoutingFacts,
+    TierHold,
+    are_tests_failing,
+    escalate,
+    route,
+)
 from stage import Stage, limits, says, take
 
 TIERS = ("fast", "coder", "reasoner")
@@ -31,20 +40,20 @@ TIERS = ("fast", "coder", "reasoner")
 @pytest.mark.parametrize(
     ("facts", "tier"),
     [
-        (Facts(said="add a flag"), "coder"),
-        (Facts(said="Think hard about this."), "reasoner"),
-        (Facts(said="find the root cause"), "reasoner"),
-        (Facts(said="fix the typo in the README"), "fast"),
-        (Facts(said="Quickly rename it"), "fast"),
-        (Facts(said="quick: find the root cause"), "reasoner"),
-        (Facts(said="the prover is typographic"), "coder"),
-        (Facts(said="add a flag", are_tests_failing=True), "reasoner"),
-        (Facts(said="fix the typo", are_tests_failing=True), "reasoner"),
-        (Facts(said="add a flag", context_tokens=100_000), "coder"),
-        (Facts(said="add a flag", context_tokens=100_001), "reasoner"),
+        (RoutingFacts(said="add a flag"), "coder"),
+        (RoutingFacts(said="Think hard about this."), "reasoner"),
+        (RoutingFacts(said="find the root cause"), "reasoner"),
+        (RoutingFacts(said="fix the typo in the README"), "fast"),
+        (RoutingFacts(said="Quickly rename it"), "fast"),
+        (RoutingFacts(said="quick: find the root cause"), "reasoner"),
+        (RoutingFacts(said="the prover is typographic"), "coder"),
+        (RoutingFacts(said="add a flag", are_tests_failing=True), "reasoner"),
+        (RoutingFacts(said="fix the typo", are_tests_failing=True), "reasoner"),
+        (RoutingFacts(said="add a flag", context_tokens=100_000), "coder"),
+        (RoutingFacts(said="add a flag", context_tokens=100_001), "reasoner"),
     ],
 )
-def test_the_first_rule_that_fits_decides(facts: Facts, tier: str) -> None:
+def test_the_first_rule_that_fits_decides(facts: RoutingFacts, tier: str) -> None:
     assert route(facts, TIERS).tier == tier
 
 
@@ -62,7 +71,7 @@ def test_tiers_of_any_name_and_number_are_routed_by_rank(
     tiers: tuple[str, ...], chosen: tuple[str, ...]
 ) -> None:
     said = ("a typo", "a flag", "think hard")
-    assert tuple(route(Facts(said=text), tiers).tier for text in said) == chosen
+    assert tuple(route(RoutingFacts(said=text), tiers).tier for text in said) == chosen
 
 
 @pytest.mark.parametrize(
@@ -73,13 +82,13 @@ def test_tiers_of_any_name_and_number_are_routed_by_rank(
         (Task(tier="coder", failures=3, attempts=3), Routed("reasoner", "3 turns in a row failed")),
         (Task(tier="reasoner", failures=9, attempts=9), None),
         (Task(tier="", failures=9, attempts=9), None),
-        (Task(tier="fast", failures=2, attempts=5), Held("this task had 5 attempts")),
-        (Task(tier="fast", failures=2, escalations=1), Held("this task was escalated 1 times")),
-        (Task(tier="fast", failures=2, usd=3.0), Held("this task has cost 3.00 USD")),
+        (Task(tier="fast", failures=2, attempts=5), TierHold("this task had 5 attempts")),
+        (Task(tier="fast", failures=2, escalations=1), TierHold("this task was escalated 1 times")),
+        (Task(tier="fast", failures=2, usd=3.0), TierHold("this task has cost 3.00 USD")),
     ],
 )
 def test_a_task_that_keeps_failing_gets_the_next_tier_until_the_breaker_opens(
-    task: Task, decision: Routed | Held | None
+    task: Task, decision: Routed | TierHold | None
 ) -> None:
     breaker = Breaker(after_failures=2, max_attempts=5, max_escalations=1, max_usd=3.0)
     assert escalate(task, TIERS, breaker) == decision

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.approvals import Verdict
+from mainspring.approvals import Judgement
 from mainspring.context.history import load_history
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import (
@@ -51,7 +51,7 @@ async def _nobody(question):
 
 class AskAlways:
     def judge(self, proposed):
-        return Verdict(answer="ask", reason="this policy always asks", rule="test")
+        return Judgement(answer="ask", reason="this policy always asks", rule="test")
 
 
 # Subscriptions
@@ -686,7 +686,7 @@ def test_a_fault_of_ours_while_calls_run_closes_them(tmp_path):
         def judge(self, proposed):
             if proposed.arguments["what"] == "bad":
                 raise ZeroDivisionError("our own fault")
-            return Verdict(answer="allow", reason="", rule="")
+            return Judgement(answer="allow", reason="", rule="")
 
     stage = Stage(tmp_path, calls(call("wait", {"what": "x"}), call("do", {"what": "bad"})), says("Done."))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.app.steps import Runner, load_step, newest_steps, run_step
-from mainspring.approvals import ByMode
-from mainspring.catalog.sqlite import Store
+from mainspring.approvals import ModePolicy
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import SandboxError
 from mainspring.events import ApprovalGiven, CommandAsked, CommandEnded, CommandStarted
 from mainspring.sandbox.rungs.process import PlainSandbox
@@ -20,7 +20,7 @@ from mainspring.secrets.vault import Vault
 from mainspring.session.recorder import Recorder
 from mainspring.settings import Template
 
-FREE = ByMode("yolo", max_cost_usd=1.0)
+FREE = ModePolicy("yolo", max_cost_usd=1.0)
 
 
 async def plain():
@@ -48,7 +48,7 @@ def run(folder, *argv, timeout_s=30.0, cpu_s=0, memory_bytes=0, **runner):
     """Runs one step; gives how it ended and every event of its journal."""
 
     async def running():
-        journal = await Store(folder / "steps").create("s1")
+        journal = await SqliteSessions(folder / "steps").create("s1")
         asked = CommandAsked(
             argv=argv,
             cwd=str(folder),
@@ -69,7 +69,7 @@ def run(folder, *argv, timeout_s=30.0, cpu_s=0, memory_bytes=0, **runner):
 
 def recorded(folder):
     async def reading():
-        steps = Store(folder / "steps")
+        steps = SqliteSessions(folder / "steps")
         reader = await steps.read("s1")
         try:
             return [item.event for item in await reader.read()], await load_step(steps, "s1")
@@ -93,7 +93,7 @@ def test_a_step_is_on_record_before_it_runs_and_after(tmp_path):
 
 
 def test_a_refused_step_never_starts(tmp_path):
-    run(tmp_path, "touch", "made", policy=ByMode("plan"))
+    run(tmp_path, "touch", "made", policy=ModePolicy("plan"))
     events, step = recorded(tmp_path)
     assert not any(isinstance(event, CommandStarted) for event in events)
     assert (step.state, step.exit_code) == ("refused", None)
@@ -108,7 +108,7 @@ def test_a_person_decides_what_the_policy_does_not(tmp_path, decision, state):
             call=question.call, arguments_sha256=question.arguments_sha256, decision=decision, feedback="mine"
         )
 
-    run(tmp_path, "true", policy=ByMode("ask"), approver=approver)
+    run(tmp_path, "true", policy=ModePolicy("ask"), approver=approver)
     events, step = recorded(tmp_path)
     assert step.state == state
     assert any(isinstance(event, ApprovalGiven) for event in events)
@@ -138,7 +138,7 @@ def test_a_sandbox_that_fails_is_on_record_and_raised(tmp_path):
 
 def test_a_step_that_is_cancelled_is_on_record(tmp_path):
     async def running():
-        journal = await Store(tmp_path / "steps").create("s1")
+        journal = await SqliteSessions(tmp_path / "steps").create("s1")
         begun = asyncio.Event()
         runner = Runner(policy=FREE, sandbox=plain, on_output=lambda _: begun.set())
         asked = CommandAsked(argv=("sh", "-c", "echo begun; sleep 60"), cwd=str(tmp_path), timeout_s=60)
@@ -166,18 +166,18 @@ def test_a_step_whose_process_died_is_listed_as_crashed(tmp_path):
         [sys.executable, "-c", CRASHING, str(tmp_path), str(Path(__file__).parent)], check=False
     )
     assert done.returncode == -signal.SIGKILL
-    (step,) = asyncio.run(newest_steps(Store(tmp_path / "steps"), 10))
+    (step,) = asyncio.run(newest_steps(SqliteSessions(tmp_path / "steps"), 10))
     assert (step.state, step.exit_code, step.argv) == ("crashed", None, ("true",))
 
 
 def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
     async def making():
         for name in ("a", "b", "c"):
-            journal = await Store(tmp_path / "steps").create(name)
+            journal = await SqliteSessions(tmp_path / "steps").create(name)
             await run_step(
                 Recorder(journal, Vault()),
                 CommandAsked(argv=(name,), cwd="/"),
-                Runner(policy=ByMode("plan"), sandbox=plain),
+                Runner(policy=ModePolicy("plan"), sandbox=plain),
             )
             await journal.close()
 
@@ -185,7 +185,10 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
     for at, name in enumerate("abc"):
         for file in (tmp_path / "steps/sessions" / name).iterdir():
             os.utime(file, (at, at))
-    assert [step.id for step in asyncio.run(newest_steps(Store(tmp_path / "steps"), 2))] == ["c", "b"]
+    assert [step.id for step in asyncio.run(newest_steps(SqliteSessions(tmp_path / "steps"), 2))] == [
+        "c",
+        "b",
+    ]
 
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 4
@@ -195,7 +198,7 @@ def test_a_step_keeps_and_shows_no_secret(tmp_path):
     shown = []
     ended = run(tmp_path, "bash", "-c", f"echo key {KEY}; echo {KEY} >&2", on_output=shown.append)
     assert ended.outcome == "ok"
-    file = Store(tmp_path / "steps").shelf.file("s1")
+    file = SqliteSessions(tmp_path / "steps").shelf.file("s1")
     try:
         kept = [file.get(blob) for blob in (ended.stdout, ended.stderr)]
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.events import CallEnded
 from mainspring.system import LINUX, MACOS, OTHER, WINDOWS, WSL1, find_system
 
@@ -103,7 +103,7 @@ def test_file_tools_work_on_macos_and_commands_are_not_offered(run: Run, model: 
     assert ran.stderr.startswith("note: There is no sandbox for macOS yet")
     assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
     session = run("darwin", "sessions").stdout.split()[0]
-    events = [recorded.event for recorded in Shelf(tmp_path / "data").file(session).read()]
+    events = [recorded.event for recorded in SessionFiles(tmp_path / "data").file(session).read()]
     outcomes = [event.outcome for event in events if isinstance(event, CallEnded)]
     assert outcomes == ["ok"] * 5 + ["error"]
     undone = run("darwin", "undo", session)

@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from mainspring.approvals import ByMode
-from mainspring.catalog.sqlite import Store
+from mainspring.approvals import ModePolicy
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import ApprovalAsked, ApprovalGiven, Limits
 from mainspring.journal.sqlite import SqliteJournal
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 from mainspring.secrets.vault import Vault
 from mainspring.session.parts import Parts
 from mainspring.session.recorder import Recorder
@@ -64,7 +64,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.store = Store(path / "home")
+        self.store = SqliteSessions(path / "home")
 
     def add(self, name: str, line: bytes) -> None:
         handle = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -181,9 +181,9 @@ async def work(folder: Folder, killer: Killer) -> None:
     parts = Parts(
         model=model(folder),
         toolbox=Toolbox(tools(folder, killer)),
-        policy=ByMode("auto"),
+        policy=ModePolicy("auto"),
         sandbox=nowhere,
-        files=Files(Policy(workspace=folder.path)),
+        files=Files(Confinement(workspace=folder.path)),
         engine=run_turn,
         workspace=str(folder.path),
         mode="auto",

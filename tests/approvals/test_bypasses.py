@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mainspring.approvals import Answer, ByMode, Mode, Proposed
-from mainspring.approvals.policy import Layered
+from mainspring.approvals import Answer, Mode, ModePolicy, Proposed
+from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
 
 ALLOWING = parse(
@@ -32,7 +32,7 @@ ALLOWING = parse(
 
 
 def answer_of(command: str, mode: Mode = "ask", *, is_contained: bool = False) -> Answer:
-    policy = Layered(ByMode(mode, max_cost_usd=1.0), home="/home/me", user=ALLOWING)
+    policy = LayeredPolicy(ModePolicy(mode, max_cost_usd=1.0), home="/home/me", user=ALLOWING)
     proposed = Proposed(
         tool="shell", effect="execute", command=command, workspace="/home/me/w", is_contained=is_contained
     )

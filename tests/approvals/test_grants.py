@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mainspring.approvals import ByMode, Proposed, Verdict
+from mainspring.approvals import Judgement, ModePolicy, Proposed
 from mainspring.approvals.answers import Consenting, Requests
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256, grants_of, offered
-from mainspring.approvals.policy import Layered
+from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
 from mainspring.approvals.simulate import PastCall, counts, simulate
 from mainspring.errors import ConfigError
@@ -29,8 +29,10 @@ from mainspring.events import (
 )
 
 
-def judge(proposed: Proposed, *grants: Grant, user: str = "", mode: ByMode | None = None) -> Verdict:
-    policy = Layered(mode or ByMode("ask"), home="/home/me", user=parse(user), grants=lambda _: grants)
+def judge(proposed: Proposed, *grants: Grant, user: str = "", mode: ModePolicy | None = None) -> Judgement:
+    policy = LayeredPolicy(
+        mode or ModePolicy("ask"), home="/home/me", user=parse(user), grants=lambda _: grants
+    )
     return policy.judge(proposed)
 
 
@@ -63,7 +65,7 @@ def test_a_grant_lifts_neither_a_deny_nor_a_danger_it_does_not_name() -> None:
         judge(shell("git push"), given, user='[[rule]]\nanswer="deny"\ncommand="git push"').answer == "deny"
     )
     assert judge(shell("rm -rf /"), grant(command="rm", accepts=("rm-root", "rm-outside"))).answer == "deny"
-    assert judge(shell("git push"), given, mode=ByMode("plan")).answer == "deny"
+    assert judge(shell("git push"), given, mode=ModePolicy("plan")).answer == "deny"
 
 
 def test_the_verdict_names_what_a_grant_would_have_to_accept() -> None:
@@ -250,7 +252,7 @@ def test_a_pattern_of_the_persons_own_takes_on_the_dangers_that_were_shown() -> 
 
 
 def test_past_calls_are_judged_by_todays_rules() -> None:
-    policy = Layered(ByMode("ask"), home="/h", user=parse('[[rule]]\nanswer="allow"\ncommand="ls"'))
+    policy = LayeredPolicy(ModePolicy("ask"), home="/h", user=parse('[[rule]]\nanswer="allow"\ncommand="ls"'))
     past = [
         PastCall("1", shell("ls"), "ask"),
         PastCall("2", shell("rm -rf /"), "ask"),

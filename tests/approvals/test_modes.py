@@ -12,9 +12,9 @@ from mainspring.approvals import (
     MODES,
     Allowance,
     Answer,
-    ByMode,
     Effect,
     Mode,
+    ModePolicy,
     Proposed,
     absolute,
     by_level,
@@ -27,8 +27,8 @@ def proposed(effect: Effect, *, is_contained: bool = False, path: str = "/w/a.py
     return Proposed(tool="t", effect=effect, paths=(path,), workspace="/w", is_contained=is_contained)
 
 
-def policy(mode: Mode) -> ByMode:
-    return ByMode(mode, max_cost_usd=5.0)
+def policy(mode: Mode) -> ModePolicy:
+    return ModePolicy(mode, max_cost_usd=5.0)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_refusal_says_why_and_by_which_rule() -> None:
 @pytest.mark.parametrize("cap", [None, 0.0, -1.0, float("inf"), float("nan")])
 def test_yolo_needs_a_budget(cap: float | None) -> None:
     with pytest.raises(ConfigError):
-        ByMode("yolo", max_cost_usd=cap)
+        ModePolicy("yolo", max_cost_usd=cap)
 
 
 @pytest.mark.parametrize("mode", ["edits", "auto", "yolo"])
@@ -97,7 +97,7 @@ def test_what_recurs_or_has_no_known_price_is_asked(mode: Mode) -> None:
         assert policy(mode).judge(held).answer == "ask"
     verdict = policy(mode).judge(Proposed(**kind, cost_usd=6.0))
     assert (verdict.blocked_by, verdict.allowance) == ("over_cap", Allowance(cap_usd=5.0, left_usd=5.0))
-    assert ByMode("auto").judge(free).answer == "ask"
+    assert ModePolicy("auto").judge(free).answer == "ask"
 
 
 def test_levels_map_onto_modes() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.approvals import Answer, ByMode, Effect, Mode, Proposed, Verdict, strictness
-from mainspring.approvals.policy import Layered
+from mainspring.approvals import Answer, Effect, Judgement, Mode, ModePolicy, Proposed, strictness
+from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import load, parse
 from mainspring.errors import ConfigError
 
@@ -25,9 +25,9 @@ def rule(**fields: object) -> str:
 
 def judge(
     proposed: Proposed, user: str = "", project: str = "", *, mode: Mode = "ask", cap: float | None = 5.0
-) -> Verdict:
-    policy = Layered(
-        ByMode(mode, max_cost_usd=cap),
+) -> Judgement:
+    policy = LayeredPolicy(
+        ModePolicy(mode, max_cost_usd=cap),
         home="/home/me",
         user=parse(user),
         project=parse(project, source="project"),

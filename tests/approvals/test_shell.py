@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mainspring.approvals import ByMode, Proposed, strictness
-from mainspring.approvals.policy import Layered
+from mainspring.approvals import ModePolicy, Proposed, strictness
+from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
 from mainspring.approvals.shell import read
 
@@ -143,7 +143,7 @@ def test_no_line_is_judged_milder_than_any_of_its_parts(
     composed: Composed, mode: str, is_contained: bool
 ) -> None:
     line, parts = composed
-    policy = Layered(ByMode(mode, max_cost_usd=1.0), home="/home/me", user=RULES)
+    policy = LayeredPolicy(ModePolicy(mode, max_cost_usd=1.0), home="/home/me", user=RULES)
 
     def judged(command: str) -> int:
         return strictness(

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.disk.owner import own
 
 from .conftest import Machine, lines, until
@@ -264,7 +264,7 @@ def test_a_session_that_runs_and_asks_nothing_takes_no_answer(machine: Machine) 
 
 def test_an_answer_that_a_process_leaves_behind_when_it_ends_is_acted_on_here(machine: Machine) -> None:
     session = blocked(machine, MAKE)
-    folder = Store(machine.home).directory(session)
+    folder = SqliteSessions(machine.home).directory(session)
     ending = own(folder, session)
     approve = machine.start("approve", session)
     while not list(folder.glob("answers/*.json")):

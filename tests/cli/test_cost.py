@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
 
 from .conftest import Machine, lines
@@ -15,7 +15,7 @@ USAGE = Usage(input_tokens=1000, cached_tokens=400, output_tokens=50)
 
 def record(machine: Machine, session: str, *events: Event) -> None:
     async def recording() -> None:
-        journal = await Store(machine.home).create(session)
+        journal = await SqliteSessions(machine.home).create(session)
         await journal.append(SessionStarted(session=session, workspace="/", version="1"), *events)
         await journal.close()
 

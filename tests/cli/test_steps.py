@@ -5,8 +5,8 @@ import json
 import re
 
 from mainspring.app.steps import Runner, run_step
-from mainspring.approvals import ByMode
-from mainspring.catalog.sqlite import Store
+from mainspring.approvals import ModePolicy
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import CommandAsked
 from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.secrets.vault import Vault
@@ -22,8 +22,8 @@ def ran(machine, *argv):
         async def sandbox():
             return PlainSandbox(environment=machine.environment())
 
-        journal = await Store(machine.home / "steps").create()
-        runner = Runner(policy=ByMode("yolo", max_cost_usd=1.0), sandbox=sandbox)
+        journal = await SqliteSessions(machine.home / "steps").create()
+        runner = Runner(policy=ModePolicy("yolo", max_cost_usd=1.0), sandbox=sandbox)
         await run_step(
             Recorder(journal, Vault()),
             CommandAsked(argv=argv, cwd=str(machine.workspace), timeout_s=30),

@@ -20,7 +20,7 @@ from mainspring.context.compaction import (
     thin_out,
     transcript,
 )
-from mainspring.context.facts import FRESH, Facts
+from mainspring.context.facts import FRESH, SessionFacts
 from mainspring.context.history import History
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
 from mainspring.errors import (
@@ -75,7 +75,7 @@ def told(*folds: Any, steps: int = 6, size: int = 1000) -> Tale:
 
 
 def test_facts_are_what_must_not_be_forgotten():
-    facts = Facts()
+    facts = SessionFacts()
     tale = Tale(facts)
     tale.user(GOAL)
     tale.add(plan_set(("profile it", "done"), ("cache it", "open")))
@@ -102,7 +102,7 @@ def test_facts_are_what_must_not_be_forgotten():
 
 
 def test_processes_are_open_until_they_have_ended():
-    facts = Facts()
+    facts = SessionFacts()
     tale = Tale(facts)
     asked = CallAsked(call="c2", name="shell", arguments='{"command": "make"}')
     tale.add(AssistantSaid(step=1, parts=(asked,), stop="calls"))
@@ -117,7 +117,7 @@ def test_processes_are_open_until_they_have_ended():
 
 
 def test_open_waits_are_kept_in_words_and_those_of_calls_that_are_over_are_not():
-    facts = Facts()
+    facts = SessionFacts()
     tale = Tale(facts)
     tale.add(WaitStarted(wait="w-c1", conditions=(OnProcess(handle="p1"), OnSlurm(job="7")), call="c1"))
     tale.add(WaitStarted(wait="quota-4", conditions=(OnQuota(model="m", at_us=0),), reason="Too much."))
@@ -132,7 +132,7 @@ def test_open_waits_are_kept_in_words_and_those_of_calls_that_are_over_are_not()
 
 
 def test_a_summary_names_all_of_it_and_stays_in_its_limit():
-    facts = Facts()
+    facts = SessionFacts()
     told(facts, steps=200)
     facts.open["4242"] = "process 4242"
     for limit in (3_000, 8_000, 40_000):
@@ -150,7 +150,7 @@ def test_a_summary_names_all_of_it_and_stays_in_its_limit():
 
 
 def test_a_huge_goal_is_shortened_with_its_handle():
-    facts = Facts()
+    facts = SessionFacts()
     Tale(facts).user("Sort this. " + "x" * 100_000 + " Never delete it.")
     summary = compose(facts, "", keep_from_seq=9, limit=4000)
     assert len(summary) < 5000
@@ -241,7 +241,7 @@ def test_long_arguments_become_short_ones_that_are_still_an_object():
     ],
 )
 def test_a_model_that_leaves_out_what_it_must_not_is_found_out(narrative, flaw):
-    facts = Facts()
+    facts = SessionFacts()
     told(facts)
     facts.open["4242"] = "process"
     assert any(flaw in found for found in flaws(narrative, facts))
@@ -251,7 +251,7 @@ GOOD = "The parser of invoices is to become faster, its public interface never t
 
 
 def test_a_good_narrative_has_no_flaws():
-    facts = Facts()
+    facts = SessionFacts()
     told(facts)
     assert flaws(GOOD, facts) == []
 

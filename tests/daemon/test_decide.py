@@ -8,7 +8,7 @@ import msgspec
 
 from mainspring.catalog import SessionRow
 from mainspring.daemon.decide import after_run, plan, what_to_do
-from mainspring.daemon.files import Record, Run, Trouble
+from mainspring.daemon.files import DaemonRecord, DaemonRun, Trouble
 from mainspring.goals.schedules import Due
 from mainspring.settings import DaemonSettings
 
@@ -25,11 +25,11 @@ def row(name: str, goal_state: str = "interrupted", **more: Any) -> SessionRow:
 
 
 def resumed(
-    *rows: SessionRow, record: Record | None = None, answered: tuple[str, ...] = (), **settings: Any
+    *rows: SessionRow, record: DaemonRecord | None = None, answered: tuple[str, ...] = (), **settings: Any
 ) -> list[str]:
     found = plan(
         rows,
-        record or Record(),
+        record or DaemonRecord(),
         msgspec.structs.replace(SETTINGS, **settings),
         answered=answered,
         now_us=NOW,
@@ -37,8 +37,8 @@ def resumed(
     return [row.id for row in found.resume]
 
 
-def run_of(name: str, **more: Any) -> Run:
-    return Run(session=name, pid=1, started_us=NOW, **more)
+def run_of(name: str, **more: Any) -> DaemonRun:
+    return DaemonRun(session=name, pid=1, started_us=NOW, **more)
 
 
 def test_only_what_was_interrupted_is_resumed() -> None:
@@ -51,13 +51,13 @@ def test_only_what_was_interrupted_is_resumed() -> None:
 def test_at_most_so_many_run_at_once_and_the_oldest_come_first() -> None:
     rows = [row(name, started_us=NOW - age) for age, name in enumerate("abcd")]
     assert resumed(*rows) == ["d", "c"]
-    record = Record(runs={"d": run_of("d")})
+    record = DaemonRecord(runs={"d": run_of("d")})
     assert resumed(*rows, record=record) == ["c"]
 
 
 def test_goals_that_sleep_take_nobodys_place() -> None:
     names = [f"s{number}" for number in range(100)]
-    record = Record(runs={name: run_of(name) for name in names})
+    record = DaemonRecord(runs={name: run_of(name) for name in names})
     asleep = [row(name, "running", is_waiting=True) for name in names]
     assert resumed(*asleep, row("a"), row("b"), row("c"), record=record) == ["a", "b"]
     assert resumed(*asleep[1:], row("s0", "running"), row("a"), row("b"), record=record) == ["a"]
@@ -78,12 +78,12 @@ def test_sessions_without_a_goal_are_resumed_only_when_that_is_wanted() -> None:
     assert resumed(plain, sessions=True) == ["a"]
     stopped = row("b", "", goal="", state="interrupted")
     assert resumed(stopped, sessions=True) == []
-    assert resumed(stopped, sessions=True, record=Record(interrupted=["b"])) == ["b"]
+    assert resumed(stopped, sessions=True, record=DaemonRecord(interrupted=["b"])) == ["b"]
 
 
 def test_what_was_interrupted_long_ago_is_left_alone_and_said() -> None:
     old = row("a", updated_us=NOW - 8 * 86_400_000_000)
-    found = plan([old], Record(), SETTINGS, answered=(), now_us=NOW)
+    found = plan([old], DaemonRecord(), SETTINGS, answered=(), now_us=NOW)
     assert not found.resume
     assert "7 days" in found.left_alone["a"]
 
@@ -100,13 +100,15 @@ def test_what_crashes_again_and_again_is_tried_later_and_then_left_alone() -> No
     assert second is not None
     waits_s = [(trouble.retry_us - NOW) / 1e6 for trouble in (first, second)]
     assert waits_s == [10, 60]
-    early = plan([row("a")], Record(troubles={"a": second}), SETTINGS, answered=(), now_us=NOW)
+    early = plan([row("a")], DaemonRecord(troubles={"a": second}), SETTINGS, answered=(), now_us=NOW)
     assert (early.resume, early.retry_us) == ((), second.retry_us)
-    later = plan([row("a")], Record(troubles={"a": second}), SETTINGS, answered=(), now_us=second.retry_us)
+    later = plan(
+        [row("a")], DaemonRecord(troubles={"a": second}), SETTINGS, answered=(), now_us=second.retry_us
+    )
     assert [each.id for each in later.resume] == ["a"]
     third = crash(second)
     assert third is not None
-    record = Record(troubles={"a": third})
+    record = DaemonRecord(troubles={"a": third})
     found = plan([row("a")], record, SETTINGS, answered=(), now_us=third.retry_us)
     assert not found.resume
     assert "3 times" in found.left_alone["a"]
@@ -132,13 +134,13 @@ def test_an_end_that_is_on_record_is_no_trouble() -> None:
 def test_a_time_that_comes_while_the_last_run_works_is_skipped() -> None:
     due = Due(at_us=NOW, how="on time")
     for state in ("running", "interrupted"):
-        assert what_to_do(due, row("a", state), Record())[0] == "skipped"
+        assert what_to_do(due, row("a", state), DaemonRecord())[0] == "skipped"
     for last in (None, row("a", "done"), row("a", "paused"), row("a", "blocked")):
-        assert what_to_do(due, last, Record())[0] == "start"
-    assert what_to_do(due, row("a"), Record(left_alone={"a": "it broke"}))[0] == "start"
+        assert what_to_do(due, last, DaemonRecord())[0] == "start"
+    assert what_to_do(due, row("a"), DaemonRecord(left_alone={"a": "it broke"}))[0] == "start"
 
 
 def test_a_missed_time_begins_nothing_and_says_how_many_there_were() -> None:
-    outcome, detail = what_to_do(Due(at_us=NOW, how="missed", missed=3), None, Record())
+    outcome, detail = what_to_do(Due(at_us=NOW, how="missed", missed=3), None, DaemonRecord())
     assert outcome == "missed"
     assert "3 times" in detail

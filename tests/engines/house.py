@@ -15,7 +15,7 @@ from typing import Any
 import mainspring
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import BadRequest, ModelError
-from mainspring.models import Finished, Request, StreamItem
+from mainspring.models import ReplyFinished, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.session.session import Session
 from mainspring.settings import Config, Settings
@@ -72,7 +72,7 @@ class Acting(ScriptedModel):
 
     async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
         async for item in super().stream(request):
-            if self._said.startswith("size") and not isinstance(item, Finished):
+            if self._said.startswith("size") and not isinstance(item, ReplyFinished):
                 text = json.loads(request.messages[0])["text"]
                 item = mainspring.events.TextDelta(
                     text=f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}"

@@ -10,7 +10,7 @@ import pytest
 
 from mainspring.engines.claude import ClaudeReader
 from mainspring.engines.gemini import GeminiReader
-from mainspring.engines.messages import Failed, Reader
+from mainspring.engines.messages import Failed, LineReader
 from mainspring.engines.opencode import OpencodeReader
 from mainspring.engines.settings import EngineSettings
 from mainspring.events import RequestFailed
@@ -62,7 +62,7 @@ def result(text: str = "no", **more: object) -> dict[str, object]:
         (OpencodeReader(), [{"type": "error", "error": {"name": "UnknownError"}}], ""),
     ],
 )
-def test_an_outage_is_told_by_code_or_type(reader: Reader, lines: list[object], outage: str) -> None:
+def test_an_outage_is_told_by_code_or_type(reader: LineReader, lines: list[object], outage: str) -> None:
     items = [item for line in lines for item in reader.read(json.dumps(line).encode())]
     assert [item.outage for item in items if isinstance(item, Failed)] == [outage]
 

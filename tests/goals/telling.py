@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.documents.html import as_html
 from mainspring.documents.markdown import as_markdown
 from mainspring.events import Event, GoalSet, IterationEnded, IterationStarted, Recorded, SessionStarted
@@ -40,7 +40,7 @@ def report_of(
 
 
 async def written(folder: Path, *events: Event, kept: dict[str, bytes] | None = None) -> SqliteJournal:
-    journal = await Store(folder).create("s1")
+    journal = await SqliteSessions(folder).create("s1")
     for media_type, data in (kept or {}).items():
         await journal.put(data, media_type)
     await journal.append(START, *events)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -30,7 +30,7 @@ from mainspring.events import (
 )
 from mainspring.evidence import artifact_scan as looking
 from mainspring.evidence.artifact_scan import GoalFolder
-from mainspring.evidence.artifacts import Artifact, Artifacts, Seen, compare, makers, read_artifacts
+from mainspring.evidence.artifacts import Artifact, Artifacts, SeenFile, compare, makers, read_artifacts
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 
@@ -346,9 +346,10 @@ CONTENT = st.sampled_from(["", "1", "2", "3"])
 FOLDER = st.dictionaries(st.sampled_from(["a", "b", "c/a", "c/d"]), CONTENT)
 
 
-def seen(files: dict[str, str]) -> dict[str, Seen]:
+def seen(files: dict[str, str]) -> dict[str, SeenFile]:
     return {
-        path: Seen(hashlib.sha256(text.encode()).hexdigest(), len(text), 1) for path, text in files.items()
+        path: SeenFile(hashlib.sha256(text.encode()).hexdigest(), len(text), 1)
+        for path, text in files.items()
     }
 
 
@@ -359,7 +360,7 @@ def test_folding_what_was_compared_gives_the_disk_again(folders: list[dict[str, 
         now = seen(files)
         changes = compare(artifacts.present, now, {})
         artifacts.apply(ArtifactsChanged(iteration=iteration, changes=tuple(changes)))
-        present = {path: Seen(found.sha256, found.size, 1) for path, found in artifacts.present.items()}
+        present = {path: SeenFile(found.sha256, found.size, 1) for path, found in artifacts.present.items()}
         assert present == now
         assert compare(artifacts.present, now, {}) == []
 
@@ -369,7 +370,7 @@ def test_the_journal_gives_the_artifacts_back_and_the_command_lists_them(tmp_pat
     made = ArtifactChange(path="plot.svg", kind="new", sha256="ab" * 32, size=1234, made_by="python plot.py")
 
     async def scenario() -> Artifacts:
-        journal = await Store(tmp_path).create("goal1")
+        journal = await SqliteSessions(tmp_path).create("goal1")
         listing = await journal.put(msgspec.json.encode(changes), "application/json")
         await journal.append(
             SessionStarted(session="goal1", workspace=str(tmp_path), version="1"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mainspring.events import Blob, Claim, ClaimChecked, ClaimsRead, ClaimStatus
-from mainspring.evidence.claim_checks import Bounds, check_claims, named_files
+from mainspring.evidence.claim_checks import CheckLimits, check_claims, named_files
 from mainspring.evidence.claim_file import DEFAULT_PATH, EXAMPLE, parse_claims, read_claims
 from mainspring.evidence.claims import Claims, cycles
 from mainspring.sandbox.files import Files
@@ -39,7 +39,7 @@ class Proof:
         (self.root / DEFAULT_PATH).write_text("\n".join(f"[[claim]]\n{table}\n" for table in tables))
         self.claims.apply(read_claims(self.files, DEFAULT_PATH, 1))
 
-    def check(self, bounds: Bounds | None = None, *, is_everything: bool = False) -> list[ClaimChecked]:
+    def check(self, bounds: CheckLimits | None = None, *, is_everything: bool = False) -> list[ClaimChecked]:
         events: list[ClaimChecked] = []
 
         async def emit(event: ClaimChecked) -> None:
@@ -55,7 +55,7 @@ class Proof:
                     files=self.files,
                     keep=self.keep,
                     emit=emit,
-                    bounds=bounds or Bounds(check_s=20),
+                    bounds=bounds or CheckLimits(check_s=20),
                     is_everything=is_everything,
                 )
             finally:
@@ -93,7 +93,7 @@ MAIN = 'name="main"\nstatement="m"\ndepends_on=["lemma"]\ncheck="test 1"\ngoal=t
 )
 def test_only_a_check_that_ran_decides(proof: Proof, check: str, status: str, detail: str) -> None:
     proof.write(f"name='main'\nstatement='m'\ngoal=true\ncheck='{check}'")
-    (event,) = proof.check(Bounds(check_s=0.5 if "sleep" in check else 20))
+    (event,) = proof.check(CheckLimits(check_s=0.5 if "sleep" in check else 20))
     assert event.status == status
     assert event.detail.startswith(detail)
     assert (proof.claims.missing() == ()) is (status == "proved")
@@ -257,7 +257,7 @@ def test_everything_can_be_checked_again_before_the_end(proof: Proof) -> None:
 def test_without_time_nothing_is_proved(proof: Proof) -> None:
     proof.write(MAIN, 'name="lemma"\nstatement="l"\ncheck="test 1"')
     proof.check()
-    events = proof.check(Bounds(all_s=0), is_everything=True)
+    events = proof.check(CheckLimits(all_s=0), is_everything=True)
     assert {event.status for event in events} == {"open"}
     assert len(proof.claims.missing()) == 2
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import SandboxError
 from mainspring.events import Event
 from mainspring.evidence.claim_file import DEFAULT_PATH, EXAMPLE
@@ -31,7 +31,7 @@ def written(root: Path, claims: str = MAIN + LEMMA, **scripts: str) -> None:
 @asynccontextmanager
 async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIterator[Derivation]:
     """A derivation as a process that was just started sees it."""
-    store = Store(home)
+    store = SqliteSessions(home)
     journal = await (store.open("s1") if "s1" in store.shelf.names() else store.create("s1"))
     sandbox = PlainSandbox(environment=dict(os.environ))
 
@@ -60,7 +60,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
 
 
 def kinds(home: Path) -> list[str]:
-    file = Store(home).shelf.file("s1")
+    file = SqliteSessions(home).shelf.file("s1")
     try:
         return [type(recorded.event).__name__ for recorded in file.read()]
     finally:

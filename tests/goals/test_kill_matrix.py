@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.context.history import load_history
 from mainspring.engines.outside import OutsideModel
 from mainspring.events import (
@@ -41,9 +41,9 @@ from mainspring.events import (
 )
 from mainspring.folds.state import load_state
 from mainspring.goals.lock import workspace_held
-from mainspring.goals.memory import Memory, Sections, read_memory
+from mainspring.goals.memory import GoalMemory, Sections, read_memory
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 
 from .worker import STAGES, prepare
 
@@ -109,7 +109,7 @@ def test_the_matrix_covers_every_event_of_an_undisturbed_run(folder: Path, worke
 def test_a_goal_that_is_done_is_begun_anew_when_it_is_given_again(folder: Path, worker: Worker) -> None:
     assert worker(folder) == 0
     assert worker(folder) == 0
-    assert len(Store(folder / "home").shelf.sessions()) == 2
+    assert len(SqliteSessions(folder / "home").shelf.sessions()) == 2
 
 
 @pytest.mark.parametrize("kill", A_FEW_POINTS)
@@ -156,7 +156,7 @@ def killed_and_resumed(folder: Path, worker: Worker, kill: str) -> None:
 
 
 def journal(folder: Path) -> list[Recorded]:
-    store = Store(folder / "home")
+    store = SqliteSessions(folder / "home")
     (row,) = [row for row in store.shelf.sessions() if row.goal]
     file = store.shelf.file(row.id)
     try:
@@ -220,8 +220,8 @@ def _check_waits(recorded: list[Recorded]) -> None:
 
 
 def _check_memory(workspace: Path) -> None:
-    memory = read_memory(Files(Policy(workspace=workspace)), "projects/memory.md", Sections())
-    assert isinstance(memory, Memory)
+    memory = read_memory(Files(Confinement(workspace=workspace)), "projects/memory.md", Sections())
+    assert isinstance(memory, GoalMemory)
     logged = [line for line in memory.text.splitlines() if "<!-- mainspring log-" in line]
     assert [line.split("iteration ")[1].split(": ")[0] for line in logged] == [
         "1 continued",
@@ -233,7 +233,7 @@ def _check_memory(workspace: Path) -> None:
 
 
 async def _check_history_and_money(folder: Path, recorded: list[Recorded], least_usd: float) -> None:
-    store = Store(folder / "home")
+    store = SqliteSessions(folder / "home")
     (row,) = [row for row in store.shelf.sessions() if row.goal]
     reader = await store.read(row.id)
     verdict = await reader.verify()
@@ -255,7 +255,7 @@ async def _check_history_and_money(folder: Path, recorded: list[Recorded], least
 
 async def hold_workspace(home: Path, workspace: Path) -> None:
     """Succeeds when no goal works in the folder."""
-    async with workspace_held(Store(home), home, workspace):
+    async with workspace_held(SqliteSessions(home), home, workspace):
         pass
 
 

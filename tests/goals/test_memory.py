@@ -13,13 +13,13 @@ from mainspring.goals.memory import (
     DEFAULT_PATH,
     MAX_LOG_LINES,
     Damaged,
-    Memory,
+    GoalMemory,
     Sections,
     new_memory,
     read_memory,
     update_memory,
 )
-from mainspring.goals.pages import Page, owned
+from mainspring.goals.pages import MemoryPage, owned
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 
@@ -33,11 +33,11 @@ def files_of(folder: Path) -> Files:
     return Files(policy(workspace, home=folder / "home"))
 
 
-def begun(request: str = "Make it fast\n## Plan\nand keep it right") -> Memory:
+def begun(request: str = "Make it fast\n## Plan\nand keep it right") -> GoalMemory:
     return new_memory(SECTIONS, request=request, source="goal.md", at_us=AT_US)
 
 
-def progressed(memory: Memory, iteration: int) -> Memory:
+def progressed(memory: GoalMemory, iteration: int) -> GoalMemory:
     return memory.with_progress(iteration, "continued", f"did part {iteration}", AT_US + iteration)
 
 
@@ -57,7 +57,7 @@ def test_a_new_memory_has_header_request_and_every_section(tmp_path: Path) -> No
     assert text == memory.text
     for line in ("- schema: 1", "- started: 2023-11-14T22:13:20Z", "- prompt source: goal.md", "> ## Plan"):
         assert line in text.splitlines()
-    names = [name for _, _, name in Page(text).headings()]
+    names = [name for _, _, name in MemoryPage(text).headings()]
     assert names.count("Plan") == 1
     for name in (*SECTIONS.short_term, *SECTIONS.long_term, "Original request", "Changes of the goal"):
         assert name in names
@@ -111,7 +111,7 @@ def test_a_note_is_replaced_and_taken_away_again() -> None:
 
 def test_a_line_that_somebody_edited_is_theirs() -> None:
     memory = begun().with_note("pids", "still running: 12", AT_US)
-    edited = Memory(memory.text.replace("running: 12", "running: 12 (leave it alone)"), SECTIONS)
+    edited = GoalMemory(memory.text.replace("running: 12", "running: 12 (leave it alone)"), SECTIONS)
     after = edited.with_note("pids", "still running: 13", AT_US)
     assert "running: 12 (leave it alone)" in after.text
     assert "- still running: 13" in after.section("State")
@@ -123,7 +123,7 @@ def test_what_the_agent_writes_between_two_of_our_changes_is_kept(tmp_path: Path
 
     times = 0
 
-    def change(memory: Memory) -> Memory:
+    def change(memory: GoalMemory) -> GoalMemory:
         nonlocal times
         times += 1
         if times == 1:
@@ -141,7 +141,7 @@ def test_what_the_agent_writes_between_two_of_our_changes_is_kept(tmp_path: Path
 def test_a_file_that_appears_while_a_new_one_is_begun_is_not_overwritten(tmp_path: Path) -> None:
     files = files_of(tmp_path)
 
-    def change(memory: Memory) -> Memory:
+    def change(memory: GoalMemory) -> GoalMemory:
         if not place(files).exists():
             written(files, begun("the agent's own").text)
         return progressed(memory, 1)
@@ -230,21 +230,21 @@ def test_a_deleted_or_empty_file_is_begun_again(tmp_path: Path) -> None:
     updated = update_memory(files, DEFAULT_PATH, begun())
     assert updated.kept_aside is None
     found = read_memory(files, DEFAULT_PATH, SECTIONS)
-    assert isinstance(found, Memory)
+    assert isinstance(found, GoalMemory)
     assert not isinstance(found, Damaged)
     assert found.text == begun().text
 
 
 def test_a_section_that_somebody_removed_is_begun_at_the_end() -> None:
     text = begun().text.replace("### Progress log\n", "")
-    memory = progressed(progressed(Memory(text, SECTIONS), 1), 2)
+    memory = progressed(progressed(GoalMemory(text, SECTIONS), 1), 2)
     assert memory.text.count("Progress log") == 1
     assert len(memory.section("Progress log").splitlines()) == 2
 
 
 def test_a_heading_in_code_is_no_section() -> None:
     text = begun().text.replace("### Plan\n", "### Plan\n\n```\n### Progress log\n```\n")
-    assert "### Progress log\n```\n" in progressed(Memory(text, SECTIONS), 1).text
+    assert "### Progress log\n```\n" in progressed(GoalMemory(text, SECTIONS), 1).text
 
 
 PIECES = st.one_of(
@@ -271,7 +271,7 @@ CHANGES = st.one_of(
 )
 
 
-def made(memory: Memory, kind: str, number: int, text: str) -> Memory:
+def made(memory: GoalMemory, kind: str, number: int, text: str) -> GoalMemory:
     match kind:
         case "progress":
             return memory.with_progress(number, "continued", text, AT_US)
@@ -293,7 +293,7 @@ def test_whatever_a_person_wrote_survives_any_changes_of_ours(
     for name, theirs in written.items():
         text = text.replace(f"### {name}\n", f"### {name}\n{theirs}", 1)
     text = text.replace("\n", "\r\n") if is_windows else text
-    memory = Memory(text, SECTIONS)
+    memory = GoalMemory(text, SECTIONS)
     for kind, number, said in changes:
         memory = made(memory, kind, number, said)
     after = iter(memory.text.split("\n"))

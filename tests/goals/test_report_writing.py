@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainspring.documents.blocks import Items, Mono, Output, Paragraph, Quote, Table
+from mainspring.documents.blocks import Items, Mono, OutputBlock, Paragraph, Quote, Table
 from mainspring.documents.html import as_html
 from mainspring.documents.markdown import as_markdown
 from mainspring.documents.previews import preview_of
@@ -162,7 +162,7 @@ def test_any_text_comes_back_out_of_the_page_as_it_went_in(given_text: str) -> N
     blocks = [
         Paragraph((given_text,)),
         Quote(given_text),
-        Output(given_text),
+        OutputBlock(given_text),
         Table(("a",), (((Mono(given_text),),),)),
     ]
     tags = Tags()

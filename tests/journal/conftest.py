@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path)
+    return SqliteSessions(tmp_path)
 
 
 @pytest.fixture

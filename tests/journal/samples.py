@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Iterable
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event
 
 
-def write(store: Store, session: str, events: Iterable[Event], blobs: Iterable[bytes] = ()) -> None:
+def write(store: SqliteSessions, session: str, events: Iterable[Event], blobs: Iterable[bytes] = ()) -> None:
     """Appends the events to the session in one commit; makes the session when there is none."""
 
     async def appending() -> None:

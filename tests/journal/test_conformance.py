@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from mainspring.catalog import Sessions
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.testing import journals, sessions
 from mainspring.testing.memory import MemoryJournal, MemorySessions
 
-STORES: dict[str, Callable[[Path], Sessions]] = {"sqlite": Store, "memory": MemorySessions}
+STORES: dict[str, Callable[[Path], Sessions]] = {"sqlite": SqliteSessions, "memory": MemorySessions}
 
 
 @pytest.fixture(params=STORES)
@@ -22,7 +22,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Sessions:
 
 
 @pytest.mark.parametrize("check", journals.CHECKS, ids=lambda check: check.__name__)
-def test_a_journal(check: Callable[[journals.Place], Awaitable[None]], store: Sessions) -> None:
+def test_a_journal(check: Callable[[journals.JournalPlace], Awaitable[None]], store: Sessions) -> None:
     asyncio.run(check(sessions.JournalOf(store)))
 
 
@@ -38,9 +38,9 @@ def test_who_lost_a_journal_in_memory_writes_nothing_more(tmp_path: Path) -> Non
 
 def test_an_export_of_one_store_is_brought_into_the_other(tmp_path: Path) -> None:
     async def moved() -> None:
-        one, other = Store(tmp_path / "disk"), MemorySessions(tmp_path / "memory")
+        one, other = SqliteSessions(tmp_path / "disk"), MemorySessions(tmp_path / "memory")
         await sessions.a_session_is_exported_and_brought_in_with_the_same_hashes(one)
-        for source, target in ((one, other), (other, Store(tmp_path / "again"))):
+        for source, target in ((one, other), (other, SqliteSessions(tmp_path / "again"))):
             with (tmp_path / "lines").open("wb+") as lines:
                 before = await source.export("one", lines)
                 lines.seek(0)
@@ -69,5 +69,5 @@ ALONE = [check for check in journals.CHECKS if "second_writer" not in check.__na
 
 
 @pytest.mark.parametrize("check", ALONE, ids=lambda check: check.__name__)
-def test_a_journal_without_a_store(check: Callable[[journals.Place], Awaitable[None]]) -> None:
+def test_a_journal_without_a_store(check: Callable[[journals.JournalPlace], Awaitable[None]]) -> None:
     asyncio.run(check(OneJournal()))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Cap, Limits, SpendReserved, SpendSettled, TurnStarted, Usage
 
 from .samples import write
@@ -99,4 +99,4 @@ def test_processes_that_race_do_not_jointly_pass_the_cap(store):
 
     made = asyncio.run(race())
     assert sum(made) > 0
-    assert 0.8 * CAP < spent_today(Store(store.home)).usd <= CAP + 1e-6
+    assert 0.8 * CAP < spent_today(SqliteSessions(store.home)).usd <= CAP + 1e-6

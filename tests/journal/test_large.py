@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import apsw
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.context.history import ended_calls
 from mainspring.events import CallEnded, NoteAdded, Recorded, TurnEnded, TurnStarted, UserSaid
 from mainspring.testing.memory import MemoryJournal
@@ -15,14 +15,14 @@ MANY = 2000
 
 def test_rare_events_are_found_without_reading_those_between_them(tmp_path):
     async def filled() -> None:
-        journal = await Store(tmp_path).create("large")
+        journal = await SqliteSessions(tmp_path).create("large")
         said = [UserSaid(text="go"), TurnStarted(turn=1)]
         long = [CallEnded(call=f"c{number}", outcome="ok", output="x" * 4000) for number in range(MANY)]
         await journal.append(*said, *long, TurnEnded(turn=1, ending="done"))
         await journal.close()
 
     asyncio.run(filled())
-    file = Store(tmp_path).shelf.file("large")
+    file = SqliteSessions(tmp_path).shelf.file("large")
     found = file.read(kinds=("UserSaid", "TurnStarted", "TurnEnded"))
     pages_read, _ = file._connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)
     assert [item.seq for item in found] == [1, 2, MANY + 3]
@@ -32,7 +32,7 @@ def test_rare_events_are_found_without_reading_those_between_them(tmp_path):
 
 def test_frequent_and_rare_kinds_come_in_order_page_by_page(tmp_path):
     async def filled() -> list[int]:
-        journal = await Store(tmp_path).create("mixed")
+        journal = await SqliteSessions(tmp_path).create("mixed")
         events = [UserSaid(text="x") if number % 700 else NoteAdded(text="y") for number in range(MANY)]
         await journal.append(*events)
         read: list[int] = []

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import AssistantSaid, CallStarted, Event, NoteAdded, Text, UserSaid
 
 TEXTS = st.one_of(st.text(max_size=50), st.integers(15_000, 40_000).map(lambda size: "é" * size))
@@ -25,7 +25,7 @@ class JournalAsAList(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.store = Store(Path(self.folder.name))
+        self.store = SqliteSessions(Path(self.folder.name))
         self.loop = asyncio.new_event_loop()
         self.journal = self.loop.run_until_complete(self.store.create("one"))
         self.reader = self.loop.run_until_complete(self.store.read("one"))

@@ -4,7 +4,7 @@ import re
 import apsw
 import pytest
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.errors import JournalDamaged, JournalForeign, UnknownSession, UsageError
 from mainspring.events import UserSaid
@@ -28,7 +28,7 @@ def lines(store):
 
 @pytest.fixture
 def other(tmp_path):
-    return Store(tmp_path / "other")
+    return SqliteSessions(tmp_path / "other")
 
 
 def exported(store, **options):

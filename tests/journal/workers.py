@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import JournalError
 from mainspring.events import CallStarted, UserSaid
 
@@ -17,7 +17,7 @@ def say(*words: object) -> None:
 
 
 async def hold(home: str) -> None:
-    journal = await Store(Path(home)).open("one")
+    journal = await SqliteSessions(Path(home)).open("one")
     await journal.append(UserSaid(text="mine"))
     say("holding")
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
@@ -26,7 +26,7 @@ async def hold(home: str) -> None:
 
 async def hold_and_leave_a_child(home: str) -> None:
     """The child inherits the lock by fork and outlives the owner."""
-    await Store(Path(home)).open("one")
+    await SqliteSessions(Path(home)).open("one")
     child = os.fork()
     if child == 0:
         time.sleep(60)
@@ -36,7 +36,7 @@ async def hold_and_leave_a_child(home: str) -> None:
 
 
 async def write_for_ever(home: str) -> None:
-    journal = await Store(Path(home)).open("one")
+    journal = await SqliteSessions(Path(home)).open("one")
     blob = ""
     for number in range(1_000_000):
         if number % 7 == 0:
@@ -49,13 +49,13 @@ async def write_for_ever(home: str) -> None:
 
 async def open_and_close(home: str) -> None:
     for number in range(60):
-        journal = await Store(Path(home)).open("one")
+        journal = await SqliteSessions(Path(home)).open("one")
         await journal.append(UserSaid(text="x" * 50 * number), UserSaid(text="y" * 20_000))
         await journal.close()
 
 
 async def fill_the_disk(home: str) -> None:
-    journal = await Store(Path(home)).open("one")
+    journal = await SqliteSessions(Path(home)).open("one")
     await journal.append(UserSaid(text="fits"))
     wal = Path(home) / "sessions" / "one" / "journal.sqlite-wal"
     limit = wal.stat().st_size + 10_000

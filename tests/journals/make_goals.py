@@ -9,7 +9,7 @@ import sys
 import msgspec
 from make_golden import golden
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -52,7 +52,7 @@ from mainspring.events import (
 AT_US = 1_700_000_000_000_000
 
 
-async def write(store: Store, session: str) -> None:
+async def write(store: SqliteSessions, session: str) -> None:
     journal = await store.create(session)
     listed = ArtifactChange(path="b" * 200, kind="new", sha256="cd" * 32, size=3, mtime_us=AT_US)
     blob = await journal.put(msgspec.json.encode([listed] * 50), "application/json")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.catalog.transfer import export
 from mainspring.events import (
     ApprovalAsked,
@@ -91,7 +91,7 @@ TOOL = ToolSpec(
 )
 
 
-async def write(store: Store, session: str) -> None:
+async def write(store: SqliteSessions, session: str) -> None:
     journal = await store.create(session)
     picture = Media(blob=await journal.put(bytes(range(256)) * 8, "image/png"), name="plot.png")
     output = await journal.put(b"a line of output\n" * 2000)
@@ -268,14 +268,14 @@ async def write(store: Store, session: str) -> None:
     await journal.close()
 
 
-def golden(name: str, write: Callable[[Store, str], None]) -> None:
+def golden(name: str, write: Callable[[SqliteSessions, str], None]) -> None:
     to = Path(__file__).parent / name
     exported, copied = to.with_suffix(".jsonl"), to.with_suffix(".sqlite")
     if exported.exists() or copied.exists():
         sys.exit(f"{name} exists: golden journals are never written again")
     to.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
-        store = Store(Path(home))
+        store = SqliteSessions(Path(home))
         write(store, to.name)
         file = store.shelf.file(to.name)
         with exported.open("xb") as lines:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mainspring.events import Part
-from mainspring.models import Finished, Message, Request
+from mainspring.models import Message, ReplyFinished, Request
 from mainspring.models.reply import Reply
 from mainspring.models.scripted import Script
 from mainspring.models.wires.anthropic import AnthropicModel
@@ -17,7 +17,7 @@ from mainspring.models.wires.chat import ChatModel
 from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
 from mainspring.models.wires.wire import Wire
-from mainspring.testing.server import ModelServer, Seen
+from mainspring.testing.server import ModelServer, SeenRequest
 
 NAMES = {
     "chat": "m",
@@ -46,8 +46,8 @@ class Heard(msgspec.Struct):
     """What one request gave, and what the model saw of it."""
 
     parts: tuple[Part, ...]
-    finished: Finished
-    seen: Seen
+    finished: ReplyFinished
+    seen: SeenRequest
 
     @property
     def body(self) -> Any:
@@ -66,7 +66,7 @@ def ask(wire: str, script: Script, *histories: Sequence[Message], **fields: Any)
                 messages = [model.encode(message) for message in history]
                 reply, finished = Reply(), None
                 async for item in model.stream(Request(messages=messages, **fields)):
-                    if isinstance(item, Finished):
+                    if isinstance(item, ReplyFinished):
                         finished = item
                     else:
                         reply.add(item)  # type: ignore[arg-type]

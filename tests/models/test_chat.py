@@ -9,11 +9,11 @@ from mainspring.events import CallAsked, CallDelta, Text, TextDelta, Thinking, T
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Finished,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     StreamItem,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.failures import Endpoint
@@ -123,7 +123,7 @@ def test_thinking_goes_back_only_where_the_server_wants_it_and_only_its_own() ->
 
 def test_results_are_one_message_each_and_their_images_follow() -> None:
     picture = Attachment("image/png", b"\x89PNG")
-    results = (Result("c1", "read", "fine"), Result("c2", "shell", "exit 1", True, (picture,)))
+    results = (ToolResult("c1", "read", "fine"), ToolResult("c2", "shell", "exit 1", True, (picture,)))
     messages = encoded(ResultsMessage(results))
     assert messages[:2] == [
         {"role": "tool", "tool_call_id": "c1", "content": "fine"},
@@ -157,7 +157,7 @@ def test_each_request_starts_with_the_bytes_of_the_one_before(system: str) -> No
     before = chat.body(Request(system, (TOOL,), [chat.encode(message) for message in history]))
     for step in range(5):
         history.append(AssistantMessage((CallAsked(call=f"c{step}", name="read", arguments="{}"),)))
-        history.append(ResultsMessage((Result(f"c{step}", "read", "ok"),)))
+        history.append(ResultsMessage((ToolResult(f"c{step}", "read", "ok"),)))
         body = chat.body(Request(system, (TOOL,), [chat.encode(message) for message in history]))
         assert body.startswith(before[:-2])
         assert body == other.body(Request(system, (TOOL,), [other.encode(message) for message in history]))
@@ -177,7 +177,7 @@ def test_a_reply_comes_as_text_thinking_calls_and_usage() -> None:
     assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "größer 😀"
     assert "".join(item.text for item in items if isinstance(item, ThinkingDelta)) == "hm"
     assert asked(items) == [("read", '{"path":"ä"}')]
-    assert items[-1] == Finished("calls", usage)
+    assert items[-1] == ReplyFinished("calls", usage)
     assert server.seen[0].headers["authorization"] == "Bearer key"
 
 
@@ -216,7 +216,7 @@ def test_fragments_find_their_call_however_a_server_labels_them(
     items = read(*chunks, delta("tool_calls"), b"[DONE]")
     assert asked(items) == expected
     assert sorted({item.index for item in items if isinstance(item, CallDelta)}) == list(range(len(expected)))
-    assert isinstance(items[-1], Finished)
+    assert isinstance(items[-1], ReplyFinished)
     assert items[-1].stop == "calls"
 
 
@@ -231,17 +231,17 @@ def test_fragments_find_their_call_however_a_server_labels_them(
     ],
 )
 def test_stop_reasons_are_ours(finish: str, stop: str) -> None:
-    assert read(delta(content="x"), delta(finish))[-1] == Finished(stop, Usage())  # type: ignore[arg-type]
+    assert read(delta(content="x"), delta(finish))[-1] == ReplyFinished(stop, Usage())  # type: ignore[arg-type]
 
 
 def test_calls_count_as_calls_even_when_the_server_says_stop() -> None:
-    assert read(call("a", "{}", index=0), delta("stop"))[-1] == Finished("calls", Usage())
+    assert read(call("a", "{}", index=0), delta("stop"))[-1] == ReplyFinished("calls", Usage())
 
 
 def test_a_refusal_in_its_own_field_is_text_with_a_refused_stop() -> None:
     assert read(delta(refusal="I cannot."), delta("stop")) == [
         TextDelta(text="I cannot."),
-        Finished("refused", Usage()),
+        ReplyFinished("refused", Usage()),
     ]
 
 
@@ -284,7 +284,7 @@ def test_usage_is_read_wherever_it_stands(usage: dict[str, Any], expected: Usage
         "choice": {"choices": [{"delta": {}, "usage": usage}]},
         "null choices": {"choices": None, "usage": usage},
     }[place]
-    assert read(delta("stop", content="x"), last, b"[DONE]")[-1] == Finished("end", expected)
+    assert read(delta("stop", content="x"), last, b"[DONE]")[-1] == ReplyFinished("end", expected)
 
 
 def test_a_stream_that_ends_without_a_reason_was_dropped() -> None:
@@ -293,7 +293,7 @@ def test_a_stream_that_ends_without_a_reason_was_dropped() -> None:
 
 
 def test_a_stream_that_says_done_is_whole_even_without_a_reason() -> None:
-    assert read(delta(content="x"), b"[DONE]")[-1] == Finished("end", Usage())
+    assert read(delta(content="x"), b"[DONE]")[-1] == ReplyFinished("end", Usage())
 
 
 def test_an_error_inside_a_stream_is_raised() -> None:
@@ -309,7 +309,7 @@ def test_a_reply_that_comes_whole_is_a_stream_of_one_item() -> None:
     assert items == [
         TextDelta(text="so"),
         CallDelta(index=0, name="a", provider_id="1"),
-        Finished("calls", Usage()),
+        ReplyFinished("calls", Usage()),
     ]
 
 
@@ -352,10 +352,10 @@ def test_a_reply_stands_between_results_and_a_user_where_a_server_wants_it() -> 
         UserMessage("hi"),
         UserMessage("there"),
         AssistantMessage((call,)),
-        ResultsMessage((Result("c00001000", "read", "ok"),)),
+        ResultsMessage((ToolResult("c00001000", "read", "ok"),)),
         UserMessage("by the way"),
         AssistantMessage((call,)),
-        ResultsMessage((Result("c00001000", "read", "ok", attachments=(picture,)),)),
+        ResultsMessage((ToolResult("c00001000", "read", "ok", attachments=(picture,)),)),
     ]
     body = chat.body(Request("", (), [chat.encode(message) for message in history]))
     roles = [message["role"] for message in msgspec.json.decode(body)["messages"]]

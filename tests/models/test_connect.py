@@ -4,7 +4,7 @@ import pytest
 
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import TextDelta
-from mainspring.models import Finished, Price, Request, Retrying, UserMessage
+from mainspring.models import Price, ReplyFinished, Request, Retrying, UserMessage
 from mainspring.models.connect import connect, resolve
 from mainspring.models.prices import FREE, PriceBook
 from mainspring.models.retry import RetryPolicy
@@ -40,7 +40,7 @@ def test_a_named_model_answers_over_its_wire_with_its_key_and_is_retried(
             await model.close()
             assert isinstance(items[0], Retrying)
             assert TextDelta(text="hello") in items
-            assert isinstance(items[-1], Finished)
+            assert isinstance(items[-1], ReplyFinished)
             assert [seen.path for seen in server.seen] == [path, path]
             assert server.seen[0].headers[header].split()[-1] in "oagm"
             assert model.name == name.format(url=server.address)

@@ -10,8 +10,8 @@ from every_wire import build
 
 from mainspring.errors import BadRequest
 from mainspring.events import Text, Thinking, ToolSpec
-from mainspring.models import AssistantMessage, Finished, Request, UserMessage
-from mainspring.models.capabilities import Healed
+from mainspring.models import AssistantMessage, ReplyFinished, Request, UserMessage
+from mainspring.models.capabilities import Capabilities
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
@@ -35,7 +35,7 @@ NO_TOOLS = Fault(
 SIGNED = AssistantMessage((Thinking(text="Hm.", wire="anthropic", opaque="c2ln"), Text("a")))
 
 
-async def ask(wire: str, server: ModelServer, healed: Healed, messages: Any) -> None:
+async def ask(wire: str, server: ModelServer, healed: Capabilities, messages: Any) -> None:
     """Asks as a new process does, and leaves as the loop does, when the reply is whole."""
     inner = build(wire, server, healed=healed)
     model = Retried(inner, heal=inner.heal, keep=inner.keep)
@@ -43,7 +43,7 @@ async def ask(wire: str, server: ModelServer, healed: Healed, messages: Any) -> 
     try:
         async with aclosing(model.stream(Request("s", (TOOL,), encoded))) as items:
             async for item in items:
-                if isinstance(item, Finished):
+                if isinstance(item, ReplyFinished):
                     break
     finally:
         await model.close()
@@ -51,7 +51,7 @@ async def ask(wire: str, server: ModelServer, healed: Healed, messages: Any) -> 
 
 def test_a_new_process_does_not_repeat_what_was_refused(tmp_path: Path) -> None:
     async def run() -> list[Any]:
-        healed = Healed(tmp_path / "home" / "healed.json")
+        healed = Capabilities(tmp_path / "home" / "healed.json")
         async with ModelServer(Script((REPLY,) * 3, (NO_TOOLS,))) as server:
             for _ in range(2):
                 await ask("chat", server, healed, [UserMessage("hi")])
@@ -67,7 +67,7 @@ def test_signatures_that_were_refused_are_left_out_by_the_next_process_and_newer
     more = [*said, SIGNED, UserMessage("and now?")]
 
     async def run() -> list[Any]:
-        healed = Healed(tmp_path / "healed.json")
+        healed = Capabilities(tmp_path / "healed.json")
         async with ModelServer(Script((REPLY,) * 4, (STALE,))) as server:
             await ask("anthropic", server, healed, said)
             await ask("anthropic", server, healed, more)
@@ -84,7 +84,7 @@ def test_signatures_that_were_refused_are_left_out_by_the_next_process_and_newer
 
 def test_what_did_not_help_is_not_remembered(tmp_path: Path) -> None:
     async def run() -> None:
-        healed = Healed(tmp_path / "healed.json")
+        healed = Capabilities(tmp_path / "healed.json")
         twice = Fault(kind="status", status=400, body=NO_TOOLS.body, times=2)
         async with ModelServer(Script((REPLY,), (twice,))) as server:
             with pytest.raises(BadRequest, match="tools"):
@@ -96,8 +96,8 @@ def test_what_did_not_help_is_not_remembered(tmp_path: Path) -> None:
 
 def test_it_is_forgotten_after_a_week_and_a_broken_file_is_as_good_as_none(tmp_path: Path) -> None:
     file = tmp_path / "healed.json"
-    Healed(file, now=lambda: 0.0).keep("m", {"tools"})
-    assert Healed(file, now=lambda: 6 * 86400.0).known("m") == {"tools"}
-    assert Healed(file, now=lambda: 8 * 86400.0).known("m") == set()
+    Capabilities(file, now=lambda: 0.0).keep("m", {"tools"})
+    assert Capabilities(file, now=lambda: 6 * 86400.0).known("m") == {"tools"}
+    assert Capabilities(file, now=lambda: 8 * 86400.0).known("m") == set()
     file.write_bytes(b"\xff")
-    assert Healed(file).known("m") == set()
+    assert Capabilities(file).known("m") == set()

@@ -6,20 +6,22 @@ import pytest
 
 from mainspring import errors
 from mainspring.events import TextDelta
-from mainspring.models import Finished, Request, StreamItem
+from mainspring.models import ReplyFinished, Request, StreamItem
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
 from mainspring.models.wires.chat import ChatModel
-from mainspring.models.wires.transport import Bounds
-from mainspring.testing.server import ModelServer, Seen
+from mainspring.models.wires.transport import TransportLimits
+from mainspring.testing.server import ModelServer, SeenRequest
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
 REQUEST = Request("system", (), [])
 
 
-def ask(*faults: Fault, times: int = 1, bounds: Bounds | None = None) -> tuple[list[Any], list[Seen]]:
+def ask(
+    *faults: Fault, times: int = 1, bounds: TransportLimits | None = None
+) -> tuple[list[Any], list[SeenRequest]]:
     """What each of several requests over one model gave: its text, or the error."""
 
-    async def run() -> tuple[list[Any], list[Seen]]:
+    async def run() -> tuple[list[Any], list[SeenRequest]]:
         gave: list[Any] = []
         async with ModelServer(Script((REPLY,), faults)) as server:
             model = ChatModel("test/m", server.url, "key", "m", provider="Test", bounds=bounds, is_local=True)
@@ -35,7 +37,7 @@ def ask(*faults: Fault, times: int = 1, bounds: Bounds | None = None) -> tuple[l
 
 
 def text(items: list[StreamItem]) -> str:
-    assert isinstance(items[-1], Finished)
+    assert isinstance(items[-1], ReplyFinished)
     return "".join(item.text for item in items if isinstance(item, TextDelta))
 
 
@@ -79,14 +81,14 @@ def test_the_time_to_wait_is_kept() -> None:
 
 
 def test_a_silent_server_times_out() -> None:
-    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=Bounds(silence_s=0.5))
+    (error,), _ = ask(Fault(kind="slow", seconds=60), bounds=TransportLimits(silence_s=0.5))
     assert type(error) is errors.ModelTimeout
 
 
 def test_an_endless_reply_ends_at_the_bound_of_time_or_size() -> None:
-    (error,), _ = ask(Fault(kind="endless"), bounds=Bounds(total_s=0.05))
+    (error,), _ = ask(Fault(kind="endless"), bounds=TransportLimits(total_s=0.05))
     assert type(error) is errors.ModelTimeout
-    (error,), _ = ask(Fault(kind="endless"), bounds=Bounds(max_bytes=100_000))
+    (error,), _ = ask(Fault(kind="endless"), bounds=TransportLimits(max_bytes=100_000))
     assert type(error) is errors.NetworkFailed
 
 

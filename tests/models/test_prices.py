@@ -8,7 +8,7 @@ import pytest
 from mainspring.events import Usage
 from mainspring.models import LongPrice, Price
 from mainspring.models.pricelist import SHIPPED, read_table
-from mainspring.models.prices import FREE, Known, PriceBook
+from mainspring.models.prices import FREE, KnownPrice, PriceBook
 from mainspring.models.providers import parse_model
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ def book(own: dict[str, Price] | None = None, refreshed: Path | None = None) -> 
 
 def test_a_listed_model_has_prices_for_input_cache_and_output_and_a_context() -> None:
     known = book().find(parse_model("anthropic/claude-sonnet-4-6"))
-    assert known == Known(Price(input=3.0, output=15.0, cached=0.3, cache_write=3.75), 1_000_000)
+    assert known == KnownPrice(Price(input=3.0, output=15.0, cached=0.3, cache_write=3.75), 1_000_000)
 
 
 def test_a_large_request_costs_what_its_tier_says_for_all_of_it() -> None:
@@ -58,7 +58,7 @@ def test_a_local_model_costs_nothing() -> None:
     "name", ["openai/gpt-unheard-of-99", "openai-compatible@https://h.example/v1#gpt-5.2", "huggingface/a/b"]
 )
 def test_what_nobody_lists_has_no_price(name: str) -> None:
-    assert book().find(parse_model(name)) == Known()
+    assert book().find(parse_model(name)) == KnownPrice()
 
 
 def test_the_table_is_not_read_before_a_price_is_asked_for() -> None:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mainspring.events import CallDelta, TextDelta, Usage
-from mainspring.models import Finished, StreamItem
-from mainspring.models.rescue import Call, Rescued, rescue, rescued
+from mainspring.models import ReplyFinished, StreamItem
+from mainspring.models.rescue import Rescued, RescuedCall, rescue, rescued
 
 KNOWN = frozenset({"read", "shell"})
-READ = Call("read", '{"path":"a.py"}')
-SHELL = Call("shell", '{"command":"ls"}')
+READ = RescuedCall("read", '{"path":"a.py"}')
+SHELL = RescuedCall("shell", '{"command":"ls"}')
 READ_JSON = '{"name": "read", "arguments": {"path": "a.py"}}'
 
 CASES = {
@@ -38,7 +38,7 @@ CASES = {
         '{"tool_calls":[{"type":"function","function":{"name":"read","arguments":"{\\"path\\":\\"a.py\\"}"}}]}',
         Rescued("", (READ,)),
     ),
-    "without arguments": ('{"name": "read"}', Rescued("", (Call("read", "{}"),))),
+    "without arguments": ('{"name": "read"}', Rescued("", (RescuedCall("read", "{}"),))),
     "an unknown tool": ('{"name": "fly", "arguments": {}}', Rescued('{"name": "fly", "arguments": {}}')),
     "one unknown among known": (
         f'[{READ_JSON}, {{"name": "fly"}}]',
@@ -69,7 +69,7 @@ def test_what_is_a_call_and_what_is_text(case: str) -> None:
 
 def streamed(*pieces: StreamItem, stop: str = "end") -> list[StreamItem]:
     async def stream() -> AsyncIterator[StreamItem]:
-        for piece in (*pieces, Finished(stop, Usage())):
+        for piece in (*pieces, ReplyFinished(stop, Usage())):
             yield piece
 
     async def collect() -> list[StreamItem]:
@@ -87,10 +87,10 @@ def text_of(items: list[StreamItem]) -> str:
 def test_a_stream_gives_the_same_however_it_was_cut(case: str, size: int) -> None:
     text, expected = CASES[case]
     items = streamed(*(TextDelta(text=text[at : at + size]) for at in range(0, len(text), size)))
-    calls = [Call(item.name, item.arguments) for item in items if isinstance(item, CallDelta)]
+    calls = [RescuedCall(item.name, item.arguments) for item in items if isinstance(item, CallDelta)]
     assert calls == list(expected.calls)
     assert text_of(items).split() == expected.text.split()
-    assert items[-1] == Finished("calls" if calls else "end", Usage())
+    assert items[-1] == ReplyFinished("calls" if calls else "end", Usage())
 
 
 def test_text_that_cannot_be_a_call_is_shown_at_once() -> None:
@@ -101,4 +101,4 @@ def test_text_that_cannot_be_a_call_is_shown_at_once() -> None:
 def test_a_reply_with_real_calls_keeps_its_text() -> None:
     call = CallDelta(index=0, name="read", arguments="{}")
     items = streamed(TextDelta(text=READ_JSON), call, stop="calls")
-    assert items == [call, TextDelta(text=READ_JSON), Finished("calls", Usage())]
+    assert items == [call, TextDelta(text=READ_JSON), ReplyFinished("calls", Usage())]

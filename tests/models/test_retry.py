@@ -11,19 +11,19 @@ from mainspring import errors
 from mainspring.events import CallAsked, Text, TextDelta, Thinking, ToolSpec
 from mainspring.models import (
     AssistantMessage,
-    Finished,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     Retrying,
     StreamItem,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.reply import Reply
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
-from mainspring.models.wires.transport import Bounds
-from mainspring.testing.server import ModelServer, Seen
+from mainspring.models.wires.transport import TransportLimits
+from mainspring.testing.server import ModelServer, SeenRequest
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object"})
@@ -34,7 +34,7 @@ class Told(msgspec.Struct):
 
     items: list[StreamItem]
     error: errors.ModelError | None
-    seen: list[Seen]
+    seen: list[SeenRequest]
     slept: list[float]
 
     @property
@@ -49,7 +49,7 @@ class Told(msgspec.Struct):
         for item in self.items:
             if isinstance(item, Retrying):
                 reply.clear()
-            elif not isinstance(item, Finished):
+            elif not isinstance(item, ReplyFinished):
                 reply.add(item)
         return "".join(part.text for part in reply.parts(1) if isinstance(part, Text))
 
@@ -65,7 +65,7 @@ def tell(
     messages: Any = (),
     times: int = 1,
     policy: RetryPolicy | None = None,
-    bounds: Bounds | None = None,
+    bounds: TransportLimits | None = None,
     tick_s: float = 0.0,
     **fields: Any,
 ) -> Told:
@@ -180,9 +180,9 @@ def test_a_kept_connection_that_was_reset_is_replaced() -> None:
 
 
 def test_a_slow_first_byte_is_a_timeout_and_an_endless_stream_is_bounded() -> None:
-    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=Bounds(silence_s=0.5))
+    told = tell(Fault(kind="slow", seconds=60, times=9), bounds=TransportLimits(silence_s=0.5))
     assert (len(told.seen), type(told.error)) == (4, errors.ModelTimeout)
-    told = tell(Fault(kind="endless", times=9), bounds=Bounds(max_bytes=50_000))
+    told = tell(Fault(kind="endless", times=9), bounds=TransportLimits(max_bytes=50_000))
     assert (len(told.seen), type(told.error)) == (4, errors.NetworkFailed)
 
 
@@ -356,7 +356,7 @@ def test_a_parameter_that_was_never_sent_is_not_healed() -> None:
 def test_an_order_that_is_refused_is_mended_once_and_for_all() -> None:
     body = {"object": "error", "message": "Unexpected role 'user' after role 'tool'", "code": "3230"}
     call = CallAsked(call="c00001000", name="read", arguments="{}")
-    results = ResultsMessage((Result("c00001000", "read", "ok"),))
+    results = ResultsMessage((ToolResult("c00001000", "read", "ok"),))
     messages = [UserMessage("hi"), AssistantMessage((call,)), results, UserMessage("and then?")]
     told = tell(Fault(kind="status", status=400, body=body), messages=messages, times=2)
     roles = [[message["role"] for message in body["messages"][3:]] for body in told.bodies]

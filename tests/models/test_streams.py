@@ -7,7 +7,7 @@ import pytest
 from every_wire import build
 
 from mainspring.events import Part, Stop, Usage
-from mainspring.models import Finished, StreamItem
+from mainspring.models import ReplyFinished, StreamItem
 from mainspring.models.reply import Reply
 from mainspring.models.wires.http import _Intake
 
@@ -37,7 +37,7 @@ def test_a_stream_gives_what_stands_beside_it(stream: Path, size: int) -> None:
         reply.add(item)  # type: ignore[arg-type]
     assert reply.parts(1) == expected.parts
     finished = items[-1]
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, ReplyFinished)
     assert (finished.stop, finished.usage) == (expected.stop, expected.usage)
 
 

@@ -18,7 +18,7 @@ import pytest
 from mainspring import errors
 from mainspring.models.failures import Endpoint
 from mainspring.models.wires.http import Channel
-from mainspring.models.wires.transport import Bounds, Transport
+from mainspring.models.wires.transport import Transport, TransportLimits
 
 CERTIFICATE = Path(__file__).parent / "certificates" / "model.test.pem"
 KEY = CERTIFICATE.with_suffix(".key")
@@ -76,9 +76,11 @@ class Answers:
                 return
 
 
-def transport(port: int, *, scheme: str = "http", proxy: str = "", bounds: Bounds | None = None) -> Transport:
+def transport(
+    port: int, *, scheme: str = "http", proxy: str = "", bounds: TransportLimits | None = None
+) -> Transport:
     endpoint = Endpoint("Test", f"{scheme}://127.0.0.1:{port}/v1", "m", is_local=True)
-    return Transport(endpoint, {"x-key": "k"}, bounds or Bounds(), proxy)
+    return Transport(endpoint, {"x-key": "k"}, bounds or TransportLimits(), proxy)
 
 
 async def body(asked: Transport, sent: bytes = b"{}") -> bytes:
@@ -246,7 +248,7 @@ def test_an_answer_that_never_gets_anywhere_ends_in_time(pieces: Callable[[], It
 
     async def run() -> None:
         async with serving(trickle) as port:
-            asked = transport(port, bounds=Bounds(total_s=0.05))
+            asked = transport(port, bounds=TransportLimits(total_s=0.05))
             with pytest.raises(errors.ModelTimeout, match=r"within 0\.05 s"):
                 await asyncio.wait_for(body(asked), 60)
             await asked.close()
@@ -266,7 +268,7 @@ def test_a_refusal_before_everything_was_sent_is_heard(size: int) -> None:
 
     async def run() -> int:
         async with serving(refuse) as port:
-            asked = transport(port, bounds=Bounds(silence_s=20))
+            asked = transport(port, bounds=TransportLimits(silence_s=20))
             try:
                 answer = await asked.ask("POST", "/x", b"x" * size)
                 answer.release()
@@ -335,7 +337,7 @@ def test_an_address_may_have_any_characters_and_a_query() -> None:
     async def run() -> None:
         async with serving(answers) as port:
             endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v é%20?version=1", "m", is_local=True)
-            asked = Transport(endpoint, {}, Bounds())
+            asked = Transport(endpoint, {}, TransportLimits())
             for path in ("/x", "/x?alt=sse"):
                 answer = await asked.ask("GET", path, b"")
                 answer.release()
@@ -394,7 +396,7 @@ def test_a_plain_proxy_gets_the_whole_address_and_its_password() -> None:
     async def run() -> bytes:
         async with serving(answers) as port:
             endpoint = Endpoint("Test", "http://model.test/v1", "m")
-            asked = Transport(endpoint, {}, Bounds(), f"http://me:s%20t@127.0.0.1:{port}")
+            asked = Transport(endpoint, {}, TransportLimits(), f"http://me:s%20t@127.0.0.1:{port}")
             gave = await body(asked)
             await asked.close()
             return gave
@@ -409,7 +411,10 @@ def test_a_host_may_have_a_name_in_any_script() -> None:
     async def run() -> bytes:
         async with serving(answers) as port:
             asked = Transport(
-                Endpoint("Test", "http://bücher.test/v1", "m"), {}, Bounds(), f"http://127.0.0.1:{port}"
+                Endpoint("Test", "http://bücher.test/v1", "m"),
+                {},
+                TransportLimits(),
+                f"http://127.0.0.1:{port}",
             )
             gave = await body(asked)
             await asked.close()
@@ -425,7 +430,7 @@ def test_a_proxy_that_refuses_is_named(refusal: bytes) -> None:
     async def run() -> None:
         async with serving(Answers(refusal, None)) as port:
             endpoint = Endpoint("Test", "https://model.test/v1", "m")
-            await body(Transport(endpoint, {}, Bounds(), f"http://127.0.0.1:{port}"))
+            await body(Transport(endpoint, {}, TransportLimits(), f"http://127.0.0.1:{port}"))
 
     with pytest.raises(errors.NetworkFailed, match=r"through the proxy 127\.0\.0\.1") as caught:
         asyncio.run(run())

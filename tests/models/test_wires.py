@@ -10,11 +10,11 @@ from mainspring.events import CallAsked, Text, Thinking, ToolSpec, Usage
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Finished,
     Message,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
@@ -90,7 +90,7 @@ def test_a_reply_is_the_same_over_every_wire(wire: str, case: str) -> None:
     scripted, expected, stop = CASES[case]
     [heard] = ask(wire, Script((scripted,)), [UserMessage("hi")], system="s", tools=(TOOL,))
     assert [plain(part) for part in heard.parts] == expected
-    assert heard.finished == Finished(stop, USAGE)  # type: ignore[arg-type]
+    assert heard.finished == ReplyFinished(stop, USAGE)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "gemini"])
@@ -113,7 +113,10 @@ def test_usage_is_counted_the_same_way(wire: str) -> None:
 
 USER: list[Message] = [UserMessage("look", (PICTURE, PAPER))]
 RESULTS = ResultsMessage(
-    (Result("c00001000", "read", "fine"), Result("c00001001", "read", "no such file", True, (PICTURE,)))
+    (
+        ToolResult("c00001000", "read", "fine"),
+        ToolResult("c00001001", "read", "no such file", True, (PICTURE,)),
+    )
 )
 
 
@@ -343,7 +346,7 @@ def test_each_request_starts_with_the_bytes_of_the_one_before(wire: str, system:
         before = opening(body)
         call = CallAsked(call=f"c0000{step}000", name="read", arguments='{"path": "a"}')
         history.append(AssistantMessage((thought, Text(text="go"), call)))
-        history.append(ResultsMessage((Result(call.call, "read", "ok"),)))
+        history.append(ResultsMessage((ToolResult(call.call, "read", "ok"),)))
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -451,4 +454,4 @@ def test_a_reply_that_comes_whole_is_a_stream_of_one(wire: str, case: str) -> No
     scripted = msgspec.structs.replace(scripted, fault=Fault(kind="whole"))
     [heard] = ask(wire, Script((scripted,)), [UserMessage("hi")], system="s", tools=())
     assert [plain(part) for part in heard.parts] == expected
-    assert heard.finished == Finished(stop, USAGE)  # type: ignore[arg-type]
+    assert heard.finished == ReplyFinished(stop, USAGE)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Limits, Sandbox
+from mainspring.sandbox import Background, Command, ProcessLimits, Sandbox
 from mainspring.sandbox.custody.keeper import Segments
 from mainspring.sandbox.held import release
 from mainspring.sandbox.policy import policy
@@ -175,7 +175,7 @@ def test_input_waits_for_a_command_that_is_slow_to_take_it(tmp_path: Path) -> No
 
 def test_a_limit_on_the_disk_holds_in_the_background(tmp_path: Path) -> None:
     async def story(sandbox: Sandbox, work: Path) -> None:
-        limits = Limits(disk_reserve_bytes=1 << 60)
+        limits = ProcessLimits(disk_reserve_bytes=1 << 60)
         background = await sandbox.start(command("sleep 300", work, limits=limits), work / "state")
         assert (await background.wait(60)).stopped.startswith("disk reserve of")
 

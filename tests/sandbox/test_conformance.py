@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.sandbox.probe import Report, build, probe
+from mainspring.sandbox.probe import SandboxReport, build, probe
 from mainspring.sandbox.programs import REPLACED
 from mainspring.testing.sandboxes import ATTACKS, Attack, broken, ground, is_listed
 
@@ -22,7 +22,7 @@ RUNGS = ("bwrap", "landlock", "container")
 
 
 @cache
-def report() -> Report:
+def report() -> SandboxReport:
     return asyncio.run(probe({"PATH": os.environ["PATH"], "HOME": str(Path.home())}))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.sandbox import Command, Finished
+from mainspring.sandbox import Command, CommandResult
 from mainspring.sandbox.policy import Network, policy
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 
@@ -33,7 +33,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-async def asked(sandbox: BwrapSandbox, work: Path, script: str = ASK, **options: object) -> Finished:
+async def asked(sandbox: BwrapSandbox, work: Path, script: str = ASK, **options: object) -> CommandResult:
     return await sandbox.run(Command(argv=("python3", "-c", script), cwd=work, **options))  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def confined(work: Path) -> BwrapSandbox:
 
 
 def test_a_background_server_is_reached_by_later_commands(work: Path, tmp_path: Path) -> None:
-    async def main() -> Finished:
+    async def main() -> CommandResult:
         sandbox = confined(work)
         server = await sandbox.start(
             Command(argv=("bash", "-c", SERVE), cwd=work, timeout_s=0), tmp_path / "p1"

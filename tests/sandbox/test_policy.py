@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Limits
+from mainspring.sandbox import Command, ProcessLimits
 from mainspring.sandbox.output import HeadAndTail
-from mainspring.sandbox.policy import Policy, policy
-from mainspring.sandbox.probe import SUBJECTS, Report, Rung, build, probe
+from mainspring.sandbox.policy import Confinement, policy
+from mainspring.sandbox.probe import SUBJECTS, Rung, SandboxReport, build, probe
 from mainspring.sandbox.protect import remember, repair, safe_settings
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 from mainspring.sandbox.rungs.container import ContainerSandbox
@@ -38,7 +38,7 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rules(work: Path, tmp_path: Path) -> Policy:
+def rules(work: Path, tmp_path: Path) -> Confinement:
     return policy(work, home=tmp_path)
 
 
@@ -46,7 +46,7 @@ def names(paths: object, work: Path) -> set[str]:
     return {str(Path(path).relative_to(work)) for path in paths}  # type: ignore[attr-defined]
 
 
-def test_repositories_are_found_at_any_depth_and_when_they_are_new(work: Path, rules: Policy) -> None:
+def test_repositories_are_found_at_any_depth_and_when_they_are_new(work: Path, rules: Confinement) -> None:
     survey = Survey()
     assert survey.look(rules).git_dirs == {}
     for name in (".", "a/b/c"):
@@ -83,7 +83,7 @@ def changed_at_random(work: Path, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_look_that_is_told_what_changed_sees_what_a_first_look_sees(
-    work: Path, rules: Policy, seed: int
+    work: Path, rules: Confinement, seed: int
 ) -> None:
     chance, survey = random.Random(seed), Survey()
     for _ in range(40):
@@ -94,7 +94,7 @@ def test_a_look_that_is_told_what_changed_sees_what_a_first_look_sees(
     survey.close()
 
 
-def test_when_the_kernel_lost_count_everything_is_looked_at_again(work: Path, rules: Policy) -> None:
+def test_when_the_kernel_lost_count_everything_is_looked_at_again(work: Path, rules: Confinement) -> None:
     survey = Survey()
     survey.look(rules)
     room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
@@ -107,7 +107,7 @@ def test_when_the_kernel_lost_count_everything_is_looked_at_again(work: Path, ru
 
 
 def test_a_workspace_with_too_many_folders_is_said_to_be_held_in_part(
-    work: Path, rules: Policy, monkeypatch: pytest.MonkeyPatch
+    work: Path, rules: Confinement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
         (work / f"{number}").mkdir()
@@ -116,7 +116,7 @@ def test_a_workspace_with_too_many_folders_is_said_to_be_held_in_part(
     assert Survey().look(rules).is_partial
 
 
-def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Policy) -> None:
+def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Confinement) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     (work / "main").mkdir()
     for arguments in (
@@ -129,7 +129,7 @@ def test_pointers_are_followed_to_what_they_point_at(work: Path, rules: Policy) 
     assert found == {"main/.git", "main/.git/worktrees/tree"}
 
 
-def test_branches_of_a_remote_are_no_repository(work: Path, rules: Policy) -> None:
+def test_branches_of_a_remote_are_no_repository(work: Path, rules: Confinement) -> None:
     module = work / ".git/modules/lib"
     (module / "objects").mkdir(parents=True)
     for folder in (module, module / "refs/remotes/origin", module / "logs"):
@@ -138,7 +138,7 @@ def test_branches_of_a_remote_are_no_repository(work: Path, rules: Policy) -> No
     assert names(Survey().look(rules).git_dirs, work) == {".git", ".git/modules/lib"}
 
 
-def test_an_empty_folder_of_hooks_is_nothing_to_set_aside(work: Path, rules: Policy) -> None:
+def test_an_empty_folder_of_hooks_is_nothing_to_set_aside(work: Path, rules: Confinement) -> None:
     (work / ".git/worktrees/tree").mkdir(parents=True)
     for name in ("HEAD", "commondir"):
         (work / ".git/worktrees/tree" / name).write_text("../..\n")
@@ -152,14 +152,14 @@ def test_an_empty_folder_of_hooks_is_nothing_to_set_aside(work: Path, rules: Pol
     assert repair(rules, before, survey.look(rules), {}) == (".git/worktrees/tree/hooks",)
 
 
-def test_env_files_are_hidden_and_their_examples_are_not(work: Path, rules: Policy) -> None:
+def test_env_files_are_hidden_and_their_examples_are_not(work: Path, rules: Confinement) -> None:
     (work / "a").mkdir()
     for name in (".env", "a/.env.local", ".env.example", "env"):
         (work / name).write_text("")
     assert names(Survey().look(rules).hidden, work) == {".env", "a/.env.local"}
 
 
-def test_what_was_only_moved_is_left_alone(work: Path, rules: Policy) -> None:
+def test_what_was_only_moved_is_left_alone(work: Path, rules: Confinement) -> None:
     (work / "a/.vscode").mkdir(parents=True)
     survey = Survey()
     before = survey.look(rules)
@@ -167,7 +167,7 @@ def test_what_was_only_moved_is_left_alone(work: Path, rules: Policy) -> None:
     assert repair(rules, before, survey.look(rules), {}) == ()
 
 
-def test_a_changed_file_is_put_back_with_its_mode(work: Path, rules: Policy) -> None:
+def test_a_changed_file_is_put_back_with_its_mode(work: Path, rules: Confinement) -> None:
     subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
     hook = work / ".git/hooks/pre-commit"
     hook.write_text("mine")
@@ -206,7 +206,7 @@ def test_a_setting_that_git_reads_otherwise_than_we_is_dropped(text: str) -> Non
 
 @pytest.mark.parametrize("kind", ["bytes that are no text", "a link", "behind a lot"])
 def test_the_settings_of_a_new_repository_are_read_however_they_are_kept(
-    work: Path, rules: Policy, kind: str
+    work: Path, rules: Confinement, kind: str
 ) -> None:
     survey = Survey()
     before = survey.look(rules)
@@ -226,7 +226,7 @@ def test_the_settings_of_a_new_repository_are_read_however_they_are_kept(
 
 
 @pytest.mark.parametrize("name", [".git", "new/.git/config", "new/.git/hooks", "new/.git/commondir"])
-def test_a_pipe_in_the_place_of_a_file_of_git_holds_nobody(work: Path, rules: Policy, name: str) -> None:
+def test_a_pipe_in_the_place_of_a_file_of_git_holds_nobody(work: Path, rules: Confinement, name: str) -> None:
     """Opened for reading it would, for ever."""
     survey = Survey()
     before = survey.look(rules)
@@ -241,7 +241,7 @@ def test_a_pipe_in_the_place_of_a_file_of_git_holds_nobody(work: Path, rules: Po
 
 
 @pytest.mark.parametrize("target", [b"loop", b"a\0b", b"n" * 4000, b"x/" * 2000])
-def test_a_pointer_to_nowhere_is_no_repository(work: Path, rules: Policy, target: bytes) -> None:
+def test_a_pointer_to_nowhere_is_no_repository(work: Path, rules: Confinement, target: bytes) -> None:
     (work / "loop").symlink_to("loop")
     (work / ".git").write_bytes(b"gitdir: " + target)
     assert Survey().look(rules).git_dirs == {}
@@ -252,7 +252,7 @@ def test_a_pointer_to_nowhere_is_no_repository(work: Path, rules: Policy, target
     assert names(Survey().look(rules).git_dirs, work) == {".git"}
 
 
-def test_a_repository_that_borrows_from_another_is_one_too(work: Path, rules: Policy) -> None:
+def test_a_repository_that_borrows_from_another_is_one_too(work: Path, rules: Confinement) -> None:
     """git takes a folder with `HEAD` and `commondir` in it for a repository, whatever its name is."""
     survey = Survey()
     before = survey.look(rules)
@@ -296,12 +296,14 @@ def test_every_standing_rung_says_what_it_holds(tmp_path: Path) -> None:
 def test_none_is_never_chosen_silently() -> None:
     nothing = Rung(name="bwrap", is_available=False, why_not="gone", remedy="apt-get install bubblewrap")
     with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
-        Report((nothing, Rung(name="none", is_available=True))).best()
+        SandboxReport((nothing, Rung(name="none", is_available=True))).best()
     with pytest.raises(SandboxError, match="no sandbox"):
-        build("magic", Policy(workspace=Path("/")), {})
+        build("magic", Confinement(workspace=Path("/")), {})
 
 
-def test_a_sandbox_that_cannot_be_set_up_is_our_failure_not_the_commands(work: Path, rules: Policy) -> None:
+def test_a_sandbox_that_cannot_be_set_up_is_our_failure_not_the_commands(
+    work: Path, rules: Confinement
+) -> None:
     async def main() -> None:
         (work / "fake").write_text("#!/bin/sh\necho 'bwrap: cannot' >&2\nexit 1\n")
         (work / "fake").chmod(0o755)
@@ -314,7 +316,7 @@ def test_a_sandbox_that_cannot_be_set_up_is_our_failure_not_the_commands(work: P
 
 
 def test_a_container_gets_no_network_no_powers_and_its_limits(
-    work: Path, rules: Policy, tmp_path: Path
+    work: Path, rules: Confinement, tmp_path: Path
 ) -> None:
     async def main() -> None:
         engine = tmp_path / "engine"
@@ -322,7 +324,7 @@ def test_a_container_gets_no_network_no_powers_and_its_limits(
         engine.chmod(0o755)
         (work / ".vscode").mkdir()
         sandbox = ContainerSandbox(rules, environment={}, program=str(engine), image="image")
-        limits = Limits(memory_bytes=1 << 28, processes=50)
+        limits = ProcessLimits(memory_bytes=1 << 28, processes=50)
         done = await sandbox.run(Command(argv=("sh", "-c", "echo in; exit 3"), cwd=work, limits=limits))
         assert (done.exit_code, done.stdout) == (3, b"in\n")
         late = await sandbox.run(Command(argv=("sleep", "100"), cwd=work, timeout_s=0.3))

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished, Limits
+from mainspring.sandbox import Command, CommandResult, ProcessLimits
 from mainspring.sandbox.custody.stub import _join_cgroup
 from mainspring.sandbox.rungs.process import PlainSandbox
 
-Run = Callable[..., Awaitable[Finished]]
+Run = Callable[..., Awaitable[CommandResult]]
 
 
 def within(tmp_path: Path, story: Callable[[Run], Awaitable[None]]) -> None:
     async def main() -> None:
         sandbox = PlainSandbox(environment={"PATH": os.environ["PATH"], "GITHUB_TOKEN": "s3cret"})
 
-        async def run(script: str, **options: object) -> Finished:
+        async def run(script: str, **options: object) -> CommandResult:
             on_output = options.pop("on_output", None)
             command = Command(argv=("bash", "-c", script), cwd=tmp_path, **options)  # type: ignore[arg-type]
             return await sandbox.run(command, on_output)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_what_was_left_running_ends_with_the_sandbox(tmp_path: Path) -> None:
     assert not any(is_alive(pid) for pid in left)
 
 
-async def timed_out(run: Run, script: str, *, words: int) -> Finished:
+async def timed_out(run: Run, script: str, *, words: int) -> CommandResult:
     """What is left of a command whose time was over when it had printed so many words: it gets as much time
     as that takes on this machine."""
     for timeout_s in (0.2, 1, 5, 25):
@@ -130,7 +130,7 @@ def test_output_of_any_length_is_kept_at_both_ends_and_counted(tmp_path: Path) -
 
 def test_an_output_limit_ends_an_endless_writer_and_is_named(tmp_path: Path) -> None:
     async def story(run: Run) -> None:
-        done = await run("yes", limits=Limits(output_bytes=8 * 1024 * 1024), max_output_bytes=1000)
+        done = await run("yes", limits=ProcessLimits(output_bytes=8 * 1024 * 1024), max_output_bytes=1000)
         assert done.stopped == "output limit of 8 MiB"
 
     within(tmp_path, story)
@@ -138,9 +138,9 @@ def test_an_output_limit_ends_an_endless_writer_and_is_named(tmp_path: Path) -> 
 
 def test_a_cpu_limit_is_named_for_one_process_and_for_a_tree(tmp_path: Path) -> None:
     async def story(run: Run) -> None:
-        alone = await run("while :; do :; done", limits=Limits(cpu_s=1))
+        alone = await run("while :; do :; done", limits=ProcessLimits(cpu_s=1))
         together = await run(
-            "for i in 1 2 3 4; do (while :; do :; done) & done; wait", limits=Limits(cpu_s=1)
+            "for i in 1 2 3 4; do (while :; do :; done) & done; wait", limits=ProcessLimits(cpu_s=1)
         )
         assert (alone.stopped, together.stopped) == ("CPU limit of 1 s", "CPU limit of 1 s")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Command, Finished
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox import Command, CommandResult
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.probe import build
 from mainspring.sandbox.programs import ProgramFolder, program_folders
@@ -51,19 +51,21 @@ def environment(work: Path, *entries: Path | str) -> dict[str, str]:
     return {"PATH": ":".join([*map(str, entries), SYSTEM]), "HOME": str(work / "home")}
 
 
-def policy_of(folder: Path) -> Policy:
+def policy_of(folder: Path) -> Confinement:
     work = folder / "work"
     work.mkdir(exist_ok=True)
     return make_policy(work, home=folder / "home")
 
 
-def decided(folder: Path, *entries: Path | str, policy: Policy | None = None) -> dict[str, ProgramFolder]:
+def decided(
+    folder: Path, *entries: Path | str, policy: Confinement | None = None
+) -> dict[str, ProgramFolder]:
     found = program_folders(environment(folder, *entries), policy or policy_of(folder))
     return {each.entry: each for each in found}
 
 
-def ran(name: str, policy: Policy, env: dict[str, str], script: str) -> Finished:
-    async def run() -> Finished:
+def ran(name: str, policy: Confinement, env: dict[str, str], script: str) -> CommandResult:
+    async def run() -> CommandResult:
         try:
             sandbox = build(name, policy, env)
         except SandboxError as error:

@@ -15,7 +15,7 @@ import mainspring
 from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.app.records import fork_session
 from mainspring.daemon.decide import plan
-from mainspring.daemon.files import Place, Record
+from mainspring.daemon.files import DaemonFiles, DaemonRecord
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import JournalOwned
 from mainspring.events import (
@@ -243,12 +243,12 @@ def test_the_daemon_plans_by_who_is_at_work(tmp_path: Path) -> None:
         started = SessionStarted(session="running", workspace=str(house.workspace), version="0")
         await running.append(started, GoalSet(text="at work around all others"))
         rows = await house.sessions.rows()
-        found = plan(rows, Record(), settings, answered=(), now_us=rows[0].updated_us)
+        found = plan(rows, DaemonRecord(), settings, answered=(), now_us=rows[0].updated_us)
         assert (found.resume, found.is_full) == ((), True)
         await running.append(GoalEnded(ending="done"))
         await running.close()
         rows = await house.sessions.rows()
-        found = plan(rows, Record(), settings, answered=(), now_us=rows[0].updated_us)
+        found = plan(rows, DaemonRecord(), settings, answered=(), now_us=rows[0].updated_us)
         assert [row.id for row in found.resume] == ["lost"]
 
     asyncio.run(decided())
@@ -257,11 +257,11 @@ def test_the_daemon_plans_by_who_is_at_work(tmp_path: Path) -> None:
 def test_the_daemon_resumes_what_was_lost_and_nothing_else(tmp_path: Path) -> None:
     house, said = House(tmp_path), list[str]()
     house.config.home.mkdir()
-    place = Place(house.config.home)
+    place = DaemonFiles(house.config.home)
     asked = ApprovalAsked(call="c", tool="shell", arguments="{}", arguments_sha256="")
     ended = GoalEnded(ending="blocked")
 
-    async def passed() -> Record:
+    async def passed() -> DaemonRecord:
         await goal(house, "lost", is_lost=True)
         await goal(house, "asking", asked, ended)
         await goal(house, "paused", GoalPaused(reason="Paused."))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainspring.net.web import Page
+from mainspring.net.web import WebPage
 from mainspring.tools import ToolFailed
 from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.fetch import page_text
@@ -42,7 +42,7 @@ def test_broken_pages_are_read_as_far_as_they_go(html, words):
 
 
 def page(data, media_type, charset=""):
-    return Page(url="https://a.test/", status=200, media_type=media_type, charset=charset, data=data)
+    return WebPage(url="https://a.test/", status=200, media_type=media_type, charset=charset, data=data)
 
 
 def test_text_is_decoded_as_its_server_says():

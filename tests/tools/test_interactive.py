@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainspring.sandbox import Finished
+from mainspring.sandbox import CommandResult
 from mainspring.tools.interactive import asked_for_somebody
 from mainspring.tools.shell import TOOL as SHELL
 
@@ -69,7 +69,7 @@ def test_text_that_only_looks_like_a_screen_does_no_harm(tmp_path):
 
 
 def test_a_full_screen_program_is_named_when_its_time_is_over():
-    late = Finished(exit_code=143, stdout=b"  ", stderr=b"", duration_s=5, stopped="timed out after 5 s")
+    late = CommandResult(exit_code=143, stdout=b"  ", stderr=b"", duration_s=5, stopped="timed out after 5 s")
     assert "`watch` fills a screen" in asked_for_somebody("cd src && watch ls", late)
     assert asked_for_somebody("sleep 100", late) == ""
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mainspring import app
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
-from mainspring.sandbox import Background, Finished
+from mainspring.sandbox import Background, CommandResult
 from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.settings import load_config
 from mainspring.tools.process import TOOL as PROCESS
@@ -42,7 +42,7 @@ def start(shop, command, **options):
 
 
 def journal(folder, session):
-    file = Shelf(folder / "home").file(session)
+    file = SessionFiles(folder / "home").file(session)
     try:
         return [recorded.event for recorded in file.read(limit=1000)]
     finally:
@@ -138,7 +138,7 @@ def test_the_model_is_told_what_was_left_running_and_what_was_set_aside(shop):
     said = shop.text("shell", command="sleep 300 & echo hi")
     assert "still running" in said
     assert "background=true" in said
-    finished = Finished(exit_code=0, stdout=b"", stderr=b"", duration_s=0.1, set_aside=(".git/hooks/x",))
+    finished = CommandResult(exit_code=0, stdout=b"", stderr=b"", duration_s=0.1, set_aside=(".git/hooks/x",))
     assert "set aside or put back: .git/hooks/x" in told(finished)
 
 

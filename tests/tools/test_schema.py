@@ -9,7 +9,7 @@ from msgspec import Meta
 
 import mainspring
 from mainspring.errors import UsageError
-from mainspring.tools import Output, Place
+from mainspring.tools import CallContext, Output
 from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.schema import decode_arguments, spec_of, tool
 
@@ -29,7 +29,7 @@ async def weather(
 
 
 @mainspring.tool(effect="read")
-async def where(place: Place) -> Output:
+async def where(place: CallContext) -> Output:
     """Tells the workspace."""
     return Output(text=str(place.workspace))
 

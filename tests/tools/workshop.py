@@ -19,7 +19,7 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.secrets.vault import Vault
-from mainspring.tools import MAX_TEXT, Output, Place, Tool
+from mainspring.tools import MAX_TEXT, CallContext, Output, Tool
 from mainspring.tools.toolbox import Toolbox
 
 
@@ -81,8 +81,8 @@ class Workshop:
         finally:
             await sandbox.close()
 
-    def _place(self, sandbox: Sandbox) -> Place:
-        return Place(
+    def _place(self, sandbox: Sandbox) -> CallContext:
+        return CallContext(
             call=f"c{next(self._numbers)}",
             workspace=self.folder,
             sandbox=partial(_given, sandbox),

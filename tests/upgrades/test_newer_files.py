@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.models.capabilities import Healed
+from mainspring.models.capabilities import Capabilities
 from mainspring.workspace.contents import Contents
-from mainspring.workspace.tree import Entry
+from mainspring.workspace.tree import TreeEntry
 
 from .installation import Installation
 from .make_fixture import shell
@@ -101,16 +101,16 @@ def test_an_index_of_another_version_is_made_again(old: Installation) -> None:
 
 def test_refusals_of_models_in_another_version_are_found_again(old: Installation, tmp_path: Path) -> None:
     path = tmp_path / "healed.json"
-    Healed(path).keep("m", {"tools"})
-    assert Healed(path).known("m") == {"tools"}
+    Capabilities(path).keep("m", {"tools"})
+    assert Capabilities(path).known("m") == {"tools"}
     newer_json(path)
-    assert Healed(path).known("m") == set()
-    Healed(old.home / "healed.json").keep("m", {"tools"})
-    assert Healed(old.home / "healed.json").known("m") == {"tools"}
+    assert Capabilities(path).known("m") == set()
+    Capabilities(old.home / "healed.json").keep("m", {"tools"})
+    assert Capabilities(old.home / "healed.json").known("m") == {"tools"}
 
 
 def test_file_contents_of_another_version_are_kept_again(tmp_path: Path) -> None:
-    entry = Entry(mode=0o100644, size=3, mtime_ns=1, ctime_ns=1, inode=1, content="ab" * 32)
+    entry = TreeEntry(mode=0o100644, size=3, mtime_ns=1, ctime_ns=1, inode=1, content="ab" * 32)
     first = Contents(tmp_path / "contents")
     assert first.load() is None
     assert first.keep("ab" * 32, b"abc") == ""

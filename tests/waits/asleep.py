@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mainspring.approvals import ByMode
+from mainspring.approvals import ModePolicy
 from mainspring.events import Condition, StatusDelta, WaitEnded, WaitStarted
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -53,7 +53,7 @@ class Asleep(Stage):
     async def awake(self, **changes: Any) -> AsyncIterator[Session]:
         async with self.opened(
             sandbox=plain,
-            policy=ByMode("yolo", max_cost_usd=1.0),
+            policy=ModePolicy("yolo", max_cost_usd=1.0),
             workspace=str(self.work),
             files=Files(policy(self.work, home=self.folder / "user")),
             processes=self.folder / "processes",

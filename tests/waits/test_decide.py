@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainspring.events import OnFile, OnTime
-from mainspring.waits.decide import Seen, decide, late_s, sleep_s
+from mainspring.waits.decide import Observation, decide, late_s, sleep_s
 
 from .asleep import wanted
 
@@ -20,12 +20,12 @@ def test_nothing_seen_and_time_left_is_no_end():
 
 
 def test_any_needs_one_and_all_needs_each():
-    seen = {1: Seen("b is there", NOW)}
+    seen = {1: Observation("b is there", NOW)}
     one = decide(wanted(*TWO), seen, now_us=NOW)
     assert one is not None
     assert (one.cause, one.met) == ("met", (1,))
     assert decide(wanted(*TWO, needs="all"), seen, now_us=NOW) is None
-    both = decide(wanted(*TWO, needs="all"), {**seen, 0: Seen("a is there", NOW - 5)}, now_us=NOW)
+    both = decide(wanted(*TWO, needs="all"), {**seen, 0: Observation("a is there", NOW - 5)}, now_us=NOW)
     assert both is not None
     assert (both.cause, both.met, both.at_us) == ("met", (0, 1), NOW)
 
@@ -36,7 +36,7 @@ def test_any_needs_one_and_all_needs_each():
 )
 def test_what_happened_after_the_deadline_does_not_make_up_for_it(happened_us, cause):
     started = wanted(*TWO, deadline_us=NOW - 10 * S)
-    decision = decide(started, {0: Seen("a is there", happened_us)}, now_us=NOW)
+    decision = decide(started, {0: Observation("a is there", happened_us)}, now_us=NOW)
     assert decision is not None
     assert decision.cause == cause
 
@@ -50,7 +50,7 @@ def test_a_deadline_that_passed_while_nobody_was_here_is_late():
 
 
 def test_what_was_seen_at_once_is_not_late():
-    decision = decide(wanted(*TWO), {0: Seen("a is there", NOW - 2 * S)}, now_us=NOW)
+    decision = decide(wanted(*TWO), {0: Observation("a is there", NOW - 2 * S)}, now_us=NOW)
     assert decision is not None
     assert late_s(decision, now_us=NOW, began_us=NOW - 60 * S) == 0.0
     assert late_s(decision, now_us=NOW, began_us=NOW - S) == 2.0
@@ -63,17 +63,17 @@ def test_a_clock_that_jumps_forward_ends_the_wait_and_one_that_jumps_back_prolon
     assert sleep_s(started, now_us=NOW + 86400 * S, slice_s=30) == 0
     assert sleep_s(wanted(*TWO), now_us=NOW, slice_s=30) == 30
     assert decide(started, {}, now_us=NOW - 86400 * S) is None
-    jumped = decide(started, {0: Seen("it is past", NOW)}, now_us=NOW + 86400 * S)
+    jumped = decide(started, {0: Observation("it is past", NOW)}, now_us=NOW + 86400 * S)
     assert jumped is not None
     assert jumped.cause == "met"
     assert late_s(jumped, now_us=NOW + 86400 * S, began_us=NOW - S) == 86400.0
 
 
 def test_the_order_of_reasons():
-    lost = {0: Seen("nobody knows", is_lost=True)}
+    lost = {0: Observation("nobody knows", is_lost=True)}
     assert decide(wanted(*TWO), lost, now_us=NOW).cause == "unknown"
     assert decide(wanted(*TWO), lost, now_us=NOW, is_interrupted=True).cause == "cancelled"
-    met = {**lost, 1: Seen("b is there")}
+    met = {**lost, 1: Observation("b is there")}
     assert decide(wanted(*TWO), met, now_us=NOW, is_interrupted=True).cause == "met"
     assert decide(wanted(*TWO), {}, now_us=NOW, is_stalled=True).cause == "stalled"
     late = wanted(*TWO, deadline_us=NOW)

@@ -7,7 +7,7 @@ import msgspec
 from click.testing import CliRunner
 
 import mainspring
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.cli.commands import mainspring as commands
 from mainspring.errors import MainspringError
 from mainspring.events import Event, Recorded
@@ -37,7 +37,7 @@ class World:
         self.config = load_config(
             {"MAINSPRING_HOME": str(self.home), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
         )
-        self.store = Store(self.home)
+        self.store = SqliteSessions(self.home)
         self.session = ""
 
     @property

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import UsageError
-from mainspring.workspace.memory import MAX_BYTES, Memory
+from mainspring.workspace.memory import MAX_BYTES, ProjectMemory
 
 
-def memory(tmp_path: Path) -> Memory:
-    return Memory(tmp_path / "home", tmp_path / "repo")
+def memory(tmp_path: Path) -> ProjectMemory:
+    return ProjectMemory(tmp_path / "home", tmp_path / "repo")
 
 
 def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
@@ -28,7 +28,7 @@ def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
 
 
 def test_two_projects_of_one_name_do_not_share_a_memory(tmp_path):
-    one, other = (Memory(tmp_path, tmp_path / folder / "repo") for folder in "ab")
+    one, other = (ProjectMemory(tmp_path, tmp_path / folder / "repo") for folder in "ab")
     one.add("only here", "user")
     assert other.load() == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from mainspring.app.goals import tell_goal
 from mainspring.app.records import recording, vault_of
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import JournalOwned
 from mainspring.events import (
     ApprovalGiven,
@@ -151,6 +151,6 @@ def test_secrets_that_cannot_be_read_leave_the_journal_free(tmp_path):
     secrets.unlink()
 
     async def opened():
-        await (await Store(world.home).open(world.session)).close()
+        await (await SqliteSessions(world.home).open(world.session)).close()
 
     asyncio.run(opened())

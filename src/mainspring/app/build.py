@@ -48,7 +48,7 @@ from mainspring.events import (
 )
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
@@ -79,7 +79,7 @@ from mainspring.tools.write import TOOL as WRITE
 from mainspring.turns.runtime import Engine, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
-from mainspring.workspace.memory import Memory
+from mainspring.workspace.memory import ProjectMemory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
@@ -182,7 +182,7 @@ def _choose(
     engine: Engine | str,
     model: Model | str,
     fallback: Sequence[Model | str],
-    known: Known,
+    known: KnownSession,
     config: Config,
     limits: Limits,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
@@ -277,7 +277,7 @@ def _with_folder(parts: Parts, store: Sessions, recorder: Recorder, config: Conf
     )
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownSession(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
     its whole life; `is_unpriced` says that a person let it work under them without a price."""
 
@@ -289,11 +289,11 @@ class Known(msgspec.Struct, frozen=True):
     engine: EngineChosen | None = None
 
 
-async def _beginning_in(workspace: Path | str) -> Known:
-    return Known(place=workspace_at(Path(workspace)))
+async def _beginning_in(workspace: Path | str) -> KnownSession:
+    return KnownSession(place=workspace_at(Path(workspace)))
 
 
-async def recall(journal: Reader, vault: Vault) -> Known:
+async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     """What a session works with, as its journal says, with the names and paths as they are."""
     started = await journal.last("SessionStarted")
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
@@ -302,7 +302,7 @@ async def recall(journal: Reader, vault: Vault) -> Known:
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     limits = await _told_before(journal)
     is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
-    return Known(
+    return KnownSession(
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
         place=workspace_at(
@@ -315,7 +315,7 @@ async def recall(journal: Reader, vault: Vault) -> Known:
     )
 
 
-async def _told_before(journal: Reader) -> Limits:
+async def _told_before(journal: JournalReader) -> Limits:
     """What a person told a session to spend at most: with its last turn, or when that was resumed."""
     turn = await journal.last("TurnStarted")
     if turn is None or not isinstance(turn.event, TurnStarted):
@@ -348,9 +348,9 @@ def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken
     return find_skills(*shelves, home / ".agents" / "skills")
 
 
-def memory_of(workspace: Path, config: Config) -> Memory:
+def memory_of(workspace: Path, config: Config) -> ProjectMemory:
     """What is remembered about the project that a folder belongs to."""
-    return Memory(config.home, repository_root(workspace))
+    return ProjectMemory(config.home, repository_root(workspace))
 
 
 def workspace_at(path: Path, *, remedy: str = "Choose one with -C.") -> Path:

@@ -14,7 +14,7 @@ from mainspring.models.providers import ModelSpec, find_provider
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
-    from mainspring.engines.facts import Facts
+    from mainspring.engines.facts import EngineDescription
     from mainspring.engines.outside import Outside
     from mainspring.turns.runtime import Engine
 
@@ -70,7 +70,7 @@ def outside_choice(outside: Outside) -> Choice:
     )
 
 
-def _price(facts: Facts, model: str, config: Config) -> Price | None:
+def _price(facts: EngineDescription, model: str, config: Config) -> Price | None:
     own, slash, rest = model.partition("/")
     provider = find_provider(own if slash and not facts.provider else facts.provider)
     if provider is None:

@@ -16,7 +16,7 @@ from mainspring.events import (
 )
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
-from mainspring.models.capabilities import Healed
+from mainspring.models.capabilities import Capabilities
 from mainspring.models.connect import connect, resolve
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
@@ -27,7 +27,7 @@ from mainspring.models.providers import find_key, find_provider, provider_of
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
-from mainspring.models.wrapper import Sized
+from mainspring.models.wrapper import WithContextSize
 from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.settings import Config
 from mainspring.turns.compactor import Compactor
@@ -58,7 +58,7 @@ def build_model(spec: str, config: Config) -> Model:
         config.environment,
         prices=price_book(config),
         policy=config.settings.retry,
-        healed=Healed(config.home / "healed.json"),
+        healed=Capabilities(config.home / "healed.json"),
     )
 
 
@@ -74,7 +74,7 @@ async def ready(model: Model, environment: Mapping[str, str]) -> Model:
         await model.start()
         return Retried(model)
     window = None if model.context_tokens else await _served_window(model.name, environment)
-    return Sized(model, window) if window else model
+    return WithContextSize(model, window) if window else model
 
 
 async def ready_later(model: Model, environment: Mapping[str, str]) -> Model:

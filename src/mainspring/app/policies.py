@@ -9,14 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.approvals import LEVELS, MODES, ByMode, Mode, Policy, Proposed, Verdict, by_level
+from mainspring.approvals import LEVELS, MODES, Judgement, Mode, ModePolicy, Policy, Proposed, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.errors import UsageError
 from mainspring.events import (
     Limits,
 )
-from mainspring.sandbox import LADDER, Sandbox
-from mainspring.sandbox import Policy as Confinement
+from mainspring.sandbox import LADDER, Confinement, Sandbox
 from mainspring.sandbox.policy import policy as confined
 from mainspring.settings import Config
 
@@ -55,18 +54,18 @@ class _Late:
         self._load = load
         self._loaded: Policy | None = None
 
-    def judge(self, proposed: Proposed) -> Verdict:
+    def judge(self, proposed: Proposed) -> Judgement:
         self._loaded = self._loaded or self._load()
         return self._loaded.judge(proposed)
 
 
-def build_mode(mode: Mode, level: str, limits: Limits) -> ByMode:
+def build_mode(mode: Mode, level: str, limits: Limits) -> ModePolicy:
     caps = (limits.max_cost_usd, limits.session.usd, limits.goal.usd)
     cap_usd = min((cap for cap in caps if cap is not None), default=None)
-    return by_level(level, max_cost_usd=cap_usd) if level else ByMode(mode, max_cost_usd=cap_usd)
+    return by_level(level, max_cost_usd=cap_usd) if level else ModePolicy(mode, max_cost_usd=cap_usd)
 
 
-def build_policy(mode: ByMode, workspace: Path, config: Config) -> Policy:
+def build_policy(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
     here; without any rules, the shell parser is loaded only when a call is judged."""
     late = _Late(lambda: _layered(mode, workspace, config))
@@ -78,13 +77,13 @@ def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
     return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
 
 
-def _layered(mode: ByMode, workspace: Path, config: Config) -> Policy:
+def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     from mainspring.approvals import policy, rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
 
     home = config.variable("HOME") or "/"
     file = GrantFile(config.home)
     user, project = rule_files(workspace, config)
-    return policy.Layered(
+    return policy.LayeredPolicy(
         mode,
         home=home,
         user=rules.load(user, source="user", home=home),

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 
 from mainspring import __version__
-from mainspring.approvals import Policy, Proposed, Verdict, why_asked
+from mainspring.approvals import Judgement, Policy, Proposed, why_asked
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.patterns import allows, words_of
@@ -36,8 +36,8 @@ from mainspring.events import (
     Scope,
     SessionStarted,
 )
-from mainspring.journal import Reader
-from mainspring.sandbox import Command, Finished, Limits, OnOutput, Sandbox
+from mainspring.journal import JournalReader
+from mainspring.sandbox import Command, CommandResult, OnOutput, ProcessLimits, Sandbox
 from mainspring.secrets.vault import Vault
 from mainspring.session.parts import Approver
 from mainspring.session.questions import Questions
@@ -61,7 +61,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     on_output: OnOutput | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A step as its journal tells it. `state` is its outcome, or running, or crashed."""
 
     id: str
@@ -121,12 +121,12 @@ def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool)
     )
 
 
-def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Verdict:
+def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Judgement:
     """What the template of this name says to a step, and then the policy."""
     argv = tuple(Word(text) for text in proposed.arguments["argv"])
     if template.commands and not any(allows(_words(pattern), argv) for pattern in template.commands):
         reason = f"the template {name} does not allow this command"
-        return Verdict(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
+        return Judgement(answer="deny", reason=reason, rule=f"template:{name}", blocked_by="rule")
     return policy.judge(proposed)
 
 
@@ -175,7 +175,7 @@ class _Asker:
     def policy(self) -> Policy:
         return self
 
-    def judge(self, proposed: Proposed) -> Verdict:
+    def judge(self, proposed: Proposed) -> Judgement:
         return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
 
     async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
@@ -212,7 +212,7 @@ async def _run(recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox:
         cwd=Path(asked.cwd),
         timeout_s=asked.timeout_s,
         max_output_bytes=_MAX_OUTPUT_BYTES,
-        limits=Limits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
+        limits=ProcessLimits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
     )
     show, last = _shown(runner.on_output, recorder.vault)
     finished = await sandbox.run(command, show)
@@ -244,7 +244,7 @@ def _shown(show: OnOutput | None, vault: Vault) -> tuple[OnOutput | None, Callab
     )
 
 
-def _reason(finished: Finished) -> str:
+def _reason(finished: CommandResult) -> str:
     reasons = [finished.stopped]
     if finished.dropped_bytes:
         reasons.append(f"{finished.dropped_bytes:,} bytes of output were dropped")
@@ -255,7 +255,7 @@ def _reason(finished: Finished) -> str:
     return "; ".join(filter(None, reasons))
 
 
-async def load_step(steps: Sessions, step: str) -> Step | None:
+async def load_step(steps: Sessions, step: str) -> StepRecord | None:
     """The step of this id; None when it was not even asked for."""
     reader = await steps.read(step)
     try:
@@ -265,7 +265,7 @@ async def load_step(steps: Sessions, step: str) -> Step | None:
         await reader.close()
 
 
-async def read_step(reader: Reader, *, is_running: bool) -> Step | None:
+async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | None:
     """The step of a journal; None when it was not even asked for."""
     asked: CommandAsked | None = None
     ended: CommandEnded | None = None
@@ -282,7 +282,7 @@ async def read_step(reader: Reader, *, is_running: bool) -> Step | None:
                 pass
     if asked is None:
         return None
-    return Step(
+    return StepRecord(
         id=reader.session,
         state=ended.outcome if ended else "running" if is_running else "crashed",
         argv=asked.argv,
@@ -298,9 +298,9 @@ async def read_step(reader: Reader, *, is_running: bool) -> Step | None:
     )
 
 
-async def newest_steps(steps: Sessions, limit: int) -> list[Step]:
+async def newest_steps(steps: Sessions, limit: int) -> list[StepRecord]:
     """The steps whose journals changed last, the newest first; damaged ones are left out."""
-    found: list[Step] = []
+    found: list[StepRecord] = []
     for name in (await steps.names())[:limit]:
         try:
             step = await load_step(steps, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mainspring.catalog import Sessions
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.settings import Config
 
 _STEPS = "steps"
@@ -11,10 +11,10 @@ _STEPS = "steps"
 
 def sessions_of(config: Config) -> Sessions:
     """The sessions of the data folder that the settings name."""
-    return Store(config.home)
+    return SqliteSessions(config.home)
 
 
 def steps_of(config: Config) -> Sessions:
     """The records of commands that were run without an agent. They lie apart from sessions, so that neither
     list shows the other."""
-    return Store(config.home / _STEPS)
+    return SqliteSessions(config.home / _STEPS)

@@ -1,7 +1,7 @@
 """Whether a call may run, must be asked, or is refused: the words, and what each mode says by itself.
 
-A `Policy` is a pure function of what is proposed. `ByMode` knows only the mode; `policy.Layered` puts rules,
-grants and the built-in dangers on top of it (and is a module of its own because it loads a shell parser).
+A `Policy` is a pure function of what is proposed. `ModePolicy` knows only the mode; `policy.LayeredPolicy`
+puts rules, grants and the built-in dangers on top of it (and is a module of its own because it loads a shell parser).
 Paths are compared as text: whoever proposes a call has resolved symlinks before. The sandbox is the guard;
 this is comfort on top of it.
 """
@@ -91,7 +91,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     blocked_by: BlockedBy = ""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The answer, one sentence for it, the rule that gave it and the kind of that, every part that was
     judged, and what the price was compared with."""
 
@@ -110,7 +110,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(Protocol):
-    def judge(self, proposed: Proposed) -> Verdict: ...
+    def judge(self, proposed: Proposed) -> Judgement: ...
 
 
 _NOT_FREE: dict[BlockedBy, str] = {
@@ -139,7 +139,7 @@ def why_asked(question: ApprovalAsked) -> str:
     return f"{question.reason} ({', '.join(money)})" if money else question.reason
 
 
-class ByMode:
+class ModePolicy:
     """What a mode says when no rule and no grant says anything."""
 
     def __init__(self, mode: Mode, *, max_cost_usd: float | None = None) -> None:
@@ -155,11 +155,11 @@ class ByMode:
         self.mode: Mode = mode
         self.max_cost_usd = max_cost_usd
 
-    def judge(self, proposed: Proposed) -> Verdict:
+    def judge(self, proposed: Proposed) -> Judgement:
         verdict = strictest((self._of_effect(proposed), self._of_money(proposed)))
         return msgspec.structs.replace(verdict, allowance=self.allowance(proposed))
 
-    def _of_effect(self, proposed: Proposed) -> Verdict:
+    def _of_effect(self, proposed: Proposed) -> Judgement:
         if proposed.effect in ("none", "read"):
             return self._says("allow", "reading changes nothing")
         match self.mode:
@@ -178,7 +178,7 @@ class ByMode:
             case "yolo":
                 return self._says("allow", "everything is free within the budget")
 
-    def _of_money(self, proposed: Proposed) -> Verdict:
+    def _of_money(self, proposed: Proposed) -> Judgement:
         if blocked_by := self.why_not_free(proposed):
             return self._says("ask", _NOT_FREE[blocked_by], blocked_by)
         return self._says("allow", "it costs nothing unforeseen")
@@ -202,12 +202,12 @@ class ByMode:
             return "over_cap" if allowance else "no_cap"
         return ""
 
-    def _says(self, answer: Answer, reason: str, blocked_by: BlockedBy = "mode") -> Verdict:
+    def _says(self, answer: Answer, reason: str, blocked_by: BlockedBy = "mode") -> Judgement:
         blocked_by = "" if answer == "allow" else blocked_by
-        return Verdict(answer=answer, reason=reason, rule=f"mode:{self.mode}", blocked_by=blocked_by)
+        return Judgement(answer=answer, reason=reason, rule=f"mode:{self.mode}", blocked_by=blocked_by)
 
 
-def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:
+def by_level(level: str, *, max_cost_usd: float | None = None) -> ModePolicy:
     """The policy of a level of autonomy, L0 to L5."""
     mode = LEVELS.get(level)
     if mode is None:
@@ -217,7 +217,7 @@ def by_level(level: str, *, max_cost_usd: float | None = None) -> ByMode:
             f"{level} spends money unasked, so it needs a budget.",
             remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
         )
-    return ByMode(mode, max_cost_usd=max_cost_usd)
+    return ModePolicy(mode, max_cost_usd=max_cost_usd)
 
 
 _STRICTNESS: dict[Answer, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -227,7 +227,7 @@ def strictness(answer: Answer) -> int:
     return _STRICTNESS[answer]
 
 
-def strictest(verdicts: Iterable[Verdict]) -> Verdict:
+def strictest(verdicts: Iterable[Judgement]) -> Judgement:
     """The strictest of several, the first of equals."""
     return max(verdicts, key=lambda verdict: _STRICTNESS[verdict.answer])
 

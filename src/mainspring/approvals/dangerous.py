@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from mainspring.approvals import Answer
-from mainspring.approvals.places import Place, is_device, is_root_like, is_secret, is_startup
-from mainspring.approvals.shell import Redirect, Simple
+from mainspring.approvals.places import PathLocation, is_device, is_root_like, is_secret, is_startup
+from mainspring.approvals.shell import Redirect, SimpleCommand
 from mainspring.approvals.wrappers import OTHER_SHELLS, SHELLS, Argv, Word
 from mainspring.secrets.vault import PLACEHOLDER
 
@@ -73,7 +73,7 @@ _INTERPRETERS: dict[str, str] = {
 }  # fmt: skip
 
 
-def of_command(simple: Simple, place: Place) -> set[str]:
+def of_command(simple: SimpleCommand, place: PathLocation) -> set[str]:
     """The names of all dangers in a command and in what it was found inside of."""
     found = {name for argv in (simple.argv, *simple.via) for name in _of_argv(argv, place)}
     if any(not _HARMLESS.fullmatch(name) for name, _ in simple.assignments):
@@ -86,7 +86,7 @@ def of_command(simple: Simple, place: Place) -> set[str]:
     return found
 
 
-def of_redirect(redirect: Redirect, place: Place) -> set[str]:
+def of_redirect(redirect: Redirect, place: PathLocation) -> set[str]:
     """The names of all dangers in a redirection."""
     if redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")):
         return {"network-device"}
@@ -114,7 +114,7 @@ _LONG_OPTIONS = tuple(_LONG.split())
 """Options that the checks below look for, of whatever program."""
 
 
-def _of_argv(argv: Argv, place: Place) -> Iterator[str]:
+def _of_argv(argv: Argv, place: PathLocation) -> Iterator[str]:
     if not argv:
         return
     name = (
@@ -132,7 +132,7 @@ def _of_argv(argv: Argv, place: Place) -> Iterator[str]:
         yield from _of_word(name, word, place)
 
 
-def _of_word(name: str, word: Word, place: Place) -> Iterator[str]:
+def _of_word(name: str, word: Word, place: PathLocation) -> Iterator[str]:
     tail = Word(re.sub(r"^(?:--?[\w-]+=|\w+=|@|-[A-Za-z](?=[/~.]))", "", word.text), is_static=word.is_static)
     for path in (*place.paths(word), *place.paths(tail)):
         for danger in of_path(path, is_write=name not in _READERS):
@@ -151,7 +151,7 @@ def _of_interpreter(name: str, argv: Argv) -> Iterator[str]:
         yield "inline-code"
 
 
-def _of_input(simple: Simple) -> Iterator[str]:
+def _of_input(simple: SimpleCommand) -> Iterator[str]:
     """Code that an interpreter reads from a pipe, a substitution or the network."""
     name = simple.argv[0].program
     is_interpreter = name in SHELLS | OTHER_SHELLS or name.rstrip("0123456789.") in _INTERPRETERS
@@ -197,7 +197,7 @@ def _is_vague(argv: Argv) -> bool:
     return any(not word.is_static and not re.match(r"[\w./~]", word.text) for word in argv[1:])
 
 
-def _rm(argv: Argv, place: Place) -> Iterator[str]:
+def _rm(argv: Argv, place: PathLocation) -> Iterator[str]:
     flags = _flags(argv)
     is_deep = bool(flags & {"r", "R", "recursive"}) or _is_vague(argv)
     targets = [word for word in argv[1:] if not word.text.startswith("-") or not word.is_static]
@@ -209,7 +209,7 @@ def _rm(argv: Argv, place: Place) -> Iterator[str]:
         yield "rm-root"
 
 
-def _chmod(argv: Argv, place: Place) -> Iterator[str]:
+def _chmod(argv: Argv, place: PathLocation) -> Iterator[str]:
     if _flags(argv) & {"R", "recursive"}:
         if any(is_root_like(path, place.home) for word in argv[1:] for path in place.paths(word)):
             yield "mode-root"
@@ -221,18 +221,18 @@ def _chmod(argv: Argv, place: Place) -> Iterator[str]:
         yield "privilege"
 
 
-def _dd(argv: Argv, place: Place) -> Iterator[str]:
+def _dd(argv: Argv, place: PathLocation) -> Iterator[str]:
     for word in argv[1:]:
         if word.text.startswith("of="):
             yield from of_path(place.paths(Word(word.text[3:], is_static=word.is_static))[0], is_write=True)
 
 
-def _disk(argv: Argv, place: Place) -> Iterator[str]:
+def _disk(argv: Argv, place: PathLocation) -> Iterator[str]:
     if any(is_device(path) for word in argv[1:] for path in place.paths(word)):
         yield "disk"
 
 
-def _writer(argv: Argv, place: Place) -> Iterator[str]:
+def _writer(argv: Argv, place: PathLocation) -> Iterator[str]:
     """cp, mv, tee and their kind: a device as the target is a disk overwritten."""
     words = [word for word in argv[1:] if not word.text.startswith("-")]
     if words and any(is_device(path) for path in place.paths(words[-1])):
@@ -243,7 +243,7 @@ def _writer(argv: Argv, place: Place) -> Iterator[str]:
         yield "rm-root"
 
 
-def _find(argv: Argv, place: Place) -> Iterator[str]:
+def _find(argv: Argv, place: PathLocation) -> Iterator[str]:
     if _has(argv, r"-(exec|execdir|ok|okdir)$"):
         yield "find-exec"
     if _has(argv, r"-(delete|fprint\w*|fls)$"):
@@ -257,7 +257,7 @@ def _find(argv: Argv, place: Place) -> Iterator[str]:
         yield "rm-root"
 
 
-def _git(argv: Argv, place: Place) -> Iterator[str]:
+def _git(argv: Argv, place: PathLocation) -> Iterator[str]:
     words = argv[1:]
     if any(
         re.match(r"-c$|--config-env|--exec-path=|--git-dir|--work-tree|-C$", word.text) for word in words[:8]
@@ -318,10 +318,10 @@ def _git_runs(name: str, argv: Argv, flags: set[str]) -> Iterator[str]:
         yield "runs-program"
 
 
-def _options(danger: str, pattern: str) -> Callable[[Argv, Place], Iterator[str]]:
+def _options(danger: str, pattern: str) -> Callable[[Argv, PathLocation], Iterator[str]]:
     """A program that is dangerous with some of its options."""
 
-    def check(argv: Argv, place: Place) -> Iterator[str]:
+    def check(argv: Argv, place: PathLocation) -> Iterator[str]:
         del place
         if _has(argv, pattern):
             yield danger
@@ -331,7 +331,7 @@ def _options(danger: str, pattern: str) -> Callable[[Argv, Place], Iterator[str]
     return check
 
 
-def _tar(argv: Argv, place: Place) -> Iterator[str]:
+def _tar(argv: Argv, place: PathLocation) -> Iterator[str]:
     if argv[1:] and re.match(r"\w*[IF]", argv[1].text):
         # Its oldest way to give options has no dash.
         yield "runs-program"
@@ -341,15 +341,15 @@ def _tar(argv: Argv, place: Place) -> Iterator[str]:
     )(argv, place)
 
 
-def _always(danger: str) -> Callable[[Argv, Place], Iterator[str]]:
-    def check(argv: Argv, place: Place) -> Iterator[str]:
+def _always(danger: str) -> Callable[[Argv, PathLocation], Iterator[str]]:
+    def check(argv: Argv, place: PathLocation) -> Iterator[str]:
         del argv, place
         yield danger
 
     return check
 
 
-_CHECKS: dict[str, Callable[[Argv, Place], Iterator[str]]] = {
+_CHECKS: dict[str, Callable[[Argv, PathLocation], Iterator[str]]] = {
     "alias": _always("inline-code"),
     "awk": _options("inline-code", r".*(system\s*\(|\|\s*getline|\"\s*\||\|\s*\"|print\s*>)"),
     "find": _find,

@@ -20,7 +20,7 @@ _FOLDER = "answers"
 _WAITING, _TAKEN, _REFUSED = ".json", ".taken", ".refused"
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftAnswer(msgspec.Struct, frozen=True):
     """An answer that was left and is now the owner's to decide about."""
 
     path: Path
@@ -40,13 +40,13 @@ class Inbox:
         write_private(path, msgspec.json.encode(given))
         return path
 
-    def take(self, call: str = "") -> list[Left]:
+    def take(self, call: str = "") -> list[LeftAnswer]:
         """What was left for a call, or for any, the oldest first."""
         files = sorted(self._folder.glob(f"{call}.*" if call else "*"))
         wanted = [path for path in files if path.suffix in (_WAITING, _TAKEN)]
         return [left for path in wanted if (left := self._taken(path))]
 
-    def _taken(self, path: Path) -> Left | None:
+    def _taken(self, path: Path) -> LeftAnswer | None:
         claimed = path.with_suffix(_TAKEN)
         try:
             path.rename(claimed)
@@ -56,17 +56,17 @@ class Inbox:
         except msgspec.MsgspecError as error:
             _refuse(claimed, f"it cannot be read: {error}")
             return None
-        return Left(claimed, given)
+        return LeftAnswer(claimed, given)
 
-    def done(self, left: Left) -> None:
+    def done(self, left: LeftAnswer) -> None:
         """The answer is in the journal."""
         left.path.unlink(missing_ok=True)
 
-    def put_back(self, left: Left) -> None:
+    def put_back(self, left: LeftAnswer) -> None:
         """Nobody waits for the answer now; it may still be withdrawn."""
         left.path.rename(left.path.with_suffix(_WAITING))
 
-    def refuse(self, left: Left, why: str) -> None:
+    def refuse(self, left: LeftAnswer, why: str) -> None:
         _refuse(left.path, why)
 
     def clear(self) -> None:

@@ -14,7 +14,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from mainspring.approvals import Allowance, Policy, Proposed, Verdict
+from mainspring.approvals import Allowance, Judgement, Policy, Proposed
 from mainspring.approvals.answers import misfit
 from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
 from mainspring.errors import UsageError
@@ -158,7 +158,7 @@ async def _edited(
     return Permitted(edited.action, "a person edited and allowed it", is_edited=True)
 
 
-async def _judge(asker: Asker, wanted: Wanted[_Action], money: Money | None) -> Verdict:
+async def _judge(asker: Asker, wanted: Wanted[_Action], money: Money | None) -> Judgement:
     """What the policy says. The price of what it lets run is set aside before anything else is judged, so
     that two calls that fit alone do not overspend together."""
     if money is None or not wanted.is_priced:
@@ -175,7 +175,9 @@ async def _reserve(wanted: Wanted[_Action], money: Money | None) -> None:
         await money.reserve(wanted.call, wanted.proposed.tool, wanted.proposed.cost_usd)
 
 
-def _question(asker: Asker, wanted: Wanted[_Action], verdict: Verdict, *, is_editable: bool) -> ApprovalAsked:
+def _question(
+    asker: Asker, wanted: Wanted[_Action], verdict: Judgement, *, is_editable: bool
+) -> ApprovalAsked:
     proposed, vault = wanted.proposed, asker.vault
     text = redacted_arguments(wanted.arguments or msgspec.json.encode(proposed.arguments).decode(), vault)
     is_spending = wanted.is_priced or proposed.allowance is not None

@@ -16,7 +16,7 @@ from mainspring.approvals import absolute, is_inside
 from mainspring.approvals.wrappers import Argv, Word
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PathLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Where a command runs: every folder that may be current (None: unknown), and what is home."""
 
     workspace: str
@@ -102,7 +102,7 @@ def is_device(path: str | None) -> bool:
 def cwds_of(commands: Iterable[Argv], *, cwd: str, home: str) -> tuple[str | None, ...]:
     """Every folder that a script may be in, its `cd`s taken in any order."""
     found: list[str | None] = [absolute(cwd, cwd="/")]
-    place = Place(workspace=cwd, cwds=(cwd,), home=home)
+    place = PathLocation(workspace=cwd, cwds=(cwd,), home=home)
     for argv in commands:
         if not argv or argv[0].program not in ("cd", "pushd", "popd", "chdir"):
             continue

@@ -15,18 +15,18 @@ import msgspec
 
 from mainspring.approvals import (
     Answer,
-    ByMode,
     Finding,
+    Judgement,
+    ModePolicy,
     Proposed,
-    Verdict,
     absolute,
     strictness,
 )
 from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redirect
 from mainspring.approvals.grants import Grant, arguments_sha256
-from mainspring.approvals.places import Place, cwds_of
+from mainspring.approvals.places import PathLocation, cwds_of
 from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
-from mainspring.approvals.shell import Simple, read
+from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.events import BlockedBy, Offer
 
 
@@ -42,12 +42,12 @@ def _no_grants(proposed: Proposed) -> Iterable[Grant]:
     return ()
 
 
-class Layered:
+class LayeredPolicy:
     """`grants` gives those live for a call; it is asked anew each time, so a revocation counts at once."""
 
     def __init__(
         self,
-        mode: ByMode,
+        mode: ModePolicy,
         *,
         home: str,
         user: Rules | None = None,
@@ -60,11 +60,11 @@ class Layered:
         self._project = project or Rules("project")
         self._grants = grants
 
-    def judge(self, proposed: Proposed) -> Verdict:
+    def judge(self, proposed: Proposed) -> Judgement:
         grants = tuple(self._grants(proposed))
         findings = tuple(self._judge_part(part, proposed, grants) for part in self._parts(proposed))
         worst = max(findings, key=lambda finding: strictness(finding.answer))
-        return Verdict(
+        return Judgement(
             answer=worst.answer,
             reason=worst.reason,
             rule=worst.rule,
@@ -88,7 +88,7 @@ class Layered:
         script = read(proposed.command)
         cwd = proposed.cwd or proposed.workspace
         cwds = cwds_of((each.argv for each in script.commands), cwd=cwd, home=self._home)
-        place = Place(workspace=proposed.workspace, cwds=cwds, home=self._home)
+        place = PathLocation(workspace=proposed.workspace, cwds=cwds, home=self._home)
         parts = [
             _Part(_subject(proposed, text=each.text, simple=each), frozenset(of_command(each, place)))
             for each in script.commands
@@ -187,7 +187,7 @@ def _subject(
     proposed: Proposed,
     *,
     text: str,
-    simple: Simple | None = None,
+    simple: SimpleCommand | None = None,
     paths: tuple[str | None, ...] = (),
     host: str = "",
 ) -> Subject:

@@ -15,7 +15,7 @@ import msgspec
 from mainspring.approvals import Answer, Effect, absolute
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
-from mainspring.approvals.shell import Simple, read
+from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.disk.formats import read_toml
 from mainspring.errors import ConfigError
 
@@ -57,7 +57,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect
     text: str
     cost_usd: float | None = 0.0
-    simple: Simple | None = None
+    simple: SimpleCommand | None = None
     paths: tuple[str | None, ...] = ()
     host: str = ""
     is_opaque: bool = False

@@ -58,7 +58,7 @@ class Redirect(msgspec.Struct, frozen=True):
         return self.operator != "<"
 
 
-class Simple(msgspec.Struct, frozen=True, kw_only=True):
+class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command as it would be executed.
 
     `via` are the commands it was found inside of, outermost first; `upstream` are the programs whose output
@@ -77,13 +77,13 @@ class Simple(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join([*words, *(word.text for word in self.argv)])
 
 
-class Script(msgspec.Struct, frozen=True):
+class ShellScript(msgspec.Struct, frozen=True):
     """All that a line would run and open.
 
     `opaque` says what is known only when it runs; `unreadable`, why commands in it may have been missed.
     """
 
-    commands: tuple[Simple, ...] = ()
+    commands: tuple[SimpleCommand, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     opaque: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -93,11 +93,11 @@ class Script(msgspec.Struct, frozen=True):
         return not (self.opaque or self.unreadable)
 
 
-def read(source: str) -> Script:
+def read(source: str) -> ShellScript:
     """Takes a line or a whole script of bash apart."""
     reader = _Reader()
     reader.source(source, via=(), upstream=(), depth=0)
-    return Script(
+    return ShellScript(
         tuple(reader.commands),
         tuple(reader.redirects),
         tuple(dict.fromkeys(reader.opaque)),
@@ -115,7 +115,7 @@ class _Within(msgspec.Struct, frozen=True):
 
 class _Reader:
     def __init__(self) -> None:
-        self.commands: list[Simple] = []
+        self.commands: list[SimpleCommand] = []
         self.redirects: list[Redirect] = []
         self.opaque: list[str] = []
         self.unreadable: list[str] = []
@@ -140,7 +140,7 @@ class _Reader:
             case "variable_assignment":
                 self.name_of(node)
                 self.inside(node, within)
-                self.add(Simple(argv=(), assignments=(_assignment(node),), via=within.via), within)
+                self.add(SimpleCommand(argv=(), assignments=(_assignment(node),), via=within.via), within)
             case "pipeline":
                 self.pipeline(node, within)
             case "redirected_statement":
@@ -241,7 +241,7 @@ class _Reader:
             elif child.type != "comment" and text_of(child):
                 argv.append(word_of(child))
         self.add(
-            Simple(
+            SimpleCommand(
                 argv=tuple(argv) + extra,
                 assignments=tuple(assignments),
                 via=within.via,
@@ -251,7 +251,7 @@ class _Reader:
             within,
         )
 
-    def add(self, simple: Simple, within: _Within) -> None:
+    def add(self, simple: SimpleCommand, within: _Within) -> None:
         """Records a command, or what it runs in its place."""
         if self.is_full(within):
             return
@@ -274,7 +274,7 @@ class _Reader:
         self._scripts(inner, simple, via, within)
 
     def _scripts(
-        self, inner: Inner, simple: Simple, via: tuple[tuple[Word, ...], ...], within: _Within
+        self, inner: Inner, simple: SimpleCommand, via: tuple[tuple[Word, ...], ...], within: _Within
     ) -> None:
         for script in inner.scripts:
             before = len(self.commands)
@@ -283,7 +283,7 @@ class _Reader:
                 self.commands.append(msgspec.structs.replace(simple, argv=()))
 
 
-def _names(simple: Simple) -> Iterator[str]:
+def _names(simple: SimpleCommand) -> Iterator[str]:
     for argv in (simple.argv, *simple.via):
         if argv:
             yield argv[0].program

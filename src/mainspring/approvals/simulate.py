@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from mainspring.approvals import Answer, Policy, Proposed, Verdict
+from mainspring.approvals import Answer, Judgement, Policy, Proposed
 
 
 class PastCall(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class PastCall(msgspec.Struct, frozen=True):
 
 class Comparison(msgspec.Struct, frozen=True):
     past: PastCall
-    now: Verdict
+    now: Judgement
 
     @property
     def is_changed(self) -> bool:

@@ -16,18 +16,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from mainspring.catalog.fold import Fold, Purpose, SessionRow, SessionSpend, Spent, take
+from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, take
 from mainspring.disk.owner import Owner
-from mainspring.journal import Journal, KnownEvents, Reader
+from mainspring.journal import Journal, JournalReader, KnownEvents
 from mainspring.journal.lines import Header
 
 __all__ = [
     "Day",
-    "Fold",
     "Header",
     "KnownEvents",
     "Owner",
     "Purpose",
+    "SessionFold",
     "SessionRow",
     "SessionSpend",
     "Sessions",
@@ -57,7 +57,7 @@ class Sessions(Protocol):
         left that is gone is taken over, and from then on that process could not append any more."""
         ...
 
-    async def read(self, session: str) -> Reader:
+    async def read(self, session: str) -> JournalReader:
         """The journal of a session, for reading, whoever writes it meanwhile."""
         ...
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.events import Blob, encode
 from mainspring.journal import KnownEvents, hashchain, tables
 
 
-def compose(shelf: Shelf, events_of: KnownEvents, *, session: str | None = None) -> str:
+def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None = None) -> str:
     """Makes the session, whole or not at all, and gives its id. Times that run back are held."""
     with shelf.new(session) as (name, directory), tables.explained(name):
         connection = tables.create(directory / tables.FILE_NAME)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from mainspring.catalog.fold import SessionSpend, Spent
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import JournalUnwritable
 from mainspring.system import try_lock
 
@@ -22,7 +22,7 @@ _TRY_AGAIN_S = 0.01
 
 
 class Today:
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: SessionFiles) -> None:
         self._shelf = shelf
 
     @asynccontextmanager

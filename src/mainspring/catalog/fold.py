@@ -87,7 +87,7 @@ class Reserved(msgspec.Struct, frozen=True):
     spent: Spent
 
 
-class Fold(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The state after `seq` events. `ending` is the newest; `is_open` says that a turn began after it.
     `goal_state` is empty while somebody should be at work on the goal, and `waits` are those that have not
     ended."""
@@ -164,7 +164,7 @@ class SessionSpend(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def row_of(name: str, fold: Fold, *, problem: str, is_owned: Callable[[], bool]) -> SessionRow:
+def row_of(name: str, fold: SessionFold, *, problem: str, is_owned: Callable[[], bool]) -> SessionRow:
     """How a session stands in the list; asks who owns it only when that makes a difference."""
     state, last_line = fold.ending, fold.last_line
     if problem:
@@ -193,11 +193,11 @@ def row_of(name: str, fold: Fold, *, problem: str, is_owned: Callable[[], bool])
     )
 
 
-def advance(fold: Fold, file: EventSource) -> Fold:
+def advance(fold: SessionFold, file: EventSource) -> SessionFold:
     """The fold with every event of the file after it taken in."""
     newest = file.last()
     if newest is None or newest.seq < fold.seq:
-        fold = Fold()
+        fold = SessionFold()
     if newest is None or newest.seq == fold.seq:
         return fold
     after, until = fold.seq, newest.seq
@@ -216,7 +216,7 @@ def advance(fold: Fold, file: EventSource) -> Fold:
     return fold
 
 
-def take(fold: Fold, recorded: Recorded) -> int:
+def take(fold: SessionFold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
         case SessionStarted(workspace=workspace, parent_seq=parent_seq):
@@ -246,7 +246,7 @@ def take(fold: Fold, recorded: Recorded) -> int:
 
 
 def _take_goal(
-    fold: Fold, event: GoalSet | GoalPaused | GoalEnded | IterationStarted | WaitStarted | WaitEnded
+    fold: SessionFold, event: GoalSet | GoalPaused | GoalEnded | IterationStarted | WaitStarted | WaitEnded
 ) -> None:
     match event:
         case GoalSet():
@@ -281,7 +281,7 @@ def _purpose(key: str) -> Purpose:
     return Purpose(*msgspec.json.decode(key, type=tuple[str, str, str]))
 
 
-def _settle(fold: Fold, settled: SpendSettled) -> None:
+def _settle(fold: SessionFold, settled: SpendSettled) -> None:
     held = fold.reserved.pop(settled.spend, None)
     if held is None:
         # A child's spend, which stands in the child's own journal.
@@ -299,7 +299,7 @@ def _settle(fold: Fold, settled: SpendSettled) -> None:
     fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)
 
 
-def _take_texts(fold: Fold, file: EventSource, *, after: int, until: int, ended: int) -> None:
+def _take_texts(fold: SessionFold, file: EventSource, *, after: int, until: int, ended: int) -> None:
     if not fold.title:
         for recorded in file.read(after=after, until=until, kinds=("UserSaid",), limit=1):
             if isinstance(recorded.event, UserSaid):

@@ -26,7 +26,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SHOWN = 8
 
 
-class Shelf:
+class SessionFiles:
     """The sessions under one home folder."""
 
     def __init__(self, home: Path) -> None:

@@ -16,14 +16,14 @@ from typing import Any
 import apsw
 import msgspec
 
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import UsageError
 from mainspring.events import SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
 from mainspring.journal.verification import blobs_in, damaged, survey
 
 
-def fork(shelf: Shelf, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+def fork(shelf: SessionFiles, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
     """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
     events it shares."""
     file = shelf.file(session)

@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from mainspring.catalog.fold import Fold, SessionRow, SessionSpend, advance, row_of
+from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, advance, row_of
 from mainspring.disk.owner import owner_of
 from mainspring.errors import JournalError
 from mainspring.journal import tables
@@ -35,7 +35,7 @@ class _Known(msgspec.Struct, frozen=True):
     """What the index holds about one session: its fold when its files looked like `signature`."""
 
     signature: _Signature
-    fold: Fold
+    fold: SessionFold
     problem: str = ""
 
 
@@ -97,18 +97,18 @@ def _look(path: str) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _refreshed(path: Path, name: str, fold: Fold | None, signature: _Signature) -> _Known:
+def _refreshed(path: Path, name: str, fold: SessionFold | None, signature: _Signature) -> _Known:
     if time.time_ns() - max(signature[1], signature[3]) < _RACY_NS:
         # A write in the same tick of the file system's clock would leave the same signature.
         signature = (0, 0, 0, 0)
     try:
         file = JournalFile(path, name)
         try:
-            return _Known(signature, advance(fold or Fold(), file))
+            return _Known(signature, advance(fold or SessionFold(), file))
         finally:
             file.close()
     except JournalError as error:
-        return _Known(signature, fold or Fold(), error.message)
+        return _Known(signature, fold or SessionFold(), error.message)
 
 
 def _load(index: Path) -> dict[str, _Known]:

@@ -1,7 +1,7 @@
 """The sessions of one home folder, each in a SQLite file, as the port `Sessions` describes them.
 
-A thin layer over `Shelf` and what reads and writes journal files: what blocks is done off the event loop.
-What was opened for somebody who no longer waits is closed again.
+A thin layer over `SessionFiles` and what reads and writes journal files: what blocks is done off the event
+loop. What was opened for somebody who no longer waits is closed again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import BinaryIO
 from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
 from mainspring.catalog.fold import SessionRow, SessionSpend
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.owner import Owner, own, owner_of
@@ -24,12 +24,12 @@ from mainspring.journal.lines import Header
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
 
 
-class Store:
+class SqliteSessions:
     """The sessions under one home folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.shelf = Shelf(home)
+        self.shelf = SessionFiles(home)
 
     async def create(self, session: str | None = None) -> SqliteJournal:
         return await self.open(await asyncio.to_thread(self._create, session))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import apsw
 
-from mainspring.catalog.folder import Shelf
+from mainspring.catalog.folder import SessionFiles
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_lines
@@ -51,7 +51,7 @@ def export(
     return file.scan(write)
 
 
-def import_journal(shelf: Shelf, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
     """Makes the session that the lines describe, and gives its id."""
     rest = iter(lines)
     header = read_header(next(rest, b""))

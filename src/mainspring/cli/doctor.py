@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mainspring.app.operations.doctor import Check, Diagnosis, Rung, diagnose
+from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 
@@ -56,5 +56,5 @@ def _about(rung: Rung, *, is_in_use: bool) -> Iterator[str]:
         yield f"      ! not guaranteed ({name}): {gap}"
 
 
-def _mark(check: Check) -> str:
+def _mark(check: DoctorCheck) -> str:
     return "✓" if check.is_ok else "✗" if check.is_needed else "·"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mainspring.app.operations.forks import Request, SessionSide, compare, fork, replay_session
+from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.secrets.screen import plain
@@ -84,7 +84,7 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
     return 0
 
 
-def _print_difference(request: Request) -> None:
+def _print_difference(request: ReplayedRequest) -> None:
     click.echo(f"{request.seq:>6} {request.spend} would be another request to {plain(request.model)}.")
     click.echo(f"       {request.messages} messages; the difference lies in the prompt or in these:")
     for message in request.news:

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from mainspring.app.build import run_step
-from mainspring.app.operations.steps import Step, load_output, load_step
+from mainspring.app.operations.steps import StepRecord, load_output, load_step
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for
 from mainspring.cli.numbers import POSITIVE
@@ -81,7 +81,7 @@ def step_command(
     sys.exit(_REFUSED if step.state == "refused" else step.exit_code)
 
 
-def _print(step: Step, config: Config, *, is_live: bool) -> None:
+def _print(step: StepRecord, config: Config, *, is_live: bool) -> None:
     if not is_live:
         for stream, data in zip(
             (sys.stdout, sys.stderr), asyncio.run(load_output(config, step)), strict=True

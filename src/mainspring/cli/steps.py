@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app.operations.steps import Step, list_steps, load_output, load_step
+from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
 from mainspring.cli.render import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
@@ -47,7 +47,7 @@ def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
         _show(step, stdout, stderr)
 
 
-def as_row(step: Step) -> dict[str, Any]:
+def as_row(step: StepRecord) -> dict[str, Any]:
     return {
         "id": step.id,
         "state": step.state,
@@ -64,7 +64,7 @@ def as_row(step: Step) -> dict[str, Any]:
     }
 
 
-def _line(step: Step) -> str:
+def _line(step: StepRecord) -> str:
     code = "" if step.exit_code is None else step.exit_code
     command = plain(shlex.join(step.argv))[:_LINE]
     return (
@@ -72,7 +72,7 @@ def _line(step: Step) -> str:
     )
 
 
-def _show(step: Step, stdout: str, stderr: str) -> None:
+def _show(step: StepRecord, stdout: str, stderr: str) -> None:
     for name, value in as_row(step).items():
         shown = shlex.join(step.argv) if name == "argv" else value
         if shown not in (None, ""):

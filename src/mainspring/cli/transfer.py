@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from mainspring.app.operations.transfer import Export, SessionFacts, exporting, verify_session
+from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
@@ -102,7 +102,7 @@ def written(output: Path | None) -> Generator[BinaryIO]:
             unfinished.unlink(missing_ok=True)
 
 
-def _facts(facts: SessionFacts) -> Mapping[str, str]:
+def _facts(facts: ExportFacts) -> Mapping[str, str]:
     """What stands at the head of a document."""
     told = {
         "session": facts.session,

@@ -65,14 +65,14 @@ FRESH = "a fresh history"
 """The reason of a compaction that leaves everything out: what was said before no longer asks for anything."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class SaidText(msgspec.Struct, frozen=True):
     seq: int
     text: str
 
 
-class Facts:
+class SessionFacts:
     def __init__(self) -> None:
-        self.said: list[Said] = []
+        self.said: list[SaidText] = []
         self.rules: dict[str, None] = {}
         self.notes: list[str] = []
         self.plan: list[str] = []
@@ -95,7 +95,7 @@ class Facts:
             case CallEnded() as ended:
                 self._apply_ended(ended)
             case UserSaid(text=text):
-                self.said.append(Said(recorded.seq, text))
+                self.said.append(SaidText(recorded.seq, text))
                 self.rules.update(dict.fromkeys(rules(text)))
                 _keep_newest(self.rules, _MAX_RULES)
             case NoteAdded() as note if note.source != "mainspring":

@@ -28,7 +28,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 
 REPEATS = 3
 REPEATS_AFTER_WARNING = 2
@@ -236,7 +236,7 @@ class Guards:
             recent.malformed_told = dict(recent.malformed)
 
 
-async def load_guards(journal: Reader, idle_steps: int = IDLE_STEPS) -> Guards:
+async def load_guards(journal: JournalReader, idle_steps: int = IDLE_STEPS) -> Guards:
     """The guards of the turn that is running."""
     guards = Guards(idle_steps)
     plan = await journal.last("PlanSet")

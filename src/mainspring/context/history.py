@@ -29,13 +29,13 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import (
     AssistantMessage,
     Attachment,
     Message,
-    Result,
     ResultsMessage,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.fingerprint import Fingerprint
@@ -196,11 +196,11 @@ class History:
             self._flush()
 
     def _flush(self) -> None:
-        results: list[Result] = []
+        results: list[ToolResult] = []
         media: list[tuple[Media, ...]] = []
         for asked in self._asked:
             end = self._ended[asked.call]
-            results.append(Result(asked.call, asked.name, end.output, is_error=end.is_error))
+            results.append(ToolResult(asked.call, asked.name, end.output, is_error=end.is_error))
             media.append(end.media)
         self._append(ResultsMessage(tuple(results)), tuple(media))
         self._asked, self._ended = (), {}
@@ -220,7 +220,7 @@ class History:
 
 
 async def load_history(
-    journal: Reader, encode: Callable[[Message], bytes], *, until: int | None = None
+    journal: JournalReader, encode: Callable[[Message], bytes], *, until: int | None = None
 ) -> History:
     """The history of a journal (up to an event), reading only what it still needs."""
     dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
@@ -240,7 +240,7 @@ async def load_history(
 
 
 async def live_compaction(
-    journal: Reader, dead: Sequence[tuple[int, int]], *, until: int | None = None
+    journal: JournalReader, dead: Sequence[tuple[int, int]], *, until: int | None = None
 ) -> Compacted | None:
     """The newest compaction that still counts."""
     for recorded in reversed(await read_all(journal, kinds=("Compacted",), until=until)):
@@ -249,7 +249,7 @@ async def live_compaction(
     return None
 
 
-async def fresh_start(journal: Reader) -> int:
+async def fresh_start(journal: JournalReader) -> int:
     """The first event that counts when nothing is left out: where the newest fresh history begins.
     `UsageError` when nothing is left out now."""
     dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
@@ -275,7 +275,7 @@ class Projection:
         if self._newer is not None:
             self._newer.append(recorded)
 
-    async def load(self, journal: Reader, *, until: int) -> None:
+    async def load(self, journal: JournalReader, *, until: int) -> None:
         """Projects the journal anew: what is on disk up to `until`, and what is applied meanwhile."""
         newer = self._newer = list[Recorded]()
         try:
@@ -288,7 +288,7 @@ class Projection:
         self.history = history
 
 
-async def recall(journal: Reader, name: str) -> bytes:
+async def recall(journal: JournalReader, name: str) -> bytes:
     """What is kept under a name: the text of the event that a handle names, or the blob with this hash.
     Raises `UsageError` or `JournalDamaged` when there is none."""
     seq = seq_of(name)
@@ -304,7 +304,7 @@ async def recall(journal: Reader, name: str) -> bytes:
     return text.encode()
 
 
-async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, CallEnded]:
+async def ended_calls(journal: JournalReader, calls: Collection[str]) -> dict[str, CallEnded]:
     """The results on record of these calls, or the newest there are, oldest first. Read from the end, since
     what is asked for is mostly recent and a journal may be large."""
     found: dict[str, CallEnded] = {}
@@ -319,14 +319,19 @@ async def ended_calls(journal: Reader, calls: Collection[str]) -> dict[str, Call
 
 
 async def read_all(
-    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None
+    journal: JournalReader, *, kinds: Collection[str], after: int = 0, until: int | None = None
 ) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
     return [recorded async for recorded in each(journal, kinds=kinds, after=after, until=until)]
 
 
 async def each(
-    journal: Reader, *, kinds: Collection[str], after: int = 0, until: int | None = None, limit: int = 5000
+    journal: JournalReader,
+    *,
+    kinds: Collection[str],
+    after: int = 0,
+    until: int | None = None,
+    limit: int = 5000,
 ) -> AsyncGenerator[Recorded]:
     """Every event of these kinds, a page of at most `limit` at a time."""
     while page := await journal.read(after=after, until=until, kinds=kinds, limit=limit):

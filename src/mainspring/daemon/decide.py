@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from mainspring.catalog import SessionRow
-from mainspring.daemon.files import Record, Run, Trouble
+from mainspring.daemon.files import DaemonRecord, DaemonRun, Trouble
 from mainspring.goals.lock import is_overlapping
 from mainspring.goals.schedules import Due
 from mainspring.settings import DaemonSettings
@@ -20,7 +20,7 @@ _TAKEN = 3
 _TAKEN_WAIT_US = 30_000_000
 
 
-class Plan(msgspec.Struct, frozen=True):
+class DaemonPlan(msgspec.Struct, frozen=True):
     """Which sessions to resume now; of those that wait for nothing else, why they are left alone; when the
     next one may be tried again; and whether some wait for room."""
 
@@ -32,12 +32,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(
     rows: Sequence[SessionRow],
-    record: Record,
+    record: DaemonRecord,
     settings: DaemonSettings,
     *,
     answered: Collection[str],
     now_us: int,
-) -> Plan:
+) -> DaemonPlan:
     """Oldest first, at most so many at work at once, and never two in one folder. A goal that sleeps takes
     nobody's place; when it wakes it goes on, whatever runs by then."""
     wanted = [
@@ -63,11 +63,11 @@ def plan(
             busy.add(Path(row.workspace))
         else:
             is_full = True
-    return Plan(tuple(resume), left_alone, min(retries, default=None), is_full)
+    return DaemonPlan(tuple(resume), left_alone, min(retries, default=None), is_full)
 
 
 def after_run(
-    run: Run,
+    run: DaemonRun,
     row: SessionRow,
     before: Trouble | None,
     settings: DaemonSettings,
@@ -90,7 +90,7 @@ def after_run(
 
 
 def what_to_do(
-    due: Due, last: SessionRow | None, record: Record
+    due: Due, last: SessionRow | None, record: DaemonRecord
 ) -> tuple[Literal["start", "skipped", "missed"], str]:
     """Whether a schedule's time begins a goal, and why not."""
     if due.how == "missed":

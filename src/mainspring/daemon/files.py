@@ -34,7 +34,7 @@ class DaemonRunning(MainspringError):
     exit_code = 3
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonRun(msgspec.Struct, frozen=True, kw_only=True):
     """A process that works on a session. `iterations` are those that had begun before it."""
 
     session: str
@@ -53,7 +53,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended; `state` is that of its goal or turn."""
 
     session: str
@@ -74,7 +74,7 @@ class Handled(msgspec.Struct, frozen=True, kw_only=True):
     missed: int = 0
 
 
-class Record(msgspec.Struct, kw_only=True):
+class DaemonRecord(msgspec.Struct, kw_only=True):
     """What the daemon wrote down. `version` is that of its program; `left_alone` says of sessions that are
     not resumed why."""
 
@@ -82,19 +82,19 @@ class Record(msgspec.Struct, kw_only=True):
     version: str = ""
     started_us: int = 0
     max_running: int = 0
-    runs: dict[str, Run] = {}
+    runs: dict[str, DaemonRun] = {}
     troubles: dict[str, Trouble] = {}
     handled: dict[str, Handled] = {}
-    results: list[Result] = []
+    results: list[RunResult] = []
     left_alone: dict[str, str] = {}
     interrupted: list[str] = []
     problem: str = ""
 
-    def add_result(self, result: Result) -> None:
+    def add_result(self, result: RunResult) -> None:
         self.results = [result, *self.results][:_RESULTS]
 
 
-class Place:
+class DaemonFiles:
     """The daemon's folder under one home."""
 
     def __init__(self, home: Path) -> None:
@@ -143,17 +143,17 @@ class Place:
             return ""
         return f"The daemon is of another version. {owner.other_version} {RESTART}"
 
-    def load(self) -> Record:
+    def load(self) -> DaemonRecord:
         """The record; an empty one when there is none that can be read, which costs no goal anything.
         `FileTooNew` when a newer version wrote it."""
         try:
             data = self._record.read_bytes()
             refuse_newer_json(self._record, data, _FORMAT)
-            return msgspec.json.decode(data, type=Record)
+            return msgspec.json.decode(data, type=DaemonRecord)
         except (FileNotFoundError, msgspec.MsgspecError):
-            return Record()
+            return DaemonRecord()
 
-    def save(self, record: Record) -> None:
+    def save(self, record: DaemonRecord) -> None:
         write_private(self._record, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
     def signal(self, number: signal.Signals, *, wait_s: float = 0.0) -> Owner | None:

@@ -7,7 +7,7 @@ import select
 from collections.abc import Sequence
 
 from mainspring.catalog import Owner
-from mainspring.daemon.files import DaemonRunning, Place
+from mainspring.daemon.files import DaemonFiles, DaemonRunning
 from mainspring.errors import MainspringError
 from mainspring.sandbox.detached import READY_FD, start_detached
 from mainspring.settings import Config
@@ -23,7 +23,7 @@ class DaemonFailed(MainspringError):
 
 def launch(config: Config, arguments: Sequence[str] = ()) -> Owner:
     """Gives the daemon that runs now; `DaemonRunning` names one that was there before."""
-    place = Place(config.home)
+    place = DaemonFiles(config.home)
     place.make()
     if place.owner() is not None:
         raise place.running()
@@ -51,13 +51,13 @@ def launch(config: Config, arguments: Sequence[str] = ()) -> Owner:
 
 def ensure(config: Config) -> None:
     """Makes the daemon look at what there is to do, and starts it when it is not running."""
-    if Place(config.home).wake():
+    if DaemonFiles(config.home).wake():
         return
     try:
         launch(config)
     except DaemonRunning:
         # Another command started it at the same moment.
-        Place(config.home).wake()
+        DaemonFiles(config.home).wake()
 
 
 def tell_ready() -> None:

@@ -20,7 +20,15 @@ import msgspec
 from mainspring import __version__
 from mainspring.catalog import SessionRow, Sessions
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
-from mainspring.daemon.files import Handled, Place, Record, Result, Run, has_ended, is_run_by
+from mainspring.daemon.files import (
+    DaemonFiles,
+    DaemonRecord,
+    DaemonRun,
+    Handled,
+    RunResult,
+    has_ended,
+    is_run_by,
+)
 from mainspring.errors import JournalError, MainspringError, UnknownSession
 from mainspring.events import ApprovalGiven
 from mainspring.goals.fold import load_goal
@@ -40,13 +48,15 @@ _DETAIL = 300
 class Daemon:
     """Holds the place for as long as it runs."""
 
-    def __init__(self, config: Config, place: Place, say: Callable[[str], None], sessions: Sessions) -> None:
+    def __init__(
+        self, config: Config, place: DaemonFiles, say: Callable[[str], None], sessions: Sessions
+    ) -> None:
         self._config, self._place, self._say = config, place, say
         self._settings = config.settings.daemon
         self._sessions = sessions
         self._schedules = Schedules(config.home)
         before = place.load()
-        self._record = Record(
+        self._record = DaemonRecord(
             version=__version__,
             started_us=_now_us(),
             max_running=self._settings.max_running,
@@ -225,7 +235,7 @@ class Daemon:
         arguments = ["goal", "resume", row.id, "--json"] if row.goal else ["resume", row.id, "--json"]
         log = self._sessions.directory(row.id) / LOG
         pid = start_detached(arguments, environment=self._config.environment, log=log)
-        run = Run(
+        run = DaemonRun(
             session=row.id,
             pid=pid,
             started_us=_now_us(),
@@ -238,7 +248,7 @@ class Daemon:
         self._watch(run)
         self._say(f"{row.id}: resumed by process {pid}")
 
-    def _watch(self, run: Run) -> bool:
+    def _watch(self, run: DaemonRun) -> bool:
         try:
             handle = open_process(run.pid)
         except ProcessLookupError:
@@ -264,9 +274,9 @@ class Daemon:
             else:
                 del self._record.runs[session]
 
-    def _reap(self) -> dict[str, tuple[Run, int | None]]:
+    def _reap(self) -> dict[str, tuple[DaemonRun, int | None]]:
         """The runs that ended since, with their exit codes as far as they are ours to know."""
-        ended: dict[str, tuple[Run, int | None]] = {}
+        ended: dict[str, tuple[DaemonRun, int | None]] = {}
         for session, handle in list(self._handles.items()):
             if has_ended(handle):
                 asyncio.get_running_loop().remove_reader(handle)
@@ -275,7 +285,7 @@ class Daemon:
                 ended[session] = (run, _exit_code(run.pid))
         return ended
 
-    def _close(self, ended: dict[str, tuple[Run, int | None]], rows: dict[str, SessionRow]) -> None:
+    def _close(self, ended: dict[str, tuple[DaemonRun, int | None]], rows: dict[str, SessionRow]) -> None:
         for session, (run, code) in ended.items():
             row = rows.get(session)
             if row is None:
@@ -283,7 +293,7 @@ class Daemon:
             state = row.goal_state if run.is_goal else row.state
             now_us = _now_us()
             self._say(f"{session}: {state}" + (f", exit code {code}" if code is not None else ""))
-            self._record.add_result(Result(session=session, at_us=now_us, state=state, exit_code=code))
+            self._record.add_result(RunResult(session=session, at_us=now_us, state=state, exit_code=code))
             detail = _last_line(self._sessions.directory(session) / LOG) or f"exit code {code}"
             before = self._record.troubles.pop(session, None)
             trouble = after_run(run, row, before, self._settings, code=code, now_us=now_us, detail=detail)

@@ -16,7 +16,7 @@ _SURELY = 0.8
 """How alike a key of another table must be; of the same table a usual typing error is enough."""
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownKey(msgspec.Struct, frozen=True):
     """A key of a table (`caps.turn`, empty at the top) that has other keys."""
 
     table: str
@@ -40,7 +40,7 @@ def explain_unknown(content: Mapping[str, Any], kind: type) -> str:
     )
 
 
-def _find(content: object, kind: inspect.Type, path: str) -> Iterator[Unknown]:
+def _find(content: object, kind: inspect.Type, path: str) -> Iterator[UnknownKey]:
     match kind, content:
         case inspect.StructType(fields=fields), dict():
             types = {field.encode_name: field.type for field in fields}
@@ -48,7 +48,7 @@ def _find(content: object, kind: inspect.Type, path: str) -> Iterator[Unknown]:
                 if key in types:
                     yield from _find(value, types[key], _join(path, key))
                 else:
-                    yield Unknown(path, key, tuple(types))
+                    yield UnknownKey(path, key, tuple(types))
         case inspect.DictType(value_type=inner), dict():
             for key, value in cast("dict[str, object]", content).items():
                 yield from _find(value, inner, _join(path, key))
@@ -59,7 +59,7 @@ def _find(content: object, kind: inspect.Type, path: str) -> Iterator[Unknown]:
             return
 
 
-def _nearest(unknown: Unknown, known: inspect.Type) -> str:
+def _nearest(unknown: UnknownKey, known: inspect.Type) -> str:
     """The full name of the key that was probably meant: of the same table, else of any."""
     for sibling in difflib.get_close_matches(unknown.key, unknown.siblings, n=1):
         return _join(unknown.table, sibling)

@@ -78,7 +78,7 @@ class Quote(msgspec.Struct, frozen=True):
     text: str
 
 
-class Output(msgspec.Struct, frozen=True):
+class OutputBlock(msgspec.Struct, frozen=True):
     """What a program printed."""
 
     text: str
@@ -90,7 +90,7 @@ class Picture(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Folded(msgspec.Struct, frozen=True):
+class Collapsible(msgspec.Struct, frozen=True):
     """A part that is opened when it is wanted."""
 
     title: Spans
@@ -99,4 +99,4 @@ class Folded(msgspec.Struct, frozen=True):
     level: int = 3
 
 
-Block = Heading | Banner | Paragraph | Items | Table | Quote | Output | Picture | Folded
+Block = Heading | Banner | Paragraph | Items | Table | Quote | OutputBlock | Picture | Collapsible

@@ -11,11 +11,11 @@ from html import escape
 from mainspring.documents.blocks import (
     Banner,
     Block,
-    Folded,
+    Collapsible,
     Heading,
     Items,
     Mono,
-    Output,
+    OutputBlock,
     Paragraph,
     Picture,
     Quote,
@@ -96,15 +96,15 @@ def _block(block: Block) -> Iterator[str]:
             yield from _table(block)
         case Quote():
             yield f"<blockquote>{_text(block.text)}</blockquote>\n"
-        case Output():
+        case OutputBlock():
             yield f"<pre>{_text(block.text)}</pre>\n"
         case Picture():
             yield _picture(block)
-        case Folded():
+        case Collapsible():
             yield from _folded(block)
 
 
-def _folded(block: Folded) -> Iterator[str]:
+def _folded(block: Collapsible) -> Iterator[str]:
     yield f"<details{' open' if block.is_open else ''}><summary>{_spans(block.title)}</summary>\n"
     for inner in block.blocks:
         yield from _block(inner)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from mainspring.documents.blocks import (
     Banner,
     Block,
-    Folded,
+    Collapsible,
     Heading,
     Items,
     Mono,
-    Output,
+    OutputBlock,
     Paragraph,
     Picture,
     Quote,
@@ -51,12 +51,12 @@ def _block(block: Block) -> Iterator[str]:
             yield "".join(f"- {_start(_spans(item))}\n" for item in block.items)
         case Table():
             yield from _table(block)
-        case Quote(text=text) | Output(text=text):
+        case Quote(text=text) | OutputBlock(text=text):
             yield _fenced(text)
         case Picture():
             kind, size = _line(block.media_type), f"{len(block.data):,} bytes"
             yield f"\\[picture: {_code(block.name)}, {kind}, {size}; `--html` shows it\\]\n"
-        case Folded():
+        case Collapsible():
             yield f"{'#' * block.level} {_spans(block.title)}\n\n"
             yield from as_markdown(block.blocks)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mainspring.engines import acp, claude, codex, gemini, opencode, plain
 from mainspring.engines.builtin import NAME as BUILTIN
-from mainspring.engines.facts import Facts
+from mainspring.engines.facts import EngineDescription
 from mainspring.engines.outside import Outside, OutsideModel, remedy
 from mainspring.engines.runner import OutsideEngine, follow_lines
 from mainspring.engines.settings import EngineSettings
@@ -35,7 +35,7 @@ def find_engine(
     environment: Mapping[str, str],
     *,
     model: str = "",
-    price: Callable[[Facts, str], Price | None] = lambda _facts, _model: None,
+    price: Callable[[EngineDescription, str], Price | None] = lambda _facts, _model: None,
 ) -> Outside:
     """The outside agent of a name; raises `UsageError` when there is none, or its program is not here."""
     facts, command, own = described(name, settings)
@@ -61,7 +61,7 @@ def find_engine(
 
 def described(
     name: str, settings: Mapping[str, EngineSettings]
-) -> tuple[Facts, tuple[str, ...], EngineSettings]:
+) -> tuple[EngineDescription, tuple[str, ...], EngineSettings]:
     """What is known about an engine, its command line, and what the user says about it."""
     own = settings.get(name, EngineSettings())
     if facts := COMMANDS.get(name):

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from mainspring.engines.facts import Facts, Place, Task
+from mainspring.engines.facts import EngineDescription, EngineFolders, EngineTask
 from mainspring.engines.messages import (
+    AgentFinished,
     Called,
     Failed,
-    Finished,
     Item,
     Named,
     Outage,
@@ -141,7 +141,7 @@ class ClaudeReader:
             outage = outage_of(status) or self._outage
             yield Failed(reason, _ENDINGS.get(said.subtype, "failed"), self._resets_at_us, outage)
             return
-        yield Finished(said.result or "")
+        yield AgentFinished(said.result or "")
 
 
 def _outage(error: object) -> Outage:
@@ -165,7 +165,7 @@ def _usage(usage: _Usage) -> Usage:
     )
 
 
-def _command_line(task: Task) -> tuple[str, ...]:
+def _command_line(task: EngineTask) -> tuple[str, ...]:
     if task.mode == "plan":
         access = "plan"
     else:
@@ -181,13 +181,13 @@ def _command_line(task: Task) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _state(home: Path, environment: Mapping[str, str]) -> Place:
+def _state(home: Path, environment: Mapping[str, str]) -> EngineFolders:
     if chosen := environment.get("CLAUDE_CONFIG_DIR"):
-        return Place(folders=(Path(chosen),))
-    return Place(folders=(home / ".claude",), files=(home / ".claude.json",))
+        return EngineFolders(folders=(Path(chosen),))
+    return EngineFolders(folders=(home / ".claude",), files=(home / ".claude.json",))
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="claude",
     title="Claude Code",
     program="claude",

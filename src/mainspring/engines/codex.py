@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from mainspring.engines.facts import Facts, Place, Task
+from mainspring.engines.facts import EngineDescription, EngineFolders, EngineTask
 from mainspring.engines.messages import (
+    AgentFinished,
     Called,
     Failed,
-    Finished,
     Item,
     Named,
     Planned,
@@ -81,7 +81,7 @@ class CodexReader:
                 yield from self._item(said.item, is_done=said.type == "item.completed")
             case "turn.completed":
                 yield from _used(said.usage)
-                yield Finished()
+                yield AgentFinished()
             case "turn.failed":
                 yield Failed((said.error.message if said.error else "") or self._error or "its turn failed")
             case "error":
@@ -158,7 +158,7 @@ def _used(usage: _Usage | None) -> Iterator[Used]:
         )
 
 
-def _command_line(task: Task) -> tuple[str, ...]:
+def _command_line(task: EngineTask) -> tuple[str, ...]:
     resumed = ("resume", task.conversation) if task.conversation else ()
     model = ("--model", task.model) if task.model else ()
     if task.is_confined or task.mode == "yolo":
@@ -169,11 +169,11 @@ def _command_line(task: Task) -> tuple[str, ...]:
     return ("exec", *options, *resumed, "-")
 
 
-def _state(home: Path, environment: Mapping[str, str]) -> Place:
-    return Place(folders=(Path(environment.get("CODEX_HOME") or home / ".codex"),))
+def _state(home: Path, environment: Mapping[str, str]) -> EngineFolders:
+    return EngineFolders(folders=(Path(environment.get("CODEX_HOME") or home / ".codex"),))
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="codex",
     title="Codex",
     program="codex",

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from mainspring.approvals import Mode
-from mainspring.engines.messages import Reader
+from mainspring.engines.messages import LineReader
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class EngineTask(msgspec.Struct, frozen=True, kw_only=True):
     """What one run of an agent is to do, as far as its command line says it. `is_confined` says that our
     sandbox holds it, so that it needs none of its own."""
 
@@ -23,19 +23,19 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
+class EngineFolders(msgspec.Struct, frozen=True):
     """Where an agent keeps its state: folders, and files beside them."""
 
     folders: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
 
 
-def nowhere(home: Path, environment: Mapping[str, str]) -> Place:
+def nowhere(home: Path, environment: Mapping[str, str]) -> EngineFolders:
     del home, environment
-    return Place()
+    return EngineFolders()
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class EngineDescription(msgspec.Struct, frozen=True, kw_only=True):
     """`variables` are those of the environment that it may see. `provider` is whose models it uses by their
     plain names, for their price. `needs_end` says that a run without its last line was broken off, and
     `counts_conversation` that it reports what its whole conversation used, with earlier turns."""
@@ -44,9 +44,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     program: str = ""
     install: str = ""
-    arguments: Callable[[Task], tuple[str, ...]]
-    reader: Callable[[], Reader]
-    state: Callable[[Path, Mapping[str, str]], Place] = nowhere
+    arguments: Callable[[EngineTask], tuple[str, ...]]
+    reader: Callable[[], LineReader]
+    state: Callable[[Path, Mapping[str, str]], EngineFolders] = nowhere
     variables: tuple[str, ...] = ()
     confined_variables: Mapping[str, str] = {}
     provider: str = ""

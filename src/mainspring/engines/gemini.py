@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from mainspring.engines.facts import Facts, Place, Task
+from mainspring.engines.facts import EngineDescription, EngineFolders, EngineTask
 from mainspring.engines.messages import (
+    AgentFinished,
     Called,
     Failed,
-    Finished,
     Item,
     Named,
     Outage,
@@ -90,7 +90,7 @@ class GeminiReader:
             reason = said.error.message if said.error else ""
             yield Failed(reason or self._error or "it said that it failed", outage=_outage(said.error))
         else:
-            yield Finished()
+            yield AgentFinished()
 
 
 def _outage(error: _Error | None) -> Outage:
@@ -110,7 +110,7 @@ def _usage(stats: _Stats) -> Usage:
     )
 
 
-def _command_line(task: Task) -> tuple[str, ...]:
+def _command_line(task: EngineTask) -> tuple[str, ...]:
     if task.mode == "plan":
         access = "plan"
     else:
@@ -120,12 +120,12 @@ def _command_line(task: Task) -> tuple[str, ...]:
     return ("--output-format", "stream-json", "--approval-mode", access, "--skip-trust", *model, *resumed)
 
 
-def _state(home: Path, environment: Mapping[str, str]) -> Place:
+def _state(home: Path, environment: Mapping[str, str]) -> EngineFolders:
     del environment
-    return Place(folders=(home / ".gemini",))
+    return EngineFolders(folders=(home / ".gemini",))
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="gemini",
     title="Gemini CLI",
     program="gemini",

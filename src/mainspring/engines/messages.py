@@ -89,7 +89,7 @@ class Failed(msgspec.Struct, frozen=True):
     outage: Outage = ""
 
 
-class Finished(msgspec.Struct, frozen=True):
+class AgentFinished(msgspec.Struct, frozen=True):
     """The agent says that it is done; `text` is its last message, in case it was not said before."""
 
     text: str = ""
@@ -104,10 +104,10 @@ class Unread(msgspec.Struct, frozen=True):
 Saying = Spoken | Thought | Called | Begun | Returned
 """What becomes part of the conversation."""
 
-Item = Shown | Saying | Planned | Used | Named | Failed | Finished | Unread
+Item = Shown | Saying | Planned | Used | Named | Failed | AgentFinished | Unread
 
 
-class Reader(Protocol):
+class LineReader(Protocol):
     """Reads the output of one run. It keeps only what later lines need."""
 
     def read(self, line: bytes) -> Iterable[Item]:

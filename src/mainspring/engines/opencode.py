@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring.engines.facts import Facts, Place, Task
+from mainspring.engines.facts import EngineDescription, EngineFolders, EngineTask
 from mainspring.engines.messages import (
     Called,
     Failed,
@@ -123,7 +123,7 @@ def _outage(error: Any) -> Outage:
     return outage_of(data.get("statusCode")) if isinstance(data, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
-def _command_line(task: Task) -> tuple[str, ...]:
+def _command_line(task: EngineTask) -> tuple[str, ...]:
     options = ["run", "--format", "json", "--thinking"]
     if task.mode == "plan":
         options += ["--agent", "plan"]
@@ -136,7 +136,7 @@ def _command_line(task: Task) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _state(home: Path, environment: Mapping[str, str]) -> Place:
+def _state(home: Path, environment: Mapping[str, str]) -> EngineFolders:
     usual = {
         "XDG_DATA_HOME": ".local/share",
         "XDG_CONFIG_HOME": ".config",
@@ -144,10 +144,10 @@ def _state(home: Path, environment: Mapping[str, str]) -> Place:
         "XDG_CACHE_HOME": ".cache",
     }
     folders = (Path(environment.get(name) or home / folder) for name, folder in usual.items())
-    return Place(folders=tuple(folder / "opencode" for folder in folders))
+    return EngineFolders(folders=tuple(folder / "opencode" for folder in folders))
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="opencode",
     title="OpenCode",
     program="opencode",

@@ -12,7 +12,7 @@ import msgspec
 
 from mainspring.approvals import Mode, Proposed, why_asked
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
-from mainspring.engines.facts import PROXIES, Facts, Task
+from mainspring.engines.facts import PROXIES, EngineDescription, EngineTask
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen
@@ -25,7 +25,7 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
-from mainspring.sandbox import Command, Policy, Sandbox
+from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
 from mainspring.turns.runtime import End, Turn, closed
 from mainspring.turns.spend import allowance, left_usd
@@ -87,7 +87,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     knows the price of a model by the agent's own name of it."""
 
     name: str
-    facts: Facts
+    facts: EngineDescription
     command: tuple[str, ...]
     settings: EngineSettings
     environment: Mapping[str, str]
@@ -99,7 +99,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         passed = {name: self.environment[name] for name in wanted if name in self.environment}
         return {**passed, **(self.facts.confined_variables if sandbox.is_containing else {})}
 
-    def confinement(self, policy: Policy) -> Policy:
+    def confinement(self, policy: Confinement) -> Confinement:
         """The session's own, with the agent's state, and the network that it needs to reach its provider."""
         home = Path(self.environment.get("HOME") or "/")
         place = self.facts.state(home, self.environment)
@@ -124,12 +124,12 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         is_continued = self.settings.conversation and turn.state.engine.engine == self.name
         return turn.state.engine.conversation if is_continued else ""
 
-    def task(self, turn: Turn, sandbox: Sandbox, reserved_usd: float) -> Task:
+    def task(self, turn: Turn, sandbox: Sandbox, reserved_usd: float) -> EngineTask:
         """`reserved_usd` is what is set aside for this very run; in a goal it is all that the run may take,
         unless its price is known and it is counted as it goes."""
         left = left_usd(turn)
         is_share = left is not None and turn.state.has_goal and self._is_counted_late
-        return Task(
+        return EngineTask(
             workspace=turn.state.workspace,
             mode=cast("Mode", turn.state.mode),
             is_confined=sandbox.is_containing,
@@ -156,13 +156,13 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         return remedy(self.name, self.facts)
 
 
-def remedy(name: str, facts: Facts) -> str:
+def remedy(name: str, facts: EngineDescription) -> str:
     """How a program comes here, or where it is said to be."""
     other = f'say where it is: command = ["/path/to/it"] in [engines.{name}] of config.toml'
     return f"Install it ({facts.install}), or {other}." if facts.install else "Check the command's name."
 
 
-async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Policy] | End:
+async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Confinement] | End:
     """The sandbox and the policy of a run; calls of a process that died are closed, and who takes this turn
     is on record."""
     await turn.emit(*map(closed, turn.state.open_calls))
@@ -183,7 +183,7 @@ async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Policy] | End:
     return sandbox, policy
 
 
-async def version_of(outside: Outside, sandbox: Sandbox, policy: Policy) -> str:
+async def version_of(outside: Outside, sandbox: Sandbox, policy: Confinement) -> str:
     """What the program says of itself; nothing when it does not say it soon."""
     command = Command(
         argv=(*outside.command, "--version"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mainspring.engines.facts import Facts, Task
+from mainspring.engines.facts import EngineDescription, EngineTask
 from mainspring.engines.messages import Item, Spoken
 
 
@@ -13,12 +13,12 @@ class PlainReader:
         yield Spoken(line.decode(errors="replace") + "\n", is_piece=True)
 
 
-def _nothing(task: Task) -> tuple[str, ...]:
+def _nothing(task: EngineTask) -> tuple[str, ...]:
     del task
     return ()
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="exec",
     title="a command",
     arguments=_nothing,

@@ -44,7 +44,7 @@ _CHANGES_NOTHING = frozenset(
 )
 
 
-class Enough(Exception):
+class StopAgent(Exception):
     """The agent is to be stopped, and the turn to end so."""
 
     def __init__(self, end: End) -> None:
@@ -59,7 +59,7 @@ class _Open(msgspec.Struct):
     began: float
 
 
-class Teller:
+class EngineRecorder:
     """`run` names the whole run where a call would be named."""
 
     def __init__(self, turn: Turn) -> None:
@@ -78,7 +78,7 @@ class Teller:
         await self._turn.time_machine.begin(self.run)
 
     async def tell(self, item: Item) -> None:
-        """Raises `Enough` when a limit on steps or calls is reached."""
+        """Raises `StopAgent` when a limit on steps or calls is reached."""
         match item:
             case Shown():
                 self._show(item.text, is_thinking=item.is_thinking)
@@ -151,7 +151,7 @@ class Teller:
         limits, ledger = self._turn.state.limits, self._turn.state.ledger
         refusal = ledger.refuse_calls(calls, limits) or ledger.refuse_steps(self._replies + 1, limits)
         if refusal and not self._is_ending:
-            raise Enough(refused(refusal))
+            raise StopAgent(refused(refusal))
 
     async def _begin_call(self, item: Called) -> None:
         self._count(calls=1)

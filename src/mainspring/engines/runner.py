@@ -13,17 +13,17 @@ from typing import Protocol
 import msgspec
 
 from mainspring.context.history import estimated_tokens
-from mainspring.engines.messages import Failed, Finished, Item, Named, Reader, Unread, Used
+from mainspring.engines.messages import AgentFinished, Failed, Item, LineReader, Named, Unread, Used
 from mainspring.engines.outside import Outside, prepare, prompt_of
-from mainspring.engines.recorder import Enough, Teller
+from mainspring.engines.recorder import EngineRecorder, StopAgent
 from mainspring.errors import SandboxError
 from mainspring.events import EngineEnded, RequestFailed, Usage
 from mainspring.folds.ledger import ENGINE, Refusal
 from mainspring.models import Price
-from mainspring.sandbox import Command, Policy, Sandbox
-from mainspring.sandbox import Finished as Exited
+from mainspring.sandbox import Command, Confinement, Sandbox
+from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.turns.runtime import End, Turn, failed, refused, take_to_its_end
+from mainspring.turns.runtime import End, Turn, failed, refused, run_to_end
 from mainspring.turns.spend import Reservation, left_usd, overspent, reserve, settle, share_usd
 
 _FOREVER_S = 30 * 24 * 3600.0
@@ -48,13 +48,13 @@ class Meter:
         self._total: Used | None = None
 
     def add(self, used: Used) -> None:
-        """Raises `Enough` when it is too much."""
+        """Raises `StopAgent` when it is too much."""
         if used.key:
             self._parts[used.key] = used
         else:
             self._total = msgspec.structs.replace(used, usage=_less(used.usage, self._before))
         if refusal := overspent(self._turn, self._reservation, self.usage, self.usd):
-            raise Enough(refused(refusal))
+            raise StopAgent(refused(refusal))
 
     def price(self, price: Price | None) -> None:
         """What the model costs that the agent says it uses; a price that was known before is kept."""
@@ -96,18 +96,18 @@ def _less(usage: Usage, before: Usage) -> Usage:
     return Usage(**counts) if min(counts.values()) >= 0 else usage
 
 
-class Run:
+class EngineRun:
     """One run of an agent as it is told: what it said of its end, and what could not be read."""
 
     def __init__(self, turn: Turn, reservation: Reservation, outside: Outside) -> None:
         self.turn = turn
         self._outside = outside
-        self.teller = Teller(turn)
+        self.teller = EngineRecorder(turn)
         is_counted = outside.facts.counts_conversation and outside.conversation(turn)
         before = turn.state.conversation_usage if is_counted else Usage()
         self.meter = Meter(turn, reservation, before)
         self.failed: Failed | None = None
-        self.finished: Finished | None = None
+        self.finished: AgentFinished | None = None
         self.unread_lines = 0
         self._unread = ""
         self._began = time.monotonic()
@@ -121,7 +121,7 @@ class Run:
                 await self._name(item.conversation)
             case Failed():
                 self.failed = item
-            case Finished():
+            case AgentFinished():
                 self.finished = item
             case Unread():
                 self.unread_lines += 1
@@ -161,10 +161,10 @@ class Run:
 
 
 class Follow(Protocol):
-    """Runs an agent to its end. Raises `Enough` after the agent and all that it started were ended."""
+    """Runs an agent to its end. Raises `StopAgent` after the agent and all that it started were ended."""
 
     async def __call__(
-        self, outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, prompt: str, /
+        self, outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, prompt: str, /
     ) -> tuple[End, Exited | None]:
         """How the turn ended, and how the agent did, if it ended by itself."""
         ...
@@ -178,7 +178,7 @@ class OutsideEngine:
         self._follow = follow
 
     async def __call__(self, turn: Turn) -> None:
-        await take_to_its_end(turn, self._work)
+        await run_to_end(turn, self._work)
 
     def _unpriced_usd(self, turn: Turn) -> float:
         """What an agent may cost that says so only at its end, which it may not live to see: all that is
@@ -202,12 +202,12 @@ class OutsideEngine:
         )
         if isinstance(reservation, Refusal):
             return refused(reservation)
-        run = Run(turn, reservation, self.outside)
+        run = EngineRun(turn, reservation, self.outside)
         end, exited = End("interrupted", "stopped before it was done"), None
         try:
             await run.teller.begin()
             end, exited = await self._follow(self.outside, run, *prepared, prompt)
-        except Enough as enough:
+        except StopAgent as enough:
             end = enough.end
         except SandboxError as error:
             end = failed(error)
@@ -216,7 +216,9 @@ class OutsideEngine:
         return End("done", last_line(turn)) if end.ending == "done" else end
 
 
-def command_of(outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, stdin: int, out: int) -> Command:
+def command_of(
+    outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, stdin: int, out: int
+) -> Command:
     task = outside.task(run.turn, sandbox, run.meter.reserved_usd)
     return Command(
         argv=(*outside.command, *outside.facts.arguments(task), *outside.settings.args),
@@ -233,7 +235,7 @@ def command_of(outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, std
 
 
 async def follow_lines(
-    outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, prompt: str
+    outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, prompt: str
 ) -> tuple[End, Exited | None]:
     """An agent that reads its prompt from standard input and prints a line after another."""
     async with written(prompt.encode(errors="replace")) as given, printed() as output:
@@ -250,16 +252,16 @@ async def follow_lines(
     return judged(outside, run, exited), exited
 
 
-async def _read(outside: Outside, run: Run, output: Printed) -> None:
+async def _read(outside: Outside, run: EngineRun, output: Printed) -> None:
     reader = outside.facts.reader()
     async for line in output.lines():
         for item in items_of(reader, line):
             await run.take(item)
         if output.total_bytes > _MAX_PRINTED:
-            raise Enough(End("failed", f"{outside.name} printed more than {_MAX_PRINTED // 1024**3} GiB."))
+            raise StopAgent(End("failed", f"{outside.name} printed more than {_MAX_PRINTED // 1024**3} GiB."))
 
 
-def items_of(reader: Reader, line: Line) -> list[Item]:
+def items_of(reader: LineReader, line: Line) -> list[Item]:
     """What a line says; one that is not of the format is kept as it is."""
     try:
         return list(reader.read(line.data))
@@ -274,7 +276,7 @@ def last_line(turn: Turn) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def judged(outside: Outside, run: Run, exited: Exited) -> End:
+def judged(outside: Outside, run: EngineRun, exited: Exited) -> End:
     """How the turn ended, by what the agent said and by its exit code: both must be good."""
     stderr = tail_of(exited.stderr)
     if exited.exit_code == _NOT_FOUND and not outside.is_here:
@@ -289,7 +291,7 @@ def judged(outside: Outside, run: Run, exited: Exited) -> End:
     return End("done", "")
 
 
-def _failed(outside: Outside, run: Run, failed: Failed, stderr: str) -> End:
+def _failed(outside: Outside, run: EngineRun, failed: Failed, stderr: str) -> End:
     detail = f"{outside.name} failed: {failed.message} {stderr}".strip()
     if failed.resets_at_us is not None:
         return End("waiting", detail, "Resume when its provider answers again.", failed.resets_at_us)
@@ -299,7 +301,7 @@ def _failed(outside: Outside, run: Run, failed: Failed, stderr: str) -> End:
     return End(failed.ending, detail)
 
 
-def _told(run: Run) -> str:
+def _told(run: EngineRun) -> str:
     return f" ({run.unread_lines} lines could not be read)" if run.unread_lines else ""
 
 

@@ -19,13 +19,13 @@ from pathlib import Path
 import msgspec
 
 from mainspring.events import ArtifactChange, ArtifactsChanged, Blob
-from mainspring.evidence.artifacts import LISTED_FROM, Artifact, Seen, compare, listing_of, summed
+from mainspring.evidence.artifacts import LISTED_FROM, Artifact, SeenFile, compare, listing_of, summed
 from mainspring.sandbox.files import Files
 from mainspring.tools.globs import IGNORE_FILES, glob_regex
 from mainspring.tools.walk import Level, ignore_rules, is_ignored, level_of, shown
 from mainspring.workspace import Keep
 from mainspring.workspace.stable_read import hash_file, read_file, too_large
-from mainspring.workspace.tree import Difference, Entry, Tree, is_fresh
+from mainspring.workspace.tree import Difference, Tree, TreeEntry, is_fresh
 
 MAX_HASHED_BYTES = 8_000_000_000
 PREVIEWED = {
@@ -53,7 +53,7 @@ class _Cache(msgspec.Struct):
     files (not folders) that they leave out."""
 
     rules: str
-    entries: dict[str, Entry]
+    entries: dict[str, TreeEntry]
     ignored: set[str]
     format_version: int = _FORMAT
 
@@ -93,7 +93,7 @@ class GoalFolder:
         self._ignored: dict[str, bool] = {}
         self._inner_rules: dict[str, tuple[int, ...]] = {}
         self._is_loaded = False
-        self._now: dict[str, Seen] = {}
+        self._now: dict[str, SeenFile] = {}
 
     async def look(
         self, known: Mapping[str, Artifact], iteration: int, made_by: Mapping[str, str], keep: Keep
@@ -115,7 +115,7 @@ class GoalFolder:
         previews = await self._previews(changes, keep) if iteration else ()
         return msgspec.structs.replace(event, listing=listing, previews=previews)
 
-    def _scan(self, known: Iterable[str]) -> tuple[dict[str, Seen], set[str]]:
+    def _scan(self, known: Iterable[str]) -> tuple[dict[str, SeenFile], set[str]]:
         """The files that count, and those known ones that are there and no longer count."""
         with self._turn:
             self._is_closed = False
@@ -142,17 +142,17 @@ class GoalFolder:
             absent = (path for path in known if path not in self._now)
             return dict(self._now), {path for path in absent if _is_there(self._root / path)}
 
-    def _taken(self, path: str, entry: Entry | None, *, is_suspect: bool) -> Entry | None:
+    def _taken(self, path: str, entry: TreeEntry | None, *, is_suspect: bool) -> TreeEntry | None:
         """Notes a path as it is now, and gives its entry with its content."""
         if entry is None or not entry.is_file or not self._is_counted(path):
             self._now.pop(path, None)
             return None
         if is_suspect or not (entry.content or entry.reason):
             entry = self._hashed(path, entry)
-        self._now[path] = Seen(entry.content, entry.size, entry.mtime_ns // 1000)
+        self._now[path] = SeenFile(entry.content, entry.size, entry.mtime_ns // 1000)
         return entry
 
-    def _hashed(self, path: str, entry: Entry) -> Entry:
+    def _hashed(self, path: str, entry: TreeEntry) -> TreeEntry:
         full = f"{self._root}/{path}"
         content, now, reason = "", entry, ""
         if not self._is_shown(path):
@@ -262,7 +262,7 @@ class GoalFolder:
             temporary.write_bytes(data)
             temporary.replace(self._cache)
 
-    def _without_secrets(self, entries: dict[str, Entry]) -> dict[str, Entry]:
+    def _without_secrets(self, entries: dict[str, TreeEntry]) -> dict[str, TreeEntry]:
         """Files without a secret in their names; the others are hashed again by the next process."""
         if not self._holds_secrets(os.fsencode("\0".join(entries))):
             return entries

@@ -23,7 +23,7 @@ from mainspring.events import (
     FilesChanged,
     Recorded,
 )
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -47,7 +47,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     is_deleted: bool = False
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class SeenFile(msgspec.Struct, frozen=True, gc=False):
     """A file as it lies on disk."""
 
     sha256: str
@@ -98,7 +98,7 @@ class Artifacts:
                 )
 
 
-async def read_artifacts(journal: Reader, vault: Vault | None = None) -> Artifacts:
+async def read_artifacts(journal: JournalReader, vault: Vault | None = None) -> Artifacts:
     """The artifacts that a journal knows; with a vault by their paths as they are on disk."""
     artifacts = Artifacts(vault)
     async for recorded in each(journal, kinds=(KIND,)):
@@ -109,7 +109,7 @@ async def read_artifacts(journal: Reader, vault: Vault | None = None) -> Artifac
 
 
 def compare(
-    known: Mapping[str, Artifact], now: Mapping[str, Seen], made_by: Mapping[str, str]
+    known: Mapping[str, Artifact], now: Mapping[str, SeenFile], made_by: Mapping[str, str]
 ) -> list[ArtifactChange]:
     """What is otherwise than on record, by path."""
     changes: dict[str, ArtifactChange] = {}
@@ -198,7 +198,7 @@ def _renames(gone: list[Artifact], new: list[ArtifactChange]) -> list[tuple[Arti
     return pairs
 
 
-def _is_same(old: Artifact, seen: Seen) -> bool:
+def _is_same(old: Artifact, seen: SeenFile) -> bool:
     if old.sha256 and seen.sha256:
         return old.sha256 == seen.sha256
     return (old.size, old.mtime_us) == (seen.size, seen.mtime_us)
@@ -207,7 +207,7 @@ def _is_same(old: Artifact, seen: Seen) -> bool:
 def _change(
     path: str,
     kind: Literal["new", "modified", "renamed"],
-    seen: Seen,
+    seen: SeenFile,
     made_by: Mapping[str, str],
     renamed_from: str = "",
 ) -> ArtifactChange:

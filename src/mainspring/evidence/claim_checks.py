@@ -28,14 +28,14 @@ REFUTED = "REFUTED"
 _MAX_FILES = 50
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class CheckLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long one check may take, and all of one round; claims that are not reached stay as they are."""
 
     check_s: float = 120.0
     all_s: float = 1800.0
 
 
-_BOUNDS = Bounds()
+_BOUNDS = CheckLimits()
 
 
 async def check_claims(
@@ -46,7 +46,7 @@ async def check_claims(
     files: Files,
     keep: Keep,
     emit: Emit,
-    bounds: Bounds = _BOUNDS,
+    bounds: CheckLimits = _BOUNDS,
     is_everything: bool = False,
 ) -> None:
     """Runs what needs running, or with `is_everything` all, and records each result as it comes. The fold is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.events import Blob
-from mainspring.sandbox import Command, Finished, Sandbox
+from mainspring.sandbox import Command, CommandResult, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.workspace import Keep
 
@@ -16,7 +16,7 @@ _MAX_LINE = 200
 class Ran(msgspec.Struct, frozen=True):
     """What a command line did: `said` is the end of its output, `line` the last line of it."""
 
-    finished: Finished
+    finished: CommandResult
     said: bytes
     line: str
 

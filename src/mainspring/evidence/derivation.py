@@ -15,7 +15,7 @@ from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
 from mainspring.evidence.claim_checks import check_claims
 from mainspring.evidence.claim_file import EXAMPLE, read_claims
 from mainspring.evidence.claims import Claims
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.redaction import expanded
@@ -33,7 +33,7 @@ class Derivation:
         self,
         path: str,
         *,
-        journal: Reader,
+        journal: JournalReader,
         files: Files,
         sandbox: Callable[[], Awaitable[Sandbox]],
         keep: Keep,

@@ -76,7 +76,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return statistics.median(abs(value - middle) for value in self.values)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class MetricVerdict(msgspec.Struct, frozen=True):
     """How one summary stands against another: their difference, and how large it must be to be one."""
 
     outcome: Outcome
@@ -150,7 +150,7 @@ class Metrics:
 
     def judged(
         self, metric: str, better: Better, *, min_repeats: int = MIN_REPEATS
-    ) -> Iterator[tuple[Summary, Summary, Verdict]]:
+    ) -> Iterator[tuple[Summary, Summary, MetricVerdict]]:
         """Each iteration but the first, after the best before it, and how it stands against that."""
         best: Summary | None = None
         for row in self.table(metric):
@@ -221,21 +221,21 @@ def asked_for(goal: GoalSet) -> frozenset[str]:
     return frozenset({goal.evaluation.metric, *(target.metric for target in goal.checks.targets)} - {""})
 
 
-def compare(old: Summary, new: Summary, better: Better, *, min_repeats: int = MIN_REPEATS) -> Verdict:
+def compare(old: Summary, new: Summary, better: Better, *, min_repeats: int = MIN_REPEATS) -> MetricVerdict:
     """Whether the new one is better than the noise can explain."""
     difference = new.median - old.median
     if min(old.repeats, new.repeats) < max(min_repeats, 2):
-        return Verdict("too few", difference)
+        return MetricVerdict("too few", difference)
     error = math.hypot(*(_spread(row) * _MEDIAN_ERROR / math.sqrt(row.repeats) for row in (old, new)))
     # A MAD knows less than its count of values says.
     noise = _student(round((old.repeats + new.repeats - 2) * 0.75)) * error
     rounding = 1e-12 * max(abs(old.median), abs(new.median))
     if abs(difference) <= max(noise, rounding):
-        return Verdict("same", difference, noise)
-    return Verdict("better" if is_ahead(difference, better) else "worse", difference, noise)
+        return MetricVerdict("same", difference, noise)
+    return MetricVerdict("better" if is_ahead(difference, better) else "worse", difference, noise)
 
 
-def _is_new_best(verdict: Verdict, better: Better) -> bool:
+def _is_new_best(verdict: MetricVerdict, better: Better) -> bool:
     """Surely better, or ahead with too few values to be sure."""
     is_guess = verdict.outcome == "too few" and is_ahead(verdict.difference, better)
     return verdict.outcome == "better" or is_guess

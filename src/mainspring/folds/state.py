@@ -53,7 +53,7 @@ from mainspring.folds.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.folds.processes import Custodial, Processes
 from mainspring.folds.task import Task, Telling
 from mainspring.folds.waits import Awaited, Waits
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -329,7 +329,7 @@ _LIGHT = tuple(
 )
 
 
-async def load_state(journal: Reader, vault: Vault | None = None) -> State:
+async def load_state(journal: JournalReader, vault: Vault | None = None) -> State:
     """Folds a journal, leaving the bodies of old replies and results unread."""
     state = State(vault)
     reply = await journal.last("AssistantSaid")
@@ -351,7 +351,7 @@ async def load_state(journal: Reader, vault: Vault | None = None) -> State:
     return state
 
 
-async def _count_calls(journal: Reader, state: State, until: int) -> None:
+async def _count_calls(journal: JournalReader, state: State, until: int) -> None:
     for scope, began in state.ledger.began().items():
         after = max(began, state.inherited_seq)
         state.ledger.count_calls(scope, await journal.count("CallStarted", after=after, until=until))

@@ -19,7 +19,7 @@ from mainspring.evidence.derivation import Derivation
 from mainspring.evidence.evaluation import frozen_changes
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
-from mainspring.goals.memory import Memory
+from mainspring.goals.memory import GoalMemory
 from mainspring.goals.profiles import Profile
 from mainspring.session.session import Session
 
@@ -96,7 +96,7 @@ class Findings:
             found.append(await self._derivation.proof(iteration))
         return found
 
-    def noted(self, memory: Memory, at_us: int) -> Memory:
+    def noted(self, memory: GoalMemory, at_us: int) -> GoalMemory:
         """The memory file with what we know about the files."""
         if self._changed is None:
             return memory

@@ -26,7 +26,7 @@ from mainspring.events import (
     WaitStarted,
     WorkFinished,
 )
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -105,7 +105,7 @@ class Goal(msgspec.Struct, kw_only=True):
     def now(self) -> GoalSet:
         return self.latest or _none()
 
-    async def catch_up(self, journal: Reader) -> None:
+    async def catch_up(self, journal: JournalReader) -> None:
         """Takes in what was recorded since."""
         async for recorded in each(journal, kinds=_NAMES, after=self.seq):
             self.apply(recorded)
@@ -204,7 +204,7 @@ async def load_goal(sessions: Sessions, session: str, vault: Vault | None = None
     return goal
 
 
-async def last_message(journal: Reader, after: int) -> str:
+async def last_message(journal: JournalReader, after: int) -> str:
     """The text of the last message since an event."""
     said = await journal.last("AssistantSaid")
     if said is None or said.seq <= after or not isinstance(said.event, AssistantSaid):

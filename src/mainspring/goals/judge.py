@@ -17,7 +17,7 @@ from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
-from mainspring.goals.memory import Memory, new_memory, read_memory, update_memory
+from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
 from mainspring.session.session import Session
@@ -65,7 +65,7 @@ class Judge:
             woke=goal.woke,
         )
 
-    async def said(self, since: int) -> protocol.Said:
+    async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
         return protocol.read(await last_message(self._session.journal, since), done=self._profile.done)
 
@@ -106,7 +106,7 @@ class Judge:
         await self._remember(goal, ended)
         return ended, stop
 
-    def _is_waiting(self, said: protocol.Said) -> bool:
+    def _is_waiting(self, said: protocol.AgentSignals) -> bool:
         is_held = self._profile.waits == "processes" and bool(self._session.state.processes.open)
         return bool(said.pids or said.jobs) or (said.wait_s or 0.0) >= _A_WAIT_S or is_held
 
@@ -129,14 +129,14 @@ class Judge:
         output = await self._session.get_blob(check.output) if check.output else b""
         return failing_text(check, output)
 
-    async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> Memory:
+    async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> GoalMemory:
         """Brings the memory file up to date; one that cannot be used is put aside, on record."""
         first, now, at_us = goal.first, goal.now, self._session.reach.clock()
         begun = new_memory(
             self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
         )
 
-        def change(memory: Memory) -> Memory:
+        def change(memory: GoalMemory) -> GoalMemory:
             if now.text != first.text and not _is_told(now.text, memory):
                 memory = memory.with_goal(now.text, at_us, now.by)
             if ended is None:
@@ -156,7 +156,7 @@ class Judge:
         found = await asyncio.to_thread(
             read_memory, self._session.files, goal.now.memory, self._profile.sections
         )
-        if isinstance(found, Memory) and found.text:
+        if isinstance(found, GoalMemory) and found.text:
             at_us = self._session.reach.clock()
             await asyncio.to_thread(
                 update_memory,
@@ -167,7 +167,7 @@ class Judge:
             )
 
 
-def _is_told(text: str, memory: Memory) -> bool:
+def _is_told(text: str, memory: GoalMemory) -> bool:
     first, *_ = text.strip().splitlines()
     return first in memory.section(memory.sections.changes)
 

@@ -24,7 +24,7 @@ class WorkspaceTaken(JournalOwned):
     """Another goal works in the same folder, or around or inside it."""
 
 
-class Held:
+class HeldFolder:
     """The right to work in a folder; `name` says for which goal."""
 
     def __init__(self, place: Path) -> None:
@@ -35,7 +35,7 @@ class Held:
 
 
 @asynccontextmanager
-async def workspace_held(sessions: Sessions, home: Path, workspace: Path) -> AsyncGenerator[Held]:
+async def workspace_held(sessions: Sessions, home: Path, workspace: Path) -> AsyncGenerator[HeldFolder]:
     """Keeps every other loop out of the workspace. A lock whose process is dead is taken over."""
     workspace = await asyncio.to_thread(workspace.resolve)
     place = home / _FOLDER / hashlib.sha256(bytes(workspace)).hexdigest()[:24]
@@ -50,7 +50,7 @@ async def workspace_held(sessions: Sessions, home: Path, workspace: Path) -> Asy
         # Ours is told before others are looked at: of two that begin at once, at least one sees the other.
         (place / _PATH).write_bytes(bytes(workspace))
         await _refuse_overlapping(sessions, place, workspace)
-        yield Held(place)
+        yield HeldFolder(place)
 
 
 def _lock_name(place: Path) -> str:

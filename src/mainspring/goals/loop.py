@@ -43,7 +43,7 @@ from mainspring.goals.decide import Stop, outage_wait_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration
 from mainspring.goals.judge import Judge, digest
-from mainspring.goals.pauses import Resting
+from mainspring.goals.pauses import Pauses
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
 from mainspring.session.session import Session
@@ -74,7 +74,7 @@ class Pursuit:
         self.goal = Goal(vault=session.vault)
         self.wanted: Wanted = "interrupt"
         self._judge = Judge(session, profile, Findings(session, profile, cache))
-        self._resting = Resting(session, profile, self.goal)
+        self._resting = Pauses(session, profile, self.goal)
 
     async def run(self) -> GoalEnded | GoalPaused:
         """Until the goal has ended. Cancelled, it leaves the goal paused or stopped, on record."""
@@ -141,7 +141,7 @@ class Pursuit:
         rules = self._set.rules
         said = await self._judge.said(self.goal.last_seq)
         if last.outcome == "refused" and not (said.pids or said.jobs):
-            said = protocol.Said(wait_s=0.0)
+            said = protocol.AgentSignals(wait_s=0.0)
         ended = await self._resting.between(said)
         if ended is None or ended.cause != "deadline":
             return None

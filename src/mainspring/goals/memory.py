@@ -17,7 +17,7 @@ import msgspec
 
 from mainspring.errors import PathRefused, WorkspaceConflict
 from mainspring.events import ArtifactsChanged, MemoryKeptAside
-from mainspring.goals.pages import Page, quoted
+from mainspring.goals.pages import MemoryPage, quoted
 from mainspring.sandbox.files import Files, Version
 
 DEFAULT_PATH = "projects/memory.md"
@@ -58,7 +58,7 @@ class Damaged(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Memory(msgspec.Struct, frozen=True):
+class GoalMemory(msgspec.Struct, frozen=True):
     """The file as it is or will be. `version` is that of the file it was read from; None for a new one."""
 
     text: str
@@ -66,32 +66,32 @@ class Memory(msgspec.Struct, frozen=True):
     version: Version | None = None
 
     def section(self, name: str) -> str:
-        return Page(self.text).text(name)
+        return MemoryPage(self.text).text(name)
 
-    def with_progress(self, iteration: int, outcome: str, detail: str, at_us: int) -> Memory:
+    def with_progress(self, iteration: int, outcome: str, detail: str, at_us: int) -> GoalMemory:
         """One line in the log for each iteration; the old ones become one line together."""
-        page, log = Page(self.text), self.sections.log
+        page, log = MemoryPage(self.text), self.sections.log
         page.put(log, f"log-{iteration}", f"{_time(at_us)} iteration {iteration} {outcome}: {detail}")
         _fold_log(page, log)
         return self._with(page, at_us)
 
-    def with_goal(self, text: str, at_us: int, by: str = "user") -> Memory:
+    def with_goal(self, text: str, at_us: int, by: str = "user") -> GoalMemory:
         """The goal was changed; the request it began with stays."""
-        page = Page(self.text)
+        page = MemoryPage(self.text)
         page.append(self.sections.changes, [f"{_time(at_us)}, by {by}:", "", *quoted(_bounded(text))])
         return self._with(page, at_us)
 
-    def with_note(self, key: str, text: str, at_us: int) -> Memory:
+    def with_note(self, key: str, text: str, at_us: int) -> GoalMemory:
         """The one line of ours under this key (lower-case letters, digits and `-`), such as processes that
         still run. An empty text takes it away."""
-        page, notes = Page(self.text), self.sections.notes
+        page, notes = MemoryPage(self.text), self.sections.notes
         if text:
             page.put(notes, key, text)
         else:
             page.drop(notes, key)
         return self._with(page, at_us)
 
-    def with_artifacts(self, changed: ArtifactsChanged, handle: str, at_us: int) -> Memory:
+    def with_artifacts(self, changed: ArtifactsChanged, handle: str, at_us: int) -> GoalMemory:
         """How many files changed, the first of them, and the handle under which all can be read."""
         counts = {kind: getattr(changed, kind) for kind in ("new", "modified", "deleted", "renamed")}
         total = sum(counts.values())
@@ -101,7 +101,7 @@ class Memory(msgspec.Struct, frozen=True):
         text = f"artifacts of iteration {changed.iteration}: {said} ({first}{more}); all: {handle}"
         return self.with_note("artifacts", text, at_us)
 
-    def _with(self, page: Page, at_us: int) -> Memory:
+    def _with(self, page: MemoryPage, at_us: int) -> GoalMemory:
         page.set_field("updated", _time(at_us))
         return msgspec.structs.replace(self, text=str(page))
 
@@ -109,11 +109,11 @@ class Memory(msgspec.Struct, frozen=True):
 class Updated(msgspec.Struct, frozen=True):
     """The memory as it was written, and the event to record when another file had to make room."""
 
-    memory: Memory
+    memory: GoalMemory
     kept_aside: MemoryKeptAside | None = None
 
 
-def new_memory(sections: Sections, *, request: str, source: str, at_us: int) -> Memory:
+def new_memory(sections: Sections, *, request: str, source: str, at_us: int) -> GoalMemory:
     head = [
         f"# {sections.title}",
         "",
@@ -127,10 +127,10 @@ def new_memory(sections: Sections, *, request: str, source: str, at_us: int) -> 
         body += ["", f"## {above}"]
         for name in names:
             body += ["", f"### {name}"]
-    return Memory("\n".join([*head, *body, ""]), sections)
+    return GoalMemory("\n".join([*head, *body, ""]), sections)
 
 
-def read_memory(files: Files, path: str, sections: Sections) -> Memory | Damaged | None:
+def read_memory(files: Files, path: str, sections: Sections) -> GoalMemory | Damaged | None:
     """The memory; None when there is no file, or an empty one."""
     place = files.policy.workspace / path
     if not os.path.lexists(place):
@@ -149,15 +149,15 @@ def read_memory(files: Files, path: str, sections: Sections) -> Memory | Damaged
     except UnicodeDecodeError:
         return Damaged("it is not UTF-8 text")
     if not text.strip():
-        return Memory("", sections, content.version)
-    return _recognised(Memory(text, sections, content.version))
+        return GoalMemory("", sections, content.version)
+    return _recognised(GoalMemory(text, sections, content.version))
 
 
 def update_memory(
     files: Files,
     path: str,
-    begun: Memory,
-    change: Callable[[Memory], Memory] = lambda memory: memory,
+    begun: GoalMemory,
+    change: Callable[[GoalMemory], GoalMemory] = lambda memory: memory,
 ) -> Updated:
     """Makes a change to the file as it is now. Where there is none, or none that can be used, it is made to
     `begun`: the request and the goal as the journal has them."""
@@ -182,7 +182,7 @@ def update_memory(
     )
 
 
-def _written(files: Files, path: str, memory: Memory, version: Version | None) -> Version | None:
+def _written(files: Files, path: str, memory: GoalMemory, version: Version | None) -> Version | None:
     """Writes the file if it is still of this version; None when somebody else wrote it meanwhile."""
     data = memory.text.encode("utf-8", "replace")
     try:
@@ -194,16 +194,16 @@ def _written(files: Files, path: str, memory: Memory, version: Version | None) -
         return None
 
 
-def _with_aside(memory: Memory, kept: MemoryKeptAside) -> Memory:
-    page = Page(memory.text)
+def _with_aside(memory: GoalMemory, kept: MemoryKeptAside) -> GoalMemory:
+    page = MemoryPage(memory.text)
     page.put(memory.sections.notes, "aside", f"what was here before is in {kept.path}: {kept.reason}")
     return msgspec.structs.replace(memory, text=str(page))
 
 
-def _recognised(memory: Memory) -> Memory | Damaged:
+def _recognised(memory: GoalMemory) -> GoalMemory | Damaged:
     if "\0" in memory.text:
         return Damaged("it is not text")
-    schema = Page(memory.text).field("schema")
+    schema = MemoryPage(memory.text).field("schema")
     if not schema:
         return Damaged("it has no header of ours")
     if schema != str(SCHEMA):
@@ -227,7 +227,7 @@ def _put_aside(files: Files, path: str, reason: str) -> MemoryKeptAside:
     return MemoryKeptAside(path=str(shown), reason=reason)
 
 
-def _fold_log(page: Page, log: str) -> None:
+def _fold_log(page: MemoryPage, log: str) -> None:
     lines = [(key, text) for _, key, text in page.own(log) if key.startswith("log-")]
     if len(lines) <= MAX_LOG_LINES:
         return

@@ -35,7 +35,7 @@ def quoted(text: str) -> list[str]:
     return [f"> {line}".rstrip() for line in text.splitlines()] or [">"]
 
 
-class Page:
+class MemoryPage:
     """The lines of a page; `str` gives them back."""
 
     def __init__(self, text: str) -> None:

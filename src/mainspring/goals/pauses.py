@@ -22,7 +22,7 @@ from mainspring.waits.hold import hold
 from mainspring.waits.namespaces import number_here
 
 
-class Resting:
+class Pauses:
     def __init__(self, session: Session, profile: Profile, goal: Goal) -> None:
         self._session = session
         self._profile = profile
@@ -37,7 +37,7 @@ class Resting:
                 return await hold(self._session, expanded(known.started, self._session.vault))
         return None
 
-    async def between(self, said: protocol.Said) -> WaitEnded | None:
+    async def between(self, said: protocol.AgentSignals) -> WaitEnded | None:
         """Waits for what the last iteration left running or asked for; None when that is nothing."""
         self.problems = ()
         if ended := await self.go_on():
@@ -78,7 +78,7 @@ class Resting:
         )
         return await hold(self._session, started)
 
-    async def _wanted(self, said: protocol.Said) -> tuple[Condition, ...]:
+    async def _wanted(self, said: protocol.AgentSignals) -> tuple[Condition, ...]:
         if self._profile.waits == "time":
             return ()
         named: list[Condition] = [OnPid(pid=pid) for pid in await self._meant(said.pids)]

@@ -21,7 +21,7 @@ _MAX_PID = 2**22
 _MAX_WAIT_S = 31 * 24 * 3600.0
 
 
-class Said(msgspec.Struct, frozen=True):
+class AgentSignals(msgspec.Struct, frozen=True):
     """What the last message of an iteration asks for."""
 
     is_done: bool = False
@@ -31,7 +31,7 @@ class Said(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def read(text: str, *, done: str = DONE) -> Said:
+def read(text: str, *, done: str = DONE) -> AgentSignals:
     """Reads the words of the protocol from one message; the last suggested wait counts."""
     pids: dict[int, None] = {}
     jobs: dict[str, None] = {}
@@ -53,7 +53,7 @@ def read(text: str, *, done: str = DONE) -> Said:
             wait_s = seconds
         else:
             problems.append(f"<{word}> cannot be {value[:40]!r}")
-    return Said(is_done, tuple(pids), tuple(jobs), wait_s, tuple(problems))
+    return AgentSignals(is_done, tuple(pids), tuple(jobs), wait_s, tuple(problems))
 
 
 def spoken_lines(text: str) -> Iterator[str]:

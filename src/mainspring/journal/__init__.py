@@ -20,7 +20,7 @@ KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
 the folder for the files beside its journal."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """What checking the hash chain found: `problem` is empty, or names the first broken event."""
 
     events: int
@@ -30,7 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     broken_seq: int | None = None
 
 
-class Reader(Protocol):
+class JournalReader(Protocol):
     """A journal that one may read, whoever writes it."""
 
     @property
@@ -59,12 +59,12 @@ class Reader(Protocol):
         """The blob's bytes; `JournalDamaged` when they are missing or do not match their hash."""
         ...
 
-    async def verify(self) -> Verdict: ...
+    async def verify(self) -> Verification: ...
 
     async def close(self) -> None: ...
 
 
-class Journal(Reader, Protocol):
+class Journal(JournalReader, Protocol):
     """A journal that this process writes, for as long as it owns it."""
 
     async def append(self, *events: Event) -> Sequence[Recorded]:

@@ -19,7 +19,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
-from mainspring.journal import Verdict, hashchain, tables
+from mainspring.journal import Verification, hashchain, tables
 from mainspring.journal.verification import check, damaged
 
 _T = TypeVar("_T")
@@ -73,7 +73,7 @@ class JournalFile:
     def get(self, blob: Blob) -> bytes:
         return self._read(lambda connection: self._bytes_of(connection, blob))
 
-    def verify(self) -> Verdict:
+    def verify(self) -> Verification:
         return self._read(check)
 
     def scan(self, use: Callable[[apsw.Connection], _T]) -> _T:

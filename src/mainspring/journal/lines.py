@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import Blob
-from mainspring.journal import Verdict, hashchain
+from mainspring.journal import Verification, hashchain
 
 FORMAT = "mainspring-journal"
 VERSION = 1
@@ -34,7 +34,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, session: str, verdict: Verdict, beside: Path | None, environment: Mapping[str, str] | None
+        cls, session: str, verdict: Verification, beside: Path | None, environment: Mapping[str, str] | None
     ) -> Header:
         """The header of the sound events of a journal."""
         return cls(

@@ -16,7 +16,7 @@ from pathlib import Path
 from mainspring.disk.owner import Ownership, own
 from mainspring.errors import JournalError
 from mainspring.events import Blob, Event, Recorded
-from mainspring.journal import Verdict, hashchain, tables
+from mainspring.journal import Verification, hashchain, tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.writer import Append, Writer
 
@@ -52,7 +52,7 @@ class SqliteReader:
     async def get(self, blob: Blob) -> bytes:
         return await asyncio.to_thread(self._file.get, blob)
 
-    async def verify(self) -> Verdict:
+    async def verify(self) -> Verification:
         return await asyncio.to_thread(self._file.verify)
 
     async def close(self) -> None:

@@ -16,14 +16,14 @@ import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
-from mainspring.journal import Verdict, hashchain, tables
+from mainspring.journal import Verification, hashchain, tables
 
 
-def check(connection: apsw.Connection) -> Verdict:
+def check(connection: apsw.Connection) -> Verification:
     return survey(connection)[0]
 
 
-def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
+def survey(connection: apsw.Connection) -> tuple[Verification, set[str]]:
     """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
     is broken."""
     seen: set[str] = set()
@@ -40,11 +40,11 @@ def survey(connection: apsw.Connection) -> tuple[Verdict, set[str]]:
         problem, broken = f"the file is corrupt where event {seq + 1} should be ({error})", seq + 1
     if not problem:
         problem = _fault_beside_events(connection, seen)
-    verdict = Verdict(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
+    verdict = Verification(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
     return verdict, seen
 
 
-def damaged(session: str, verdict: Verdict) -> JournalDamaged:
+def damaged(session: str, verdict: Verification) -> JournalDamaged:
     """The error for what the verdict found, which says what is readable all the same."""
     remedy = f"`mainspring export --readable {session}` saves what is readable."
     match verdict.events:

@@ -43,7 +43,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     tell: Told
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class ChainHead(msgspec.Struct, frozen=True, gc=False):
     """Where the chain ends."""
 
     seq: int
@@ -59,7 +59,7 @@ class Writer:
         self._connection = tables.connect_writer(path, session)
         try:
             with tables.explained(session):
-                self._head: Head | None = read_head(self._connection, session)
+                self._head: ChainHead | None = read_head(self._connection, session)
         except BaseException:
             self._connection.close()
             raise
@@ -151,7 +151,9 @@ class Writer:
             self.waiting.pop(sha256, None)
         return written
 
-    def _chained(self, item: Append, head: Head) -> tuple[list[Recorded], list[tuple[Any, ...]], Head]:
+    def _chained(
+        self, item: Append, head: ChainHead
+    ) -> tuple[list[Recorded], list[tuple[Any, ...]], ChainHead]:
         seq, hash_ = head.seq, head.hash
         # A clock set back must not make a later event look older.
         time_us = max(head.time_us, time.time_ns() // 1000)
@@ -163,7 +165,7 @@ class Writer:
             hash_ = hashchain.chain(hash_, seq, time_us, kind, stored)
             rows.append((seq, time_us, kind, stored, hash_))
             recorded.append(Recorded(seq, time_us, event))
-        return recorded, rows, Head(seq, time_us, hash_)
+        return recorded, rows, ChainHead(seq, time_us, hash_)
 
     def _spill(self, body: bytes) -> bytes:
         blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
@@ -195,13 +197,13 @@ class Writer:
             return
 
 
-def read_head(connection: apsw.Connection, session: str) -> Head:
+def read_head(connection: apsw.Connection, session: str) -> ChainHead:
     """Where the chain on disk ends, after checking its last link."""
     rows: list[Any] = connection.execute(
         "SELECT seq, time_us, kind, body, hash FROM events ORDER BY seq DESC LIMIT 2"
     ).fetchall()
     if not rows:
-        return Head(0, 0, hashchain.GENESIS)
+        return ChainHead(0, 0, hashchain.GENESIS)
     seq, time_us, kind, body, hash_ = rows[0]
     previous = rows[1][4] if len(rows) == 2 else hashchain.GENESIS
     if not hashchain.follows(previous, seq, time_us, kind, body, hash_):
@@ -210,4 +212,4 @@ def read_head(connection: apsw.Connection, session: str) -> Head:
             remedy=f"`mainspring verify {session}` says what is readable.",
             seq=seq,
         )
-    return Head(seq, time_us, hash_)
+    return ChainHead(seq, time_us, hash_)

@@ -42,7 +42,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, gc=False):
     parts: tuple[Part, ...]
 
 
-class Result(msgspec.Struct, frozen=True, gc=False):
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What one call gave, in the words the model is told."""
 
     call: str
@@ -55,7 +55,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 class ResultsMessage(msgspec.Struct, frozen=True, gc=False):
     """The results of all calls of the assistant message before it, in the order asked."""
 
-    results: tuple[Result, ...]
+    results: tuple[ToolResult, ...]
 
 
 Message = UserMessage | AssistantMessage | ResultsMessage
@@ -104,7 +104,7 @@ class Request(msgspec.Struct, frozen=True):
     schema: dict[str, Any] | None = None
 
 
-class Finished(msgspec.Struct, frozen=True):
+class ReplyFinished(msgspec.Struct, frozen=True):
     """The last item of every stream."""
 
     stop: Stop
@@ -121,7 +121,7 @@ class Retrying(msgspec.Struct, frozen=True):
     retry_in_s: float
 
 
-StreamItem = TextDelta | ThinkingDelta | CallDelta | Retrying | Finished
+StreamItem = TextDelta | ThinkingDelta | CallDelta | Retrying | ReplyFinished
 
 
 class Model(Protocol):
@@ -145,7 +145,7 @@ class Model(Protocol):
         ...
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
-        """Ends with `Finished`, or raises a `ModelError`."""
+        """Ends with `ReplyFinished`, or raises a `ModelError`."""
         ...
 
     async def close(self) -> None: ...

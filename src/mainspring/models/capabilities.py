@@ -24,7 +24,7 @@ class _Content(msgspec.Struct, frozen=True):
     format_version: int = 1
 
 
-class Healed:
+class Capabilities:
     """`model` is an address and a model's name there. Of each lack it is known when it was found."""
 
     def __init__(self, file: Path, *, now: Callable[[], float] = time.time) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from mainspring.errors import ConfigError
 from mainspring.models import Model
-from mainspring.models.capabilities import Healed
+from mainspring.models.capabilities import Capabilities
 from mainspring.models.prices import PriceBook
 from mainspring.models.providers import (
     COMPATIBLE,
@@ -23,7 +23,7 @@ from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
-from mainspring.models.wires.transport import Bounds
+from mainspring.models.wires.transport import TransportLimits
 from mainspring.models.wires.wire import Options, Wire
 from mainspring.net.hosts import is_loopback
 from mainspring.net.http import place
@@ -36,8 +36,8 @@ def connect(
     *,
     prices: PriceBook | None = None,
     policy: RetryPolicy | None = None,
-    bounds: Bounds | None = None,
-    healed: Healed | None = None,
+    bounds: TransportLimits | None = None,
+    healed: Capabilities | None = None,
 ) -> Model:
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
     spec = resolve(name, environment)

@@ -43,7 +43,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     is_local: bool = False
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class ProviderRefusal(msgspec.Struct, frozen=True):
     """A provider's refusal, whatever its shape was. `codes` are all names that it gave for the reason."""
 
     status: int
@@ -65,7 +65,7 @@ class _Rule(msgspec.Struct, frozen=True):
     wording_statuses: frozenset[int] = frozenset()
     cause: str = ""
 
-    def fits(self, refusal: Refusal) -> bool:
+    def fits(self, refusal: ProviderRefusal) -> bool:
         if self.codes & refusal.codes or refusal.status in self.statuses:
             return True
         has_say = self.wording is not None and refusal.status in self.wording_statuses
@@ -234,7 +234,7 @@ def dropped(endpoint: Endpoint) -> NetworkFailed:
     )
 
 
-def _error(endpoint: Endpoint, refusal: Refusal, rule: _Rule) -> ModelError:
+def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule) -> ModelError:
     key = endpoint.key_variable
     words = {
         "provider": endpoint.provider,
@@ -264,7 +264,7 @@ _PATH = re.compile(r"([a-z_]+(?:\.[a-z_]+)*): ")
 _QUOTED = re.compile(r"['\"`]([A-Za-z_]+(?:\.[A-Za-z_]+)*)['\"`]")
 
 
-def _unsupported(refusal: Refusal) -> tuple[str, str]:
+def _unsupported(refusal: ProviderRefusal) -> tuple[str, str]:
     """What the model does not take: its cause, and the name of the parameter."""
     said = refusal.said
     if not (_UNSUPPORTED_CODES & refusal.codes or _UNSUPPORTED.search(said)):
@@ -276,12 +276,12 @@ def _unsupported(refusal: Refusal) -> tuple[str, str]:
     return ("parameter", param) if param else ("", "")
 
 
-def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
+def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderRefusal:
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = "" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
-        return Refusal(status, said=_one_line(said), retry_after_s=_retry_after_s(headers, {}))
+        return ProviderRefusal(status, said=_one_line(said), retry_after_s=_retry_after_s(headers, {}))
     outer = _mapping(found[0] if isinstance(found, list) and found else found)
     inner = _mapping(outer.get("error")) or _mapping(outer.get("response")) or outer
     inner = _mapping(inner.get("error")) or inner
@@ -296,7 +296,7 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusa
     number = inner.get("code")
     if not status and isinstance(number, int):
         status = number
-    return Refusal(
+    return ProviderRefusal(
         status=status,
         codes=frozenset(codes),
         said=_one_line(_said(outer, inner)),

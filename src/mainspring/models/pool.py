@@ -8,7 +8,7 @@ from mainspring.errors import UsageError
 from mainspring.models import Model
 
 
-class Lineup:
+class ModelPool:
     """`current` is the model at hand. `connect` makes one that is named later; `ready` prepares one before it
     is used, and gives what to use."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FREE = Price()
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownPrice(msgspec.Struct, frozen=True):
     price: Price | None = None
     context_tokens: int | None = None
 
@@ -49,18 +49,18 @@ class PriceBook:
     def table(self) -> PriceTable:
         return import_module("mainspring.models.pricelist").load_table(self._refreshed)
 
-    def find(self, spec: ModelSpec, name: str = "") -> Known:
+    def find(self, spec: ModelSpec, name: str = "") -> KnownPrice:
         provider = spec.provider
         names = (name, f"{provider.id}/{spec.model}", spec.model)
         own = next((self._own[each] for each in names if each in self._own), None)
         window = next((self._windows[each] for each in names if each in self._windows), None)
         if provider.is_local:
-            return Known(own or FREE, window)
-        listed = self._listed(provider.price_id, spec.model) if provider.price_id else Known()
-        return Known(own or listed.price, window or listed.context_tokens)
+            return KnownPrice(own or FREE, window)
+        listed = self._listed(provider.price_id, spec.model) if provider.price_id else KnownPrice()
+        return KnownPrice(own or listed.price, window or listed.context_tokens)
 
-    def _listed(self, provider: str, model: str) -> Known:
-        return Known(*self.table.look_up(*_hosted(provider, model), self._now()))
+    def _listed(self, provider: str, model: str) -> KnownPrice:
+        return KnownPrice(*self.table.look_up(*_hosted(provider, model), self._now()))
 
 
 def refreshed_path(home: Path) -> Path:

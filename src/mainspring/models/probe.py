@@ -13,7 +13,7 @@ import msgspec
 from mainspring.errors import ModelError, NetworkFailed
 from mainspring.models.failures import Endpoint
 from mainspring.models.wires.http import Channel
-from mainspring.models.wires.transport import Bounds
+from mainspring.models.wires.transport import TransportLimits
 
 _T = TypeVar("_T")
 TIMEOUT_S = 5.0
@@ -79,7 +79,7 @@ async def probe_server(
     """The models at a server, by its base URL, with `/v1` or without."""
     root = url.rstrip("/").removesuffix("/v1")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    bounds = Bounds(connect_s=timeout_s, silence_s=timeout_s, total_s=timeout_s)
+    bounds = TransportLimits(connect_s=timeout_s, silence_s=timeout_s, total_s=timeout_s)
     channel = Channel(Endpoint(provider=url, base_url=root, model=""), headers, bounds)
     try:
         listed = await _get(channel, "/v1/models", _Models)

@@ -15,8 +15,8 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta
-from mainspring.models import Finished, Request, Retrying, StreamItem
-from mainspring.models.wrapper import Around
+from mainspring.models import ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models.wrapper import ModelWrapper
 
 _TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -28,7 +28,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
 _LISTS = ("tool_calls", "calls")
 
 
-class Call(msgspec.Struct, frozen=True):
+class RescuedCall(msgspec.Struct, frozen=True):
     name: str
     arguments: str
 
@@ -37,13 +37,13 @@ class Rescued(msgspec.Struct, frozen=True):
     """What is left of the text, and the calls that stood in it, in order."""
 
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RescuedCall, ...] = ()
 
 
 def rescue(text: str, known: Collection[str]) -> Rescued:
     """The calls of known tools in a message."""
     for pattern in (_TAGGED, _FENCED, _BARE):
-        calls: list[Call] = []
+        calls: list[RescuedCall] = []
         rest: list[str] = []
         position = 0
         for found in pattern.finditer(text):
@@ -75,7 +75,7 @@ async def rescued(items: AsyncGenerator[StreamItem], known: Collection[str]) -> 
                 case Retrying():
                     last, held, has_calls = "", "", False
                     yield item
-                case Finished():
+                case ReplyFinished():
                     for final in _ended(held, known, item, has_calls=has_calls):
                         yield final
                 case CallDelta():
@@ -85,7 +85,7 @@ async def rescued(items: AsyncGenerator[StreamItem], known: Collection[str]) -> 
                     yield item
 
 
-class Rescuing(Around):
+class Rescuing(ModelWrapper):
     """A model whose calls are looked for in its text as well."""
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
@@ -97,7 +97,9 @@ def _start(text: str) -> int | None:
     return found.start() if found else None
 
 
-def _ended(held: str, known: Collection[str], finished: Finished, *, has_calls: bool) -> list[StreamItem]:
+def _ended(
+    held: str, known: Collection[str], finished: ReplyFinished, *, has_calls: bool
+) -> list[StreamItem]:
     saved = rescue(held, known) if held and not has_calls else Rescued(held)
     items: list[StreamItem] = [TextDelta(text=saved.text)] if saved.text else []
     for index, call in enumerate(saved.calls):
@@ -107,10 +109,10 @@ def _ended(held: str, known: Collection[str], finished: Finished, *, has_calls: 
     return [*items, finished]
 
 
-def _calls(text: str, known: Collection[str]) -> list[Call]:
+def _calls(text: str, known: Collection[str]) -> list[RescuedCall]:
     """The calls in a text that is one JSON value, or one on each line; none when any of it is not a call."""
     values = _values(text)
-    calls: list[Call] = []
+    calls: list[RescuedCall] = []
     for value in values:
         made = _from_value(value, known)
         if not made:
@@ -128,7 +130,7 @@ def _values(text: str) -> list[Any]:
     return []
 
 
-def _from_value(value: Any, known: Collection[str]) -> list[Call]:
+def _from_value(value: Any, known: Collection[str]) -> list[RescuedCall]:
     if isinstance(value, list):
         made = [_from_value(item, known) for item in cast("list[Any]", value)]
         return [call for calls in made for call in calls] if all(made) else []
@@ -146,5 +148,5 @@ def _from_value(value: Any, known: Collection[str]) -> list[Call]:
         return []
     arguments: Any = next((fields[key] for key in _ARGUMENTS if key in fields), dict[str, Any]())
     if isinstance(arguments, str):
-        return [Call(name, arguments)]
-    return [Call(name, msgspec.json.encode(arguments).decode())] if isinstance(arguments, dict) else []
+        return [RescuedCall(name, arguments)]
+    return [RescuedCall(name, msgspec.json.encode(arguments).decode())] if isinstance(arguments, dict) else []

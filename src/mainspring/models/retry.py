@@ -17,8 +17,8 @@ from contextlib import aclosing
 import msgspec
 
 from mainspring.errors import ModelError, RateLimited
-from mainspring.models import Finished, Model, Request, Retrying, StreamItem
-from mainspring.models.wrapper import Around
+from mainspring.models import Model, ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models.wrapper import ModelWrapper
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)
 
 
-class Retried(Around):
+class Retried(ModelWrapper):
     """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try.
     `keep` is called when that try succeeded."""
 
@@ -63,7 +63,7 @@ class Retried(Around):
             try:
                 async with aclosing(self._model.stream(request)) as items:
                     async for item in items:
-                        if self._is_healed and isinstance(item, Finished):
+                        if self._is_healed and isinstance(item, ReplyFinished):
                             self._remember()
                         yield item
                 return

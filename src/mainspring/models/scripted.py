@@ -17,9 +17,9 @@ from mainspring.errors import ConfigError, ModelError
 from mainspring.events import CallDelta, Stop, TextDelta, ThinkingDelta, Usage
 from mainspring.models import (
     AssistantMessage,
-    Finished,
     Message,
     Price,
+    ReplyFinished,
     Request,
     ResultsMessage,
     StreamItem,
@@ -200,7 +200,7 @@ class ScriptedModel:
             yield TextDelta(text=reply.text)
         for index, call in enumerate(reply.calls):
             yield CallDelta(index=index, name=call.name, arguments=call.argument_text, provider_id=call.id)
-        yield Finished(stop=reply.stop_reason, usage=reply.usage or _usage(request, reply))
+        yield ReplyFinished(stop=reply.stop_reason, usage=reply.usage or _usage(request, reply))
 
     async def close(self) -> None:
         return

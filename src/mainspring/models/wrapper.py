@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from mainspring.models import Model, Price, Request, StreamItem
 
 
-class Around:
+class ModelWrapper:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.encode = model.encode  # the innermost model's own: a long history is tens of thousands of calls
@@ -28,7 +28,7 @@ class Around:
         await self._model.close()
 
 
-class Sized(Around):
+class WithContextSize(ModelWrapper):
     """A model of which somebody has said how many tokens it takes."""
 
     def __init__(self, model: Model, context_tokens: int) -> None:

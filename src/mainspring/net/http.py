@@ -54,7 +54,7 @@ class CannotUnpack(OSError):
     """The body is packed in a way that is not known here, or damaged."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class ResponseHead(msgspec.Struct, frozen=True):
     """The beginning of an answer; names of headers are in small letters."""
 
     status: int
@@ -104,7 +104,9 @@ class Connection:
         await self._writer.start_tls(tls, server_hostname=host)
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
 
-    async def exchange(self, asked: h11.Request, body: bytes = b"", *, total_s: float = math.inf) -> Head:
+    async def exchange(
+        self, asked: h11.Request, body: bytes = b"", *, total_s: float = math.inf
+    ) -> ResponseHead:
         """Sends a request, and gives the head of the answer; `total_s` is for all of the answer."""
         self._deadline = time.monotonic() + total_s
         protocol = self._protocol
@@ -119,7 +121,7 @@ class Connection:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
         encoding = headers.get("content-encoding", "").strip().lower()
         self._unpacker = None if encoding in ("", "identity") else _Unpacker(encoding)
-        return Head(event.status_code, headers)
+        return ResponseHead(event.status_code, headers)
 
     async def read(self) -> bytes | None:
         """Some more of the answer's body, unpacked; None at its end."""

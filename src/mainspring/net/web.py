@@ -37,7 +37,7 @@ class FetchFailed(MainspringError):
     """The page was not had; the message says why."""
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class WebPage(msgspec.Struct, frozen=True, kw_only=True):
     """What came. `url` is where it came from in the end; `is_cut` says that there was more."""
 
     url: str
@@ -85,13 +85,13 @@ class Web:
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
 
-    async def fetch(self, url: str) -> Page:
+    async def fetch(self, url: str) -> WebPage:
         """Follows redirects, each checked like the first address. Raises `FetchFailed`."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 for _ in range(_MAX_REDIRECTS + 1):
                     page = await self._get(url)
-                    if isinstance(page, Page):
+                    if isinstance(page, WebPage):
                         return page
                     url = page
         except TimeoutError as error:
@@ -100,7 +100,7 @@ class Web:
             raise FetchFailed(f"{url} could not be fetched: {error or type(error).__name__}.") from error
         raise FetchFailed(f"{url} redirects more than {_MAX_REDIRECTS} times.")
 
-    async def _get(self, url: str) -> Page | str:
+    async def _get(self, url: str) -> WebPage | str:
         """The page, or where it says that it is."""
         host, port = host_of(url)
         address = await self._checked(host, port)
@@ -131,7 +131,7 @@ class Web:
             raise FetchFailed(f"The host {host} has no address.")
         return found[0]
 
-    async def _read(self, url: str, head: http.Head, connection: http.Connection) -> Page:
+    async def _read(self, url: str, head: http.ResponseHead, connection: http.Connection) -> WebPage:
         parts: list[bytes] = []
         size = 0
         while size <= self._max_bytes and (chunk := await connection.read()) is not None:
@@ -139,7 +139,7 @@ class Web:
             size += len(chunk)
         kind = head.headers.get("content-type", "")
         charset = _CHARSET.search(kind)
-        return Page(
+        return WebPage(
             url=url,
             status=head.status,
             media_type=kind.partition(";")[0].strip().lower(),

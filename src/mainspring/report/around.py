@@ -54,7 +54,7 @@ MAX_DETAIL = 500
 _LAST_LINES = 12
 
 
-class Around:
+class EventsAround:
     def __init__(self) -> None:
         self.waits: dict[tuple[str, int], Wait] = {}
         self.outages: dict[str, Outage] = {}

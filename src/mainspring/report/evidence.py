@@ -9,8 +9,8 @@ import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, CheckEnded, Event, Evidence, GoalChecks, Recorded, WorkFinished
-from mainspring.journal import Reader
-from mainspring.report.facts import Check, Cited, Command, Finish
+from mainspring.journal import JournalReader
+from mainspring.report.facts import CheckFacts, Cited, CommandFacts, Finish
 
 SHOWN_CHECKS = 60
 SHOWN_REFUSALS = 20
@@ -60,7 +60,7 @@ class Checks:
     def conditions(self) -> int:
         return len(self._newest)
 
-    def of(self, iteration: int) -> dict[Condition, Check]:
+    def of(self, iteration: int) -> dict[Condition, CheckFacts]:
         """What was looked at in one iteration."""
         return {
             condition: _check(looked)
@@ -68,21 +68,21 @@ class Checks:
             if looked.event.iteration == iteration
         }
 
-    def newest(self) -> dict[Condition, Check]:
+    def newest(self) -> dict[Condition, CheckFacts]:
         return {condition: _check(looked) for condition, looked in self._newest.items()}
 
-    async def shown(self, journal: Reader) -> tuple[Check, ...]:
+    async def shown(self, journal: JournalReader) -> tuple[CheckFacts, ...]:
         """The newest look at each condition, what failed first, with the end of its output."""
         looked = sorted(self._newest.values(), key=lambda each: (each.event.passed, -each.seq))
         return tuple([await _with_output(each, journal) for each in looked[:SHOWN_CHECKS]])
 
-    async def refusals(self, journal: Reader) -> tuple[Check, ...]:
+    async def refusals(self, journal: JournalReader) -> tuple[CheckFacts, ...]:
         """The looks that refused a done and are not the newest at their condition; the last ones first."""
         newest = {looked.seq for looked in self._newest.values()}
         past = [looked for looked in reversed(self._failed) if looked.seq not in newest]
         return tuple([await _with_output(each, journal) for each in past])
 
-    def finishes(self, result: Callable[[str], Command | None]) -> tuple[Finish, ...]:
+    def finishes(self, result: Callable[[str], CommandFacts | None]) -> tuple[Finish, ...]:
         """What the agent said when it called itself done, the last first, with the results that it cites."""
         return tuple(
             Finish(
@@ -107,9 +107,9 @@ def wanted(checks: GoalChecks) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _check(looked: _Looked) -> Check:
+def _check(looked: _Looked) -> CheckFacts:
     event = looked.event
-    return Check(
+    return CheckFacts(
         seq=looked.seq,
         time_us=looked.time_us,
         iteration=event.iteration,
@@ -124,7 +124,7 @@ def _check(looked: _Looked) -> Check:
     )
 
 
-async def _with_output(looked: _Looked, journal: Reader) -> Check:
+async def _with_output(looked: _Looked, journal: JournalReader) -> CheckFacts:
     check, blob = _check(looked), looked.event.output
     if blob is None:
         return check
@@ -132,7 +132,7 @@ async def _with_output(looked: _Looked, journal: Reader) -> Check:
     return msgspec.structs.replace(check, output=text[-MAX_OUTPUT:], is_output_cut=len(text) > MAX_OUTPUT)
 
 
-async def read_text(journal: Reader, blob: Blob) -> str:
+async def read_text(journal: JournalReader, blob: Blob) -> str:
     """A kept text; of one that cannot be read it says so."""
     try:
         return (await journal.get(blob)).decode("utf-8", "replace").strip()
@@ -140,7 +140,7 @@ async def read_text(journal: Reader, blob: Blob) -> str:
         return f"(not readable any more: {error.message})"
 
 
-def _cited(item: Evidence, result: Callable[[str], Command | None]) -> Cited:
+def _cited(item: Evidence, result: Callable[[str], CommandFacts | None]) -> Cited:
     results = {call: result(call) for call in item.calls}
     found = tuple(each for each in results.values() if each is not None)
     missing = [call for call, each in results.items() if each is None]

@@ -22,7 +22,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of a report."""
 
 
-class Text(Fact, frozen=True):
+class ReportText(Fact, frozen=True):
     """The goal as it was given, or as it was changed to. `changes` names what else is other than before."""
 
     seq: int
@@ -71,7 +71,7 @@ class Clock(Fact, frozen=True):
         return max(self.until_us - self.started_us, 0) / 1e6
 
 
-class Command(Fact, frozen=True):
+class CommandFacts(Fact, frozen=True):
     """A call and what came of it; `seq` is the event of its result."""
 
     seq: int
@@ -105,7 +105,7 @@ class IterationFacts(Fact, frozen=True):
     changed: tuple[str, ...] = ()
     files: tuple[FileLine, ...] = ()
     files_total: int = 0
-    commands: tuple[Command, ...] = ()
+    commands: tuple[CommandFacts, ...] = ()
     calls_total: int = 0
     calls_failed: int = 0
     turns: int = 0
@@ -119,7 +119,7 @@ class IterationFacts(Fact, frozen=True):
     failed_checks: tuple[str, ...] = ()
 
 
-class Check(Fact, frozen=True):
+class CheckFacts(Fact, frozen=True):
     """One look at one condition of being done."""
 
     seq: int
@@ -142,7 +142,7 @@ class Cited(Fact, frozen=True):
     out."""
 
     claim: str
-    results: tuple[Command, ...] = ()
+    results: tuple[CommandFacts, ...] = ()
     doubt: str = ""
 
 
@@ -155,7 +155,7 @@ class Finish(Fact, frozen=True):
     claims: tuple[Cited, ...] = ()
 
 
-class Row(Fact, frozen=True):
+class MetricRow(Fact, frozen=True):
     """One metric in one iteration, against the best before it."""
 
     iteration: int
@@ -176,7 +176,7 @@ class Metric(Fact, frozen=True):
     better: str = ""
     best_iteration: int = 0
     is_best_sure: bool = False
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MetricRow, ...] = ()
     rows_left_out: int = 0
     events: tuple[int, ...] = ()
     plot: str = ""
@@ -269,7 +269,7 @@ class ProcessFacts(Fact, frozen=True):
     is_staying: bool = False
 
 
-class Left(Fact, frozen=True):
+class Remaining(Fact, frozen=True):
     """Something that is not done, and what says so."""
 
     what: str
@@ -292,7 +292,7 @@ class Report(Fact, frozen=True):
     rules: GoalRules = GoalRules()
     checks_wanted: GoalChecks = GoalChecks()
     evaluation: Evaluation = Evaluation()
-    texts: tuple[Text, ...] = ()
+    texts: tuple[ReportText, ...] = ()
     texts_left_out: int = 0
     standing: Standing = "so far"
     standing_why: str = ""
@@ -307,10 +307,10 @@ class Report(Fact, frozen=True):
     iterations_total: int = 0
     iterations: tuple[IterationFacts, ...] = ()
     outcomes: tuple[tuple[str, int], ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckFacts, ...] = ()
     checks_total: int = 0
     checks_left_out: int = 0
-    refusals: tuple[Check, ...] = ()
+    refusals: tuple[CheckFacts, ...] = ()
     refusals_total: int = 0
     finishes: tuple[Finish, ...] = ()
     finishes_left_out: int = 0
@@ -340,6 +340,6 @@ class Report(Fact, frozen=True):
     crashes: tuple[Notice, ...] = ()
     crashes_total: int = 0
     processes: tuple[ProcessFacts, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Remaining, ...] = ()
     left_out: int = 0
     next_commands: tuple[tuple[str, str], ...] = ()

@@ -27,7 +27,7 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.evidence.artifacts import command_of
-from mainspring.report.facts import Clock, Command, FileLine, IterationFacts
+from mainspring.report.facts import Clock, CommandFacts, FileLine, IterationFacts
 
 KINDS: tuple[type[Event], ...] = (
     AssistantSaid,
@@ -111,7 +111,7 @@ class Iterations:
         """The iteration that what is read now belongs to."""
         return self._current.facts.number if self._current else 0
 
-    def result(self, call: str) -> Command | None:
+    def result(self, call: str) -> CommandFacts | None:
         """How a call ended; None when that is not on record."""
         found = self._results.get(call)
         return _command(found) if found else None
@@ -246,9 +246,9 @@ class Iterations:
         self._current.newest.append(result)
 
 
-def _command(result: _Result) -> Command:
+def _command(result: _Result) -> CommandFacts:
     asked = result.asked
-    return Command(
+    return CommandFacts(
         seq=result.seq,
         call=result.call,
         tool=asked.name if asked else "",

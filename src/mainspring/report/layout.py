@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from mainspring.documents.blocks import (
     Banner,
     Block,
-    Folded,
+    Collapsible,
     Heading,
     Items,
     Mono,
-    Output,
+    OutputBlock,
     Paragraph,
     Quote,
     Spans,
@@ -24,7 +24,7 @@ from mainspring.documents.blocks import (
 )
 from mainspring.report import sections_around, sections_results
 from mainspring.report.describe import code, digest, event, events, money, plural, seconds, toned, when
-from mainspring.report.facts import Check, Command, Finish, IterationFacts, Report, Text
+from mainspring.report.facts import CheckFacts, CommandFacts, Finish, IterationFacts, Report, ReportText
 
 _STANDINGS: dict[str, tuple[str, Tone]] = {
     "verified": ("Done and verified", "good"),
@@ -107,7 +107,7 @@ def _goal(report: Report) -> Iterator[Block]:
         )
 
 
-def _goal_text(text: Text, *, is_first: bool) -> Iterator[Block]:
+def _goal_text(text: ReportText, *, is_first: bool) -> Iterator[Block]:
     where = f", read from {text.source}" if text.source else ""
     what = "Given" if is_first else "Changed"
     also = f" Also changed: {', '.join(text.changes)}." if text.changes and text.text else ""
@@ -202,7 +202,7 @@ def _evidence(report: Report) -> Iterator[Block]:
     yield from _said(report)
 
 
-def _checks_table(checks: tuple[Check, ...]) -> Table:
+def _checks_table(checks: tuple[CheckFacts, ...]) -> Table:
     rows = tuple(
         (
             (toned("passed" if check.passed else "failed"),),
@@ -217,11 +217,11 @@ def _checks_table(checks: tuple[Check, ...]) -> Table:
     return slim(("", "check", "result", "iteration", "hash", "recorded in"), rows, frozenset({3}))
 
 
-def _check_output(check: Check) -> Folded:
+def _check_output(check: CheckFacts) -> Collapsible:
     cut = "The end of its output:" if check.is_output_cut else "Its output:"
     title: Spans = ("Output of ", Mono(check.check), f" in iteration {check.iteration}")
-    blocks = (Paragraph((cut,), "quiet"), Output(check.output))
-    return Folded(title, blocks, is_open=not check.passed, level=4)
+    blocks = (Paragraph((cut,), "quiet"), OutputBlock(check.output))
+    return Collapsible(title, blocks, is_open=not check.passed, level=4)
 
 
 def _said(report: Report) -> Iterator[Block]:
@@ -261,7 +261,7 @@ def _finish(finish: Finish) -> Iterator[Block]:
     yield Table(("claim", "results that it cites", "borne out?"), rows)
 
 
-def _results(results: tuple[Command, ...]) -> Spans:
+def _results(results: tuple[CommandFacts, ...]) -> Spans:
     spans: list[Spans] = []
     for each in results:
         exit_code = f"exit code {each.exit_code}" if each.exit_code is not None else each.outcome
@@ -284,7 +284,7 @@ def _iterations(report: Report) -> Iterator[Block]:
         text = f"In full: {len(full)} of {report.iterations_total:,} iterations; for all of them: "
         yield Paragraph((text, Mono(f"mainspring show {report.session}")), "quiet")
     for place, each in enumerate(full):
-        yield Folded(_iteration_title(each), tuple(_iteration(each, report)), is_open=place == 0)
+        yield Collapsible(_iteration_title(each), tuple(_iteration(each, report)), is_open=place == 0)
 
 
 def _is_full(each: IterationFacts) -> bool:
@@ -334,7 +334,7 @@ def _iteration(each: IterationFacts, report: Report) -> Iterator[Block]:
             yield Paragraph((text, Mono(f"mainspring artifacts {report.session} --all")), "quiet")
 
 
-def _commands_table(commands: tuple[Command, ...]) -> Table:
+def _commands_table(commands: tuple[CommandFacts, ...]) -> Table:
     rows = tuple(
         (
             (toned(each.outcome),),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from mainspring.catalog import Fold, Spent, take
+from mainspring.catalog import SessionFold, Spent, take
 from mainspring.events import (
     EngineChosen,
     Event,
@@ -24,14 +24,14 @@ from mainspring.events import (
 from mainspring.evidence.artifacts import read_artifacts
 from mainspring.goals import fold
 from mainspring.goals.fold import Goal
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.report import around, evidence, iterations, results
-from mainspring.report.around import Around
+from mainspring.report.around import EventsAround
 from mainspring.report.evidence import SHOWN_CHECKS, Checks
-from mainspring.report.facts import Close, Report, Spending, Text
+from mainspring.report.facts import Close, Report, ReportText, Spending
 from mainspring.report.iterations import MAX_SAID, Iterations
 from mainspring.report.results import SHOWN_METRICS, Results, artifact_facts
-from mainspring.report.standing import SHOWN_LEFT, Plan, judge, left_of, next_commands
+from mainspring.report.standing import SHOWN_LEFT, NextSteps, judge, left_of, next_commands
 
 _OWN: tuple[type[Event], ...] = (
     GoalSet,
@@ -60,13 +60,13 @@ class _Read:
 
     def __init__(self) -> None:
         self.goal = Goal()
-        self.fold = Fold()
+        self.fold = SessionFold()
         self.iterations = Iterations()
         self.checks = Checks()
         self.results = Results()
-        self.around = Around()
-        self.plan = Plan()
-        self.texts: list[Text] = []
+        self.around = EventsAround()
+        self.plan = NextSteps()
+        self.texts: list[ReportText] = []
         self.closes: list[Close] = []
         self.models: dict[str, None] = {}
         self.engine = EngineChosen(engine="")
@@ -134,7 +134,7 @@ class _Read:
         is_new = before is None or before.text != event.text
         if not is_new and not changes:
             return
-        text = Text(
+        text = ReportText(
             seq=recorded.seq,
             time_us=recorded.time_us,
             text=event.text[:_MAX_TEXT] if is_new else "",
@@ -172,7 +172,7 @@ class _Read:
         return tuple(sorted(rows, key=lambda row: (-row.usd, -row.input_tokens, row.source, row.model)))
 
 
-async def read_report(journal: Reader, *, now_us: int, is_running: bool) -> Report:
+async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) -> Report:
     """The report of the goal of a journal; `is_running` when a process works on it, up to `now_us`."""
     read = _Read()
     takers, after = read.takers(), 0
@@ -253,7 +253,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
     return _with_claims(_with_around(report, around), results, missing)
 
 
-def _with_around(report: Report, around: Around) -> Report:
+def _with_around(report: Report, around: EventsAround) -> Report:
     return msgspec.structs.replace(
         report,
         waits=tuple(around.waits.values())[-_WAITS:],

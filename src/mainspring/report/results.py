@@ -17,10 +17,10 @@ from mainspring.events import (
 )
 from mainspring.evidence.artifacts import Artifact, Artifacts
 from mainspring.evidence.claims import Claims
-from mainspring.evidence.metrics import Better, Metrics, Summary, Verdict, asked_for
+from mainspring.evidence.metrics import Better, Metrics, MetricVerdict, Summary, asked_for
 from mainspring.evidence.plots import line_plot
-from mainspring.journal import Reader
-from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, Row
+from mainspring.journal import JournalReader
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow
 
 KINDS: tuple[type[Event], ...] = (MeasurementsTaken, ClaimsRead, ClaimChecked)
 SHOWN_METRICS = 12
@@ -99,8 +99,8 @@ class Results:
             plot=line_plot(name, unit, rows, best=course.best if course else None) if len(rows) > 1 else "",
         )
 
-    def _row(self, row: Summary, verdict: Verdict | None) -> Row:
-        fact = Row(
+    def _row(self, row: Summary, verdict: MetricVerdict | None) -> MetricRow:
+        fact = MetricRow(
             iteration=row.iteration,
             repeats=row.repeats,
             mean=row.mean,
@@ -132,7 +132,7 @@ class Results:
         )
 
 
-async def artifact_facts(artifacts: Artifacts, journal: Reader) -> tuple[ArtifactFacts, ...]:
+async def artifact_facts(artifacts: Artifacts, journal: JournalReader) -> tuple[ArtifactFacts, ...]:
     """The newest artifacts, with what can be seen of a few of them: those that have a preview come first."""
     previews = artifacts.previews
     newest = sorted(

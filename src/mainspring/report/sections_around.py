@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from mainspring.documents.blocks import (
     Block,
-    Folded,
+    Collapsible,
     Heading,
     Mono,
-    Output,
+    OutputBlock,
     Paragraph,
     Spans,
     Table,
@@ -156,8 +156,8 @@ def _crashes(report: Report) -> Iterator[Block]:
 
 def _crash(each: Notice) -> Iterator[Block]:
     if "\n" in each.detail:
-        yield Folded(
-            (f"{when(each.time_us)}: {each.what} ({event(each.seq)})",), (Output(each.detail),), level=3
+        yield Collapsible(
+            (f"{when(each.time_us)}: {each.what} ({event(each.seq)})",), (OutputBlock(each.detail),), level=3
         )
     else:
         yield Paragraph((f"{when(each.time_us)}: {each.what}, {each.detail} ({event(each.seq)}).",))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mainspring.documents.blocks import (
     Block,
-    Folded,
+    Collapsible,
     Heading,
     Items,
     Mono,
@@ -18,7 +18,7 @@ from mainspring.documents.blocks import (
     slim,
 )
 from mainspring.report.describe import code, digest, event, events, figure, plural, size, toned
-from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, Report, Row
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, Report
 
 _VERDICTS = {
     "same": "within the noise",
@@ -50,7 +50,7 @@ def _metric(metric: Metric) -> Iterator[Block]:
     name = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
     if not metric.better:
         note = Paragraph(("Nobody said which way is better, so nothing is judged here.",), "quiet")
-        yield Folded((name,), (note, *_values(metric)))
+        yield Collapsible((name,), (note, *_values(metric)))
         return
     yield Heading(name, 3)
     sure = "" if metric.is_best_sure else ", which too few repeats show"
@@ -81,7 +81,7 @@ def _values(metric: Metric) -> Iterator[Block]:
         yield Paragraph((f"Recorded in {events(metric.events)}.",), "quiet")
 
 
-def _metric_row(row: Row, metric: Metric) -> tuple[Spans, ...]:
+def _metric_row(row: MetricRow, metric: Metric) -> tuple[Spans, ...]:
     return (
         (str(row.iteration),),
         ("mainspring" if row.is_ours else Toned("the agent", "doubt"),),
@@ -94,7 +94,7 @@ def _metric_row(row: Row, metric: Metric) -> tuple[Spans, ...]:
     )
 
 
-def _verdict(row: Row, metric: Metric) -> Spans:
+def _verdict(row: MetricRow, metric: Metric) -> Spans:
     if not row.verdict:
         return ("the first",) if metric.better and row == metric.rows[0] else ("",)
     noise = f", noise {figure(row.noise)}" if row.noise else ""

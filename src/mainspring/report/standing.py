@@ -10,9 +10,9 @@ import msgspec
 from mainspring.events import GoalEnded, GoalRules, PlanItem, PlanSet, Recorded
 from mainspring.evidence.metrics import EVALUATOR_CHANGED
 from mainspring.goals.fold import Goal
-from mainspring.report.around import Around
+from mainspring.report.around import EventsAround
 from mainspring.report.evidence import Condition, wanted
-from mainspring.report.facts import Check, Left, Standing
+from mainspring.report.facts import CheckFacts, Remaining, Standing
 
 SHOWN_LEFT = 60
 
@@ -41,7 +41,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 def judge(
     goal: Goal,
-    checks: Mapping[Condition, Check],
+    checks: Mapping[Condition, CheckFacts],
     flags: Iterable[str],
     reported: frozenset[str],
     *,
@@ -67,7 +67,7 @@ def judge(
 def _done(
     goal: Goal,
     ended: GoalEnded,
-    checks: Mapping[Condition, Check],
+    checks: Mapping[Condition, CheckFacts],
     flags: tuple[str, ...],
     reported: frozenset[str],
 ) -> Judged:
@@ -96,7 +96,7 @@ def _done(
     return Judged("verified", f"Done, and {passed} passed after the last iteration.", seqs, told)
 
 
-def _only_told(goal: Goal, looked: list[Check], reported: frozenset[str]) -> tuple[str, ...]:
+def _only_told(goal: Goal, looked: list[CheckFacts], reported: frozenset[str]) -> tuple[str, ...]:
     """The targets that were reached by what the agent reported, and not by what we measured."""
     names = {f"{each.metric} {each.relation} {each.value:g}": each.metric for each in goal.now.checks.targets}
     return tuple(
@@ -106,7 +106,7 @@ def _only_told(goal: Goal, looked: list[Check], reported: frozenset[str]) -> tup
     )
 
 
-def _not_looked_at(goal: Goal, looked: list[Check]) -> list[str]:
+def _not_looked_at(goal: Goal, looked: list[CheckFacts]) -> list[str]:
     """The conditions of being done that these checks do not cover."""
     covered = {(check.kind, check.check) for check in looked}
     missing = [name for kind, name in wanted(goal.now.checks) if (kind, name) not in covered]
@@ -114,7 +114,7 @@ def _not_looked_at(goal: Goal, looked: list[Check]) -> list[str]:
     return [*missing, "the claims"] if goal.now.checks.needs_claims and not has_claims else missing
 
 
-def _open(goal: Goal, checks: Mapping[Condition, Check], *, is_running: bool) -> Judged:
+def _open(goal: Goal, checks: Mapping[Condition, CheckFacts], *, is_running: bool) -> Judged:
     if goal.paused is not None:
         now = f"Paused: {goal.paused.reason}"
     elif is_running:
@@ -127,7 +127,7 @@ def _open(goal: Goal, checks: Mapping[Condition, Check], *, is_running: bool) ->
     return Judged("so far", now, tuple(check.seq for check in failing))
 
 
-def _last(goal: Goal, checks: Mapping[Condition, Check]) -> list[Check]:
+def _last(goal: Goal, checks: Mapping[Condition, CheckFacts]) -> list[CheckFacts]:
     number = goal.current.number if goal.current and goal.current.checks else goal.iterations
     return [check for check in checks.values() if check.iteration == number]
 
@@ -136,7 +136,7 @@ def _count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-class Plan:
+class NextSteps:
     """The fold of the agent's to-do list."""
 
     def __init__(self) -> None:
@@ -150,50 +150,56 @@ class Plan:
 
 def left_of(
     goal: Goal,
-    checks: Mapping[Condition, Check],
+    checks: Mapping[Condition, CheckFacts],
     claims: tuple[str, ...],
     claims_seq: int,
-    plan: Plan,
-    around: Around,
-) -> tuple[Left, ...]:
+    plan: NextSteps,
+    around: EventsAround,
+) -> tuple[Remaining, ...]:
     """What is not done: checks that fail or never ran, open claims, plan, questions, waits, processes."""
     is_done = goal.ended is not None and goal.ended.ending == "done"
     left = [
-        Left(what="failing check", detail=f"{check.check}: {check.detail}".removesuffix(": "), seq=check.seq)
+        Remaining(
+            what="failing check", detail=f"{check.check}: {check.detail}".removesuffix(": "), seq=check.seq
+        )
         for check in checks.values()
         if not check.passed
     ]
     left += [
-        Left(what="check never run", detail=name)
+        Remaining(what="check never run", detail=name)
         for kind, name in wanted(goal.now.checks)
         if (kind, name) not in checks
     ]
     if not is_done or goal.now.checks.needs_claims:
-        left += [Left(what="open claim", detail=line, seq=claims_seq) for line in claims]
+        left += [Remaining(what="open claim", detail=line, seq=claims_seq) for line in claims]
     left += [
-        Left(what=f"plan, {item.progress}", detail=item.text, seq=plan.seq)
+        Remaining(what=f"plan, {item.progress}", detail=item.text, seq=plan.seq)
         for item in plan.items
         if item.progress != "done"
     ]
     left += [
-        Left(what="open question", detail=f"{asked.tool}: {asked.reason or asked.arguments}", seq=asked.seq)
+        Remaining(
+            what="open question", detail=f"{asked.tool}: {asked.reason or asked.arguments}", seq=asked.seq
+        )
         for asked in around.approvals.values()
         if not asked.decision
     ]
     left += [
-        Left(what="waiting for", detail=wait.what, seq=wait.seq)
+        Remaining(what="waiting for", detail=wait.what, seq=wait.seq)
         for wait in around.waits.values()
         if not wait.cause and goal.ended is None
     ]
     left += [
-        Left(what="process without a recorded end", detail=f"{each.handle}: {each.command}", seq=each.seq)
+        Remaining(
+            what="process without a recorded end", detail=f"{each.handle}: {each.command}", seq=each.seq
+        )
         for each in around.processes.values()
     ]
     return tuple(left)
 
 
 def next_commands(
-    session: str, goal: Goal, judged: Judged, around: Around, *, is_running: bool
+    session: str, goal: Goal, judged: Judged, around: EventsAround, *, is_running: bool
 ) -> tuple[tuple[str, str], ...]:
     """Commands to run next, each with what it is for."""
     resume = f"mainspring goal resume {session}"

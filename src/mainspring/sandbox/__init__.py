@@ -1,6 +1,6 @@
 """The port to somewhere that is not us: run a command there, and keep custody of what it starts.
 
-A command that fails is a value (`Finished`); a machine that fails is a `SandboxError`. A rung of the
+A command that fails is a value (`CommandResult`); a machine that fails is a `SandboxError`. A rung of the
 ladder (plain processes, bubblewrap, Landlock, a container) is one implementation of `Sandbox`.
 """
 
@@ -13,18 +13,18 @@ from typing import Literal, Protocol
 import msgspec
 
 from mainspring.sandbox.background import Background
-from mainspring.sandbox.limits import MIB, Limits
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.limits import MIB, ProcessLimits
+from mainspring.sandbox.policy import Confinement
 
 __all__ = [
     "MIB",
     "TIMED_OUT",
     "Background",
     "Command",
-    "Finished",
-    "Limits",
+    "CommandResult",
+    "Confinement",
     "OnOutput",
-    "Policy",
+    "ProcessLimits",
     "Sandbox",
 ]
 
@@ -41,7 +41,7 @@ TIMED_OUT = "timed out"
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A program and where it runs. It has no terminal, and its standard input is empty.
 
-    `max_output_bytes` is what `Finished` keeps of each stream, head and tail; `on_output` sees all.
+    `max_output_bytes` is what `CommandResult` keeps of each stream, head and tail; `on_output` sees all.
     `policy` replaces the sandbox's own for this run (a grant). `timeout_s` also bounds the life of what
     the command leaves running; that ends at once when the command `is_whole`, and goes on without us when
     it `outlives` us. `stdin` and `stdout` are descriptors that take the place of the empty input and of the
@@ -53,15 +53,15 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 120.0
     env: Mapping[str, str] = {}
     max_output_bytes: int = 8 * 1024 * 1024
-    limits: Limits = Limits()
-    policy: Policy | None = None
+    limits: ProcessLimits = ProcessLimits()
+    policy: Confinement | None = None
     stdin: int = -1
     stdout: int = -1
     is_whole: bool = False
     outlives: bool = False
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a command did. A death by signal N has the exit code 128 + N; 127 and 126 mean that the
     program was not found or could not be executed.
 
@@ -104,7 +104,7 @@ class Sandbox(Protocol):
         """Whether processes have other numbers here than where we are."""
         ...
 
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         """Runs to its end, its time-out, or our cancellation; in each case nothing of it is left behind,
         except what `left_running` names."""
         ...

@@ -67,7 +67,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     output_bytes: int = 0
 
 
-class Output(msgspec.Struct, frozen=True):
+class BackgroundOutput(msgspec.Struct, frozen=True):
     """A piece of output; ask for `next_offset` to go on. `skipped` bytes before it are no longer kept."""
 
     data: bytes
@@ -110,7 +110,7 @@ class Background:
         """The process below which everything that the command started is found."""
         return self._meta().keeper
 
-    def output(self, since: int = 0, max_bytes: int = 64 * 1024) -> Output:
+    def output(self, since: int = 0, max_bytes: int = 64 * 1024) -> BackgroundOutput:
         """What was written from a byte on; of very long output the middle is gone."""
         for offset, path in self._segments():
             try:
@@ -124,8 +124,8 @@ class Background:
             except FileNotFoundError:
                 # It was the oldest piece, and has just been dropped.
                 continue
-            return Output(data, start + len(data), start - since)
-        return Output(b"", max(since, self._size()))
+            return BackgroundOutput(data, start + len(data), start - since)
+        return BackgroundOutput(b"", max(since, self._size()))
 
     def send(self, data: bytes) -> None:
         """Types into the command's input; without a terminal it goes down a pipe."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox.limits import Limits
+from mainspring.sandbox.limits import ProcessLimits
 
 ABANDONED_S = 60.0
 MAX_FILES: dict[tuple[str, int], str] = {
@@ -71,7 +71,7 @@ class Cgroups:
         return self._parents
 
     @contextmanager
-    def enter(self, limits: Limits) -> Generator[Cgroup]:
+    def enter(self, limits: ProcessLimits) -> Generator[Cgroup]:
         made = self.make(limits)
         try:
             yield made
@@ -87,7 +87,7 @@ class Cgroups:
         self._stale = [folder for folder in self._stale if not _remove(folder)]
         return not self._stale
 
-    def make(self, limits: Limits) -> Cgroup:
+    def make(self, limits: ProcessLimits) -> Cgroup:
         wanted = {"memory": limits.memory_bytes, "pids": limits.processes}
         name = f"mainspring-{secrets.token_hex(6)}"
         by_kind: dict[str, tuple[Path, int]] = {}

@@ -21,7 +21,7 @@ import msgspec
 
 from mainspring.errors import PathRefused
 from mainspring.sandbox.custody.kernel import syscall
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 
 SYS_OPENAT2 = 437
 RESOLVE_NO_MAGICLINKS = 0x02
@@ -49,7 +49,7 @@ class Content(msgspec.Struct, frozen=True):
     version: Version
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FolderEntry(msgspec.Struct, frozen=True):
     name: str
     is_dir: bool
     is_link: bool
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Files:
     """Paths given to it may be relative to the workspace."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Confinement) -> None:
         self.policy = policy
 
     def resolve(self, path: str | Path) -> Path:
@@ -87,12 +87,12 @@ class Files:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def entries(self, path: str | Path = ".") -> list[Entry]:
+    def entries(self, path: str | Path = ".") -> list[FolderEntry]:
         """A folder's entries by name; hidden ones are left out."""
         real = self._readable(path)
         with _opened(real, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as found:
             shown = [entry for entry in found if not self.policy.refuses_read(real / entry.name)]
-            listed = [Entry(entry.name, entry.is_dir(), entry.is_symlink()) for entry in shown]
+            listed = [FolderEntry(entry.name, entry.is_dir(), entry.is_symlink()) for entry in shown]
         return sorted(listed, key=lambda entry: entry.name)
 
     def write(

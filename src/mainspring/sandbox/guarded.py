@@ -26,7 +26,7 @@ SCREEN_GRACE_S = 3.0
 """How long such a program may be silent before it counts as waiting."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class GuardReport(msgspec.Struct, frozen=True):
     """What a guard said of its command; `failed` is a stage and an errno."""
 
     exited: int = 0
@@ -38,7 +38,7 @@ class Report(msgspec.Struct, frozen=True):
     limit: str = ""
 
 
-class Running:
+class GuardedCommand:
     """One command under guard, seen from the event loop."""
 
     def __init__(self, control: socket.socket, streams: Sequence[int], command: Command) -> None:
@@ -54,7 +54,7 @@ class Running:
         self.on_output: OnOutput | None = None
         self.limit = ""
         self.outlives = False
-        self.exited: asyncio.Future[Report] = self._loop.create_future()
+        self.exited: asyncio.Future[GuardReport] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(control, self._hear)
         for fd in streams:
@@ -128,11 +128,11 @@ class Running:
             self._loop.remove_reader(self._control)
             self._control.close()
             if not self.exited.done():
-                self.exited.set_result(Report(crashed="its guard was killed"))
+                self.exited.set_result(GuardReport(crashed="its guard was killed"))
             if not self.gone.done():
                 self.gone.set_result(None)
             return
-        report = msgspec.json.decode(packet, type=Report)
+        report = msgspec.json.decode(packet, type=GuardReport)
         if report.limit:
             self.limit = report.limit
         elif not self.exited.done():

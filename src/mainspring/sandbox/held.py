@@ -13,23 +13,23 @@ from typing import Any
 import msgspec
 
 from mainspring.disk.formats import refuse_newer_json
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.protect import Kept, State, repair
-from mainspring.sandbox.survey import Findings, Survey
+from mainspring.sandbox.survey import Survey, SurveyFindings
 
 _FILE = "held.json"
 _FORMAT = 1
 
 
 class _Held(msgspec.Struct, frozen=True):
-    policy: Policy
+    policy: Confinement
     protected: list[tuple[Path, int]]
     git_dirs: list[tuple[Path, int]]
     remembered: list[tuple[Path, list[tuple[Path, Kept | None]]]]
     format_version: int = _FORMAT
 
 
-def hold(folder: Path, policy: Policy, before: Findings, remembered: State) -> None:
+def hold(folder: Path, policy: Confinement, before: SurveyFindings, remembered: State) -> None:
     """Writes down how things are before a command is started; its folder is private."""
     folder.mkdir(parents=True, exist_ok=True)
     held = _Held(
@@ -52,7 +52,7 @@ def release(folder: Path) -> tuple[str, ...]:
         held = msgspec.json.decode(data, type=_Held, dec_hook=_path)
     except (OSError, msgspec.MsgspecError):
         return ()  # it was started without protection, or this was done before
-    before = Findings(dict(held.protected), {}, dict(held.git_dirs))
+    before = SurveyFindings(dict(held.protected), {}, dict(held.git_dirs))
     remembered = {protected: dict(files) for protected, files in held.remembered}
     changed = repair(held.policy, before, Survey(is_watching=False).look(held.policy), remembered)
     path.unlink(missing_ok=True)

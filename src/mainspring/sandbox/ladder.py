@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import LADDER, Command, Policy, Sandbox
+from mainspring.sandbox import LADDER, Command, Confinement, Sandbox
 from mainspring.sandbox.probe import build, check_custody
 
 _CONFINING = tuple(name for name in LADDER if name != "none")
 
 
-async def choose(policy: Policy, environment: Mapping[str, str], *, name: str = "") -> Sandbox:
+async def choose(policy: Confinement, environment: Mapping[str, str], *, name: str = "") -> Sandbox:
     """The rung of that name, or the first that runs a command; `none` only by its name."""
     if name == "none":
         return build("none", policy, environment)

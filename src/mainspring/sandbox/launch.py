@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import TIMED_OUT, Background, Command, Finished, OnOutput
+from mainspring.sandbox import TIMED_OUT, Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.stub import receive
-from mainspring.sandbox.guarded import Report, Running
+from mainspring.sandbox.guarded import GuardedCommand, GuardReport
 from mainspring.sandbox.limits import name_of, passed_by
 
 FIRST_EXTRA_FD = 100
@@ -53,7 +53,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     status: int = -1
 
 
-class Warden:
+class WardenClient:
     """The helper process that forks guards; started when first needed, and again if it died."""
 
     def __init__(self) -> None:
@@ -114,11 +114,11 @@ class Warden:
 class Custody:
     """Runs launches to their end and remembers what they left running."""
 
-    def __init__(self, warden: Warden | None = None) -> None:
-        self._warden = warden or Warden()
-        self._left: dict[Running, asyncio.TimerHandle] = {}
+    def __init__(self, warden: WardenClient | None = None) -> None:
+        self._warden = warden or WardenClient()
+        self._left: dict[GuardedCommand, asyncio.TimerHandle] = {}
 
-    async def run(self, launch: Launch, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, launch: Launch, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         try:
             return await self._run(launch, command, on_output)
         finally:
@@ -126,7 +126,7 @@ class Custody:
                 if fd >= 0:
                     os.close(fd)
 
-    async def _run(self, launch: Launch, command: Command, on_output: OnOutput | None) -> Finished:
+    async def _run(self, launch: Launch, command: Command, on_output: OnOutput | None) -> CommandResult:
         started = time.monotonic()
         running = self._start(launch, command)
         running.on_output = on_output
@@ -156,7 +156,7 @@ class Custody:
         if launch.status >= 0 and not stopped and not running.limit:
             _check_wrapper(launch.status, kept[-1].text())
         limit = running.limit or passed_by(command.limits, report.exited, report.max_rss)
-        return Finished(
+        return CommandResult(
             exit_code=report.exited,
             stdout=b"" if command.stdout >= 0 else kept[0].text(),
             stderr=kept[-1].text(),
@@ -169,10 +169,10 @@ class Custody:
         )
 
     async def keep(
-        self, launch: Launch | Finished, command: Command, folder: Path, *, is_terminal: bool
+        self, launch: Launch | CommandResult, command: Command, folder: Path, *, is_terminal: bool
     ) -> Background:
         """Hands a command to a keeper; returns when it runs."""
-        if isinstance(launch, Finished):
+        if isinstance(launch, CommandResult):
             raise SandboxError(launch.stderr.decode(errors="replace").strip())
         folder = await asyncio.to_thread(_made, folder)
         kept = {
@@ -211,7 +211,7 @@ class Custody:
             self._forget(running)
         self._warden.close()
 
-    async def _end(self, left: tuple[Running, ...]) -> None:
+    async def _end(self, left: tuple[GuardedCommand, ...]) -> None:
         for running in left:
             running.end()
         if left:
@@ -219,7 +219,7 @@ class Custody:
         for running in left:
             self._forget(running)
 
-    def _start(self, launch: Launch, command: Command) -> Running:
+    def _start(self, launch: Launch, command: Command) -> GuardedCommand:
         ends: list[int] = []
         try:
             for _ in range(1 if command.stdout >= 0 else 2):
@@ -241,9 +241,9 @@ class Custody:
                 os.close(fd)
         for fd in ends[1::2]:
             os.close(fd)
-        return Running(control, ends[::2], command)
+        return GuardedCommand(control, ends[::2], command)
 
-    async def _outcome(self, running: Running, timeout_s: float) -> tuple[Report, str]:
+    async def _outcome(self, running: GuardedCommand, timeout_s: float) -> tuple[GuardReport, str]:
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(running.exited), ""
@@ -251,15 +251,15 @@ class Custody:
             running.end()
         await asyncio.wait({running.exited}, timeout=END_WITHIN_S)
         # Only a process that the kernel itself holds (a dead network disk) is not dead by now.
-        report = running.exited.result() if running.exited.done() else Report(exited=128 + 9)
+        report = running.exited.result() if running.exited.done() else GuardReport(exited=128 + 9)
         return report, f"{TIMED_OUT} after {timeout_s:g} s"
 
-    def _leave(self, running: Running, remaining_s: float) -> None:
+    def _leave(self, running: GuardedCommand, remaining_s: float) -> None:
         loop = asyncio.get_running_loop()
         self._left[running] = loop.call_later(remaining_s, running.end)
         running.gone.add_done_callback(lambda _: self._forget(running))
 
-    def _forget(self, running: Running) -> None:
+    def _forget(self, running: GuardedCommand) -> None:
         if timer := self._left.pop(running, None):
             timer.cancel()
             running.abandon()
@@ -279,10 +279,14 @@ def _handed_over(control: socket.socket) -> tuple[int, ...]:
             return ()
 
 
-async def _first_word(control: socket.socket) -> Report:
+async def _first_word(control: socket.socket) -> GuardReport:
     with control:
         packet = await asyncio.get_running_loop().sock_recv(control, 1 << 16)
-    return msgspec.json.decode(packet, type=Report) if packet else Report(crashed="its keeper was killed")
+    return (
+        msgspec.json.decode(packet, type=GuardReport)
+        if packet
+        else GuardReport(crashed="its keeper was killed")
+    )
 
 
 def _job(launch: Launch, command: Command) -> dict[str, Any]:
@@ -306,7 +310,7 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
     }
 
 
-def _not_started(report: Report, command: Command, duration_s: float) -> Finished:
+def _not_started(report: GuardReport, command: Command, duration_s: float) -> CommandResult:
     """A program that cannot be executed is the command's failure; anything else is ours."""
     if report.failed is None:
         raise SandboxError(f"Custody of `{command.argv[0]}` was lost: {report.crashed.strip()}.")
@@ -326,9 +330,9 @@ def _check_wrapper(status: int, stderr: bytes) -> None:
         raise SandboxError(f"The sandbox could not be set up: {reason}.")
 
 
-def refused(what: str, reason: str, exit_code: int, duration_s: float = 0.0) -> Finished:
+def refused(what: str, reason: str, exit_code: int, duration_s: float = 0.0) -> CommandResult:
     text = f"{what}: {reason}\n".encode(errors="surrogateescape")
-    return Finished(exit_code=exit_code, stdout=b"", stderr=text, duration_s=duration_s)
+    return CommandResult(exit_code=exit_code, stdout=b"", stderr=text, duration_s=duration_s)
 
 
 def _broken(what: str, error: OSError) -> SandboxError:

@@ -18,7 +18,7 @@ if sys.platform != "win32":
 MIB = 1024 * 1024
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`file_bytes` bounds one file, `disk_reserve_bytes` is what must stay free on the workspace's disk."""
 
     cpu_s: int = 0
@@ -30,7 +30,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     output_bytes: int = 0
 
 
-def rlimits(limits: Limits, *, has_memory_cgroup: bool, has_pids_cgroup: bool) -> list[tuple[int, int]]:
+def rlimits(
+    limits: ProcessLimits, *, has_memory_cgroup: bool, has_pids_cgroup: bool
+) -> list[tuple[int, int]]:
     wanted = [
         (resource.RLIMIT_CORE, 0, True),
         (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s > 0),
@@ -52,7 +54,7 @@ def _threads_now() -> int:
     return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
 
 
-def name_of(kind: str, limits: Limits) -> str:
+def name_of(kind: str, limits: ProcessLimits) -> str:
     """The sentence part that names a limit in a result."""
     match kind:
         case "cpu":
@@ -71,7 +73,7 @@ def name_of(kind: str, limits: Limits) -> str:
             return f"output limit of {limits.output_bytes // MIB} MiB"
 
 
-def passed_by(limits: Limits, exit_code: int, max_rss: int) -> str:
+def passed_by(limits: ProcessLimits, exit_code: int, max_rss: int) -> str:
     """Which limit an exit code speaks of, or nothing. A shell passes its child's signal on as 128 + N."""
     if limits.cpu_s and exit_code == 128 + signal.SIGXCPU:
         return "cpu"

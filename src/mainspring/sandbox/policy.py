@@ -61,7 +61,7 @@ class Network(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """`workspace`, `writable` and `readable` are resolved when the policy is made (`policy`).
 
     `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths.
@@ -167,7 +167,7 @@ def _names_in(folder: Path) -> frozenset[str]:
     return frozenset(name for name in wanted if os.path.lexists(folder / name))
 
 
-def is_hidden_name(name: str, policy: Policy) -> bool:
+def is_hidden_name(name: str, policy: Confinement) -> bool:
     if name in SHOWN_NAMES or name in policy.granted:
         return False
     return any(fnmatchcase(name, pattern) for pattern in policy.hidden_names)
@@ -187,9 +187,9 @@ def policy(
     writable: tuple[Path, ...] = (),
     readable: tuple[Path, ...] = (),
     granted: tuple[str, ...] = (),
-) -> Policy:
+) -> Confinement:
     """The usual policy of a workspace. `data` is mainspring's own folder."""
-    return Policy(
+    return Confinement(
         workspace=workspace.resolve(),
         mode=mode,
         network=network or Network(),

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import LADDER, Command, Limits, Name, Sandbox
+from mainspring.sandbox import LADDER, Command, Name, ProcessLimits, Sandbox
 from mainspring.sandbox.cgroups import find_parents
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.rungs import landlock as landlock_rung
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
@@ -43,7 +43,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     gaps: dict[str, str] = {}
 
 
-class Report(msgspec.Struct, frozen=True):
+class SandboxReport(msgspec.Struct, frozen=True):
     rungs: tuple[Rung, ...]
 
     def rung(self, name: str) -> Rung:
@@ -58,14 +58,14 @@ class Report(msgspec.Struct, frozen=True):
         raise SandboxError("No sandbox works on this machine.", remedy=f"One of these would do: {fixes}")
 
 
-async def probe(environment: Mapping[str, str]) -> Report:
+async def probe(environment: Mapping[str, str]) -> SandboxReport:
     here = this_system()
     if not here.has_custody:
         why_not = f"not on {here.name} yet"
         rungs = (Rung(name=each, is_available=False, why_not=why_not, remedy=here.remedy) for each in LADDER)
-        return Report(tuple(rungs))
+        return SandboxReport(tuple(rungs))
     limited = find_parents()
-    return Report(
+    return SandboxReport(
         (
             await _bwrap(environment, limited.keys()),
             await _landlock(environment, limited.keys()),
@@ -75,7 +75,7 @@ async def probe(environment: Mapping[str, str]) -> Report:
     )
 
 
-def build(name: str, policy: Policy, environment: Mapping[str, str]) -> Sandbox:
+def build(name: str, policy: Confinement, environment: Mapping[str, str]) -> Sandbox:
     check_custody()
     match name:
         case "bwrap":
@@ -210,7 +210,7 @@ async def _engine_trouble(engine: str, environment: Mapping[str, str]) -> str:
     try:
         # `info` of docker succeeds without a daemon unless it must print something of the server's.
         argv = (engine, "version", "--format", "{{.Server.Version}}")
-        done = await plain.run(Command(argv=argv, cwd=Path("/"), timeout_s=5, limits=Limits()))
+        done = await plain.run(Command(argv=argv, cwd=Path("/"), timeout_s=5, limits=ProcessLimits()))
     finally:
         await plain.close()
     if done.exit_code == 0 and not done.stopped:

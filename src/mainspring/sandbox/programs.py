@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.sandbox.environment import DEFAULT_PATH
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 
 REPLACED = (Path("/tmp"), Path("/var/tmp"), Path("/run"), Path("/dev"))  # noqa: S108 - these become private
 OWN_CODE = Path(__file__).parent / "custody"
@@ -35,7 +35,7 @@ class ProgramFolder(msgspec.Struct, frozen=True):
     why_not: str = ""
 
 
-def program_folders(environment: Mapping[str, str], policy: Policy) -> tuple[ProgramFolder, ...]:
+def program_folders(environment: Mapping[str, str], policy: Confinement) -> tuple[ProgramFolder, ...]:
     """Those entries of PATH, and what they need, that a sandbox would hide or that are never shown; entries
     that stay where they are, or lie in the workspace, are not among them."""
     home = environment.get("HOME", "")
@@ -50,7 +50,7 @@ def program_folders(environment: Mapping[str, str], policy: Policy) -> tuple[Pro
     return tuple(folder for folder in found.values() if folder)
 
 
-def _decided(entry: str, home: Path | None, policy: Policy) -> ProgramFolder | None:
+def _decided(entry: str, home: Path | None, policy: Confinement) -> ProgramFolder | None:
     if not entry.startswith("/"):
         return ProgramFolder(entry, why_not="it is relative, so it is another folder wherever a command runs")
     real = Path(os.path.realpath(entry))
@@ -77,18 +77,18 @@ def _is_replaced(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in REPLACED)
 
 
-def _is_in_workspace(path: Path, policy: Policy) -> bool:
+def _is_in_workspace(path: Path, policy: Confinement) -> bool:
     return any(path.is_relative_to(folder) for folder in (policy.workspace, *policy.writable))
 
 
-def _prefix_of(folder: Path, home: Path | None, policy: Policy) -> Path:
+def _prefix_of(folder: Path, home: Path | None, policy: Confinement) -> Path:
     """The folder, or the one around it when that is a virtual environment or has libraries beside `bin`."""
     around = folder.parent
     is_prefix = (around / "pyvenv.cfg").is_file() or (folder.name == "bin" and (around / "lib").is_dir())
     return around if is_prefix and not _why_not(Path(os.path.realpath(around)), home, policy) else folder
 
 
-def _why_not(folder: Path, home: Path | None, policy: Policy) -> str:
+def _why_not(folder: Path, home: Path | None, policy: Confinement) -> str:
     """Why a resolved folder is not shown, or nothing."""
     if home == folder:
         return "it is the home folder"

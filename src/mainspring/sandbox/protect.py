@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from mainspring.sandbox.policy import Policy
-from mainspring.sandbox.survey import Findings, file_start
+from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.survey import SurveyFindings, file_start
 
 ASIDE = ".set-aside"
 MAX_KEPT_BYTES = 1 << 20
@@ -63,7 +63,9 @@ def remember(paths: Iterable[Path]) -> State:
     return state
 
 
-def repair(policy: Policy, before: Findings, after: Findings, remembered: State) -> tuple[str, ...]:
+def repair(
+    policy: Confinement, before: SurveyFindings, after: SurveyFindings, remembered: State
+) -> tuple[str, ...]:
     """Sets aside what should not be there; the names, relative to the workspace where possible."""
     changed: list[Path] = []
     old_repositories = set(before.git_dirs.values())

@@ -21,7 +21,7 @@ USUAL_PORTS = (80, 443)
 PIECE = 64 * 1024
 
 
-class Refused(Exception):
+class ProxyRefused(Exception):
     """Told to the client as a reply of status 403 or 502."""
 
 
@@ -56,7 +56,7 @@ class Proxy:
             method, target, rest = _request(head)
             host, port = _address(method, target)
             far_reader, far_writer = await self._connect(host, port)
-        except Refused as refusal:
+        except ProxyRefused as refusal:
             writer.write(f"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n{refusal}\n".encode())
             await _end(writer)
             return
@@ -77,7 +77,7 @@ class Proxy:
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not allows(self._hosts, host, port):
-            raise Refused(f"mainspring: {host}:{port} is not on the list of hosts that may be reached")
+            raise ProxyRefused(f"mainspring: {host}:{port} is not on the list of hosts that may be reached")
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)
         addresses = [str(address[4][0]) for address in found]
         is_named = any(pattern.partition(":")[0].casefold() == host.casefold() for pattern in self._hosts)
@@ -86,7 +86,7 @@ class Proxy:
             is_public = ipaddress.ip_address(address).is_global
             if is_public or (is_named and is_local_name):
                 return await asyncio.open_connection(address, port)
-        raise Refused(f"mainspring: {host} resolves to a private address")
+        raise ProxyRefused(f"mainspring: {host} resolves to a private address")
 
 
 def _request(head: bytes) -> tuple[str, str, str]:
@@ -94,7 +94,7 @@ def _request(head: bytes) -> tuple[str, str, str]:
     method, _, rest = head.decode("latin-1").partition(" ")
     target, _, rest = rest.partition(" ")
     if not target or "\n" in target:
-        raise Refused("mainspring: this is not a request to a proxy")
+        raise ProxyRefused("mainspring: this is not a request to a proxy")
     return method.upper(), target, rest
 
 
@@ -103,9 +103,9 @@ def _address(method: str, target: str) -> tuple[str, int]:
     try:
         port = url.port or 80
     except ValueError as error:
-        raise Refused("mainspring: no such port") from error
+        raise ProxyRefused("mainspring: no such port") from error
     if not url.hostname or (method != "CONNECT" and url.scheme != "http"):
-        raise Refused("mainspring: this is not a request to a proxy")
+        raise ProxyRefused("mainspring: this is not a request to a proxy")
     return url.hostname, port
 
 

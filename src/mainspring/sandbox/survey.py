@@ -18,8 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox.policy import MAX_FOLDERS, PROTECTED_IN_GIT, Policy, is_hidden_name, is_repository
-from mainspring.sandbox.watch import Changes, Watch
+from mainspring.sandbox.policy import (
+    MAX_FOLDERS,
+    PROTECTED_IN_GIT,
+    Confinement,
+    is_hidden_name,
+    is_repository,
+)
+from mainspring.sandbox.watch import Changes, FolderWatch
 
 MAX_WATCHED = 20_000
 MAX_GIT_FILE = 64 * 1024
@@ -27,7 +33,7 @@ SETTLED_NS = 1_000_000_000
 HOOKS_PATH = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
-class Findings(msgspec.Struct, frozen=True):
+class SurveyFindings(msgspec.Struct, frozen=True):
     """What exists, by path with its inode: a thing that was only moved is still the same thing.
 
     `git_dirs` are all repositories, whose protected parts may be missing. `is_partial` says that the
@@ -59,12 +65,12 @@ class Survey:
     def __init__(self, *, is_watching: bool = True) -> None:
         self._known: dict[str, _Folder] = {}
         self._telling: list[tuple[str, _Folder]] = []
-        self._policy: Policy | None = None
+        self._policy: Confinement | None = None
         self._unseen: set[str] = set()
         self._is_watching = is_watching
-        self._watch: Watch | None = None
+        self._watch: FolderWatch | None = None
 
-    def look(self, policy: Policy) -> Findings:
+    def look(self, policy: Confinement) -> SurveyFindings:
         if policy != self._policy:
             self._known.clear()
             self._policy = policy
@@ -83,7 +89,7 @@ class Survey:
         if ".git" not in policy.granted:
             for git_dir in git_dirs:
                 protected.update((part, inode_of(part)) for part in _protected_parts(git_dir, policy))
-        return Findings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS)
+        return SurveyFindings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS)
 
     def close(self) -> None:
         if self._watch:
@@ -94,9 +100,9 @@ class Survey:
         self.close()
         if self._is_watching:
             with suppress(OSError):
-                self._watch = Watch()
+                self._watch = FolderWatch()
 
-    def _update(self, policy: Policy, changes: Changes) -> None:
+    def _update(self, policy: Confinement, changes: Changes) -> None:
         """Lists what changed, and walks over the rest."""
         known: dict[str, _Folder] = {}
         unseen: set[str] = set()
@@ -119,7 +125,7 @@ class Survey:
         self._known, self._unseen = known, unseen
         self._telling = [(path, folder) for path, folder in known.items() if folder.is_telling]
 
-    def _folder(self, path: str, policy: Policy, *, is_same: bool) -> _Folder:
+    def _folder(self, path: str, policy: Confinement, *, is_same: bool) -> _Folder:
         if self._watch:
             if is_same and path in self._known:
                 return self._known[path]
@@ -150,7 +156,7 @@ class Survey:
                 raise
 
 
-def _list(path: str, policy: Policy) -> _Folder:
+def _list(path: str, policy: Confinement) -> _Folder:
     folder = _Folder(0, [], [], [], [], is_bare=False)
     names: set[str] = set()
     with os.scandir(path) as entries:
@@ -232,7 +238,7 @@ def _is_git_dir(folder: Path) -> bool:
     return (folder / "objects").is_dir() or (folder / "commondir").is_file()
 
 
-def _protected_parts(git_dir: Path, policy: Policy) -> Iterator[Path]:
+def _protected_parts(git_dir: Path, policy: Confinement) -> Iterator[Path]:
     roots = policy.roots()
     candidates = [git_dir / name for name in PROTECTED_IN_GIT]
     if hooks := _hooks_path(git_dir):

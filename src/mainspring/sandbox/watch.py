@@ -31,7 +31,7 @@ class Changes(msgspec.Struct):
         return bool(self.folders or self.trees or self.is_all)
 
 
-class Watch:
+class FolderWatch:
     """Raises `OSError` when the kernel has no room for it."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 A `Vault` knows the values of secret variables and learns strings that look like keys. `redact` replaces them;
 `expand` puts them back, so a redacted file written back is the file as it was. Placeholders are made of word
 characters, survive quoting and JSON, and carry a keyed hash, so they say nothing about the value and never
-stand for another one. `Stream` does the same for text that arrives in pieces.
+stand for another one. `RedactingStream` does the same for text that arrives in pieces.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 _HINTS = tuple(hint for _, hints, _ in _SHAPES for hint in hints)
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredVault(msgspec.Struct, frozen=True):
     """A vault as it is stored: privately, beside the journal and never in it."""
 
     key: bytes
@@ -94,8 +94,8 @@ class Vault:
         self,
         known: Mapping[str, str] | None = None,
         *,
-        kept: Kept | None = None,
-        keep: Callable[[Kept], None] | None = None,
+        kept: StoredVault | None = None,
+        keep: Callable[[StoredVault], None] | None = None,
     ) -> None:
         self._keep = keep
         self._learning = threading.Lock()
@@ -167,12 +167,12 @@ class Vault:
         """Placeholders that this vault cannot expand: writing them would damage a file."""
         return tuple(PLACEHOLDER.findall(self._showing.sub("", text)))
 
-    def stream(self) -> Stream:
-        return Stream(self)
+    def stream(self) -> RedactingStream:
+        return RedactingStream(self)
 
-    def kept(self) -> Kept:
+    def kept(self) -> StoredVault:
         """What this vault has replaced so far; secrets that nobody has seen are not kept."""
-        return Kept(self._key, {each: self._values[each] for each in sorted(self._issued)})
+        return StoredVault(self._key, {each: self._values[each] for each in sorted(self._issued)})
 
     def save(self) -> None:
         """Keeps what was replaced since the last time; to be called before a replacement is recorded."""
@@ -217,7 +217,7 @@ class Vault:
         self._showing = re.compile("|".join(map(re.escape, self._values)) or r"(?!)")
 
 
-class Stream:
+class RedactingStream:
     """Redacts text that comes in pieces: what could still become a secret is held back until it is known."""
 
     def __init__(self, vault: Vault) -> None:
@@ -240,7 +240,7 @@ def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
     try:
         data = path.read_bytes()
         refuse_newer_json(path, data, _FORMAT)
-        kept = msgspec.json.decode(data, type=Kept)
+        kept = msgspec.json.decode(data, type=StoredVault)
     except FileNotFoundError:
         kept = None
     except (OSError, msgspec.MsgspecError) as error:

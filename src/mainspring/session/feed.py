@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 
 from mainspring.events import Delta, Recorded
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 
 _MAX_LIVE = 4096
 
@@ -23,7 +23,7 @@ class _Subscriber:
 
 
 class Feed:
-    def __init__(self, journal: Reader, *, last_seq: int) -> None:
+    def __init__(self, journal: JournalReader, *, last_seq: int) -> None:
         self._journal = journal
         self._subscribers: set[_Subscriber] = set()
         self._failure: BaseException | None = None

@@ -37,7 +37,7 @@ from mainspring.events import (
 )
 from mainspring.folds.caps import relimited
 from mainspring.folds.state import State
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
@@ -48,7 +48,7 @@ from mainspring.turns.upkeep import COMPACT_AT
 from mainspring.waits.reach import Reach
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
-from mainspring.workspace.memory import Memory
+from mainspring.workspace.memory import ProjectMemory
 
 
 class Approver(Protocol):
@@ -59,10 +59,12 @@ class Approver(Protocol):
         ...
 
 
-class Compactor(Protocol):
+class HistoryCompactor(Protocol):
     """Who makes a long history short."""
 
-    async def __call__(self, turn: Turn, journal: Reader, *, reason: str, until: int) -> Compacted | None:
+    async def __call__(
+        self, turn: Turn, journal: JournalReader, *, reason: str, until: int
+    ) -> Compacted | None:
         """What to record about the history up to an event, or None when nothing can be left out."""
         ...
 
@@ -92,7 +94,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     prompt: tuple[PromptPart, ...] = ()
     nested: NestedInstructions | None = None
-    memory: Memory | None = None
+    memory: ProjectMemory | None = None
     level: str = ""
     limits: Limits = Limits()
     told: Limits = Limits()
@@ -103,7 +105,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     inbox: Inbox | None = None
-    compactor: Compactor | None = None
+    compactor: HistoryCompactor | None = None
     parent: Turn | None = None
     day: Day | None = None
     compact_at: float = COMPACT_AT

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from mainspring.approvals.inbox import Inbox, Left
+from mainspring.approvals.inbox import Inbox, LeftAnswer
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
 from mainspring.session.parts import Approver
@@ -40,7 +40,7 @@ class Questions:
     ) -> None:
         self._refusal = refusal
         self._inbox = inbox
-        self._taken: dict[str, Left] = {}
+        self._taken: dict[str, LeftAnswer] = {}
         self._approver = approver
         self._timeout_s = timeout_s
         self._open: dict[str, _Open] = {}

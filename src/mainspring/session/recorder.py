@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from mainspring.events import Blob, Event, Recorded
-from mainspring.journal import Journal, Reader
+from mainspring.journal import Journal, JournalReader
 from mainspring.secrets.redaction import redacted, redacted_blob
 from mainspring.secrets.vault import Vault
 
@@ -34,7 +34,7 @@ class Recorder:
         return self._journal.session
 
     @property
-    def journal(self) -> Reader:
+    def journal(self) -> JournalReader:
         return self._journal
 
     async def record(self, *events: Event) -> Sequence[Recorded]:

@@ -20,12 +20,12 @@ from mainspring.events import (
     SpendReserved,
 )
 from mainspring.folds.state import STEP
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.models.fingerprint import Fingerprint
 
 
-class Request(msgspec.Struct, frozen=True):
+class ReplayedRequest(msgspec.Struct, frozen=True):
     """A request of the record beside what would be sent now; `news` are the messages that the last one had
     not, in which a first difference lies."""
 
@@ -37,7 +37,9 @@ class Request(msgspec.Struct, frozen=True):
     news: tuple[bytes, ...] = ()
 
 
-async def replay(journal: Reader, model_named: Callable[[str], Model]) -> AsyncGenerator[Request]:
+async def replay(
+    journal: JournalReader, model_named: Callable[[str], Model]
+) -> AsyncGenerator[ReplayedRequest]:
     """Every request of the journal, in order. Requests that were recorded without a hash are unknown."""
     model: Model | None = None
     prompt = PromptSet(system="")
@@ -61,7 +63,7 @@ async def replay(journal: Reader, model_named: Callable[[str], Model]) -> AsyncG
                     is_same = Fingerprint().of(prompt, messages) == event.request_sha256
                 verdict = "unknown" if not event.request_sha256 else "same" if is_same else "different"
                 news = tuple(messages[_shared(before, messages) :])
-                yield Request(recorded.seq, event.spend, model.name, verdict, len(messages), news)
+                yield ReplayedRequest(recorded.seq, event.spend, model.name, verdict, len(messages), news)
                 before = messages
             case _ if isinstance(event, REBUILDING) and model:
                 history = await load_history(journal, model.encode, until=recorded.seq)
@@ -72,7 +74,7 @@ async def replay(journal: Reader, model_named: Callable[[str], Model]) -> AsyncG
             history.apply(recorded)
 
 
-async def _events(journal: Reader) -> AsyncGenerator[Recorded]:
+async def _events(journal: JournalReader) -> AsyncGenerator[Recorded]:
     after = 0
     while page := await journal.read(after=after):
         for recorded in page:
@@ -80,7 +82,7 @@ async def _events(journal: Reader) -> AsyncGenerator[Recorded]:
         after = page[-1].seq
 
 
-async def _heard(journal: Reader, seq: int) -> int:
+async def _heard(journal: JournalReader, seq: int) -> int:
     """The last event that the reply to the request at `seq` had heard, when that was not all before it."""
     after = seq
     while page := await journal.read(after=after, limit=50):

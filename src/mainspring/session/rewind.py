@@ -27,11 +27,11 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
 from mainspring.session.recorder import Recorder
-from mainspring.workspace.restore import Plan, Step, apply, as_change, conflicts, plan, state_of
+from mainspring.workspace.restore import RestorePlan, RestoreStep, apply, as_change, conflicts, plan, state_of
 
 _SHOWN = 10
 _TAKEN_BACK = "Not run: the conversation was taken back to before this call had a result."
@@ -46,7 +46,7 @@ class WentBack(msgspec.Struct, frozen=True):
     left: tuple[str, ...] = ()
 
 
-async def last_turn(journal: Reader, scope: Extent) -> tuple[int, UserSaid]:
+async def last_turn(journal: JournalReader, scope: Extent) -> tuple[int, UserSaid]:
     """Where the last turn that still counts began, and the first thing said in it."""
     recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
     dead = undone_ranges(recorded, "files" if scope == "files" else "conversation")
@@ -73,7 +73,7 @@ async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) ->
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = Plan() if scope == "conversation" else await _plan(journal, to_seq, vault)
+    going = RestorePlan() if scope == "conversation" else await _plan(journal, to_seq, vault)
     await asyncio.to_thread(_check, root, going, vault)
     started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
@@ -99,7 +99,7 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
-async def _plan(journal: Reader, to_seq: int, vault: Vault) -> Plan:
+async def _plan(journal: JournalReader, to_seq: int, vault: Vault) -> RestorePlan:
     recorded = await read_all(journal, kinds=("FilesChanged",), after=to_seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)
@@ -107,7 +107,7 @@ async def _plan(journal: Reader, to_seq: int, vault: Vault) -> Plan:
     return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
 
 
-def _check(root: Path, going: Plan, vault: Vault) -> None:
+def _check(root: Path, going: RestorePlan, vault: Vault) -> None:
     found = sorted({*going.foreign, *conflicts(root, going.steps)})
     if not found:
         return
@@ -119,9 +119,9 @@ def _check(root: Path, going: Plan, vault: Vault) -> None:
 
 
 async def _finish(
-    recorder: Recorder, root: Path, going: Plan, started: RewindStarted, before_seq: int
+    recorder: Recorder, root: Path, going: RestorePlan, started: RewindStarted, before_seq: int
 ) -> WentBack:
-    done: list[Step] = []
+    done: list[RestoreStep] = []
     left = list(going.lost)
     for step in going.steps:
         problem = await asyncio.to_thread(_take, root, step, await _content(recorder, step.then))
@@ -154,7 +154,7 @@ async def _content(recorder: Recorder, state: FileState | None) -> bytes | None:
     return whole if hashlib.sha256(whole).hexdigest() == state.sha256 else None
 
 
-def _take(root: Path, step: Step, data: bytes | None) -> str:
+def _take(root: Path, step: RestoreStep, data: bytes | None) -> str:
     """Takes one step; gives why it was not possible."""
     if data is None:
         return "the secrets in it are no longer known"
@@ -165,7 +165,7 @@ def _take(root: Path, step: Step, data: bytes | None) -> str:
     return "" if is_done else "something else is in it"
 
 
-async def _closed_calls(journal: Reader, to_seq: int) -> list[CallEnded]:
+async def _closed_calls(journal: JournalReader, to_seq: int) -> list[CallEnded]:
     """Results for the calls that were open at an event: every call must have one."""
     dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=to_seq))
     open_calls: list[str] = []

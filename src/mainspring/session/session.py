@@ -45,9 +45,9 @@ from mainspring.events import (
 )
 from mainspring.folds.processes import Handles, end_all
 from mainspring.folds.state import State, load_state
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import Model
-from mainspring.models.pool import Lineup
+from mainspring.models.pool import ModelPool
 from mainspring.sandbox import Sandbox
 from mainspring.secrets.vault import Vault
 from mainspring.session.feed import Feed
@@ -86,7 +86,7 @@ class Session:
         self.compact_at, self.nested, self.reach = parts.compact_at, parts.nested, parts.reach
         self.policy, self.files, self.scopes = parts.policy, parts.files, parts.scopes
         others = (*parts.fallbacks, *parts.tiers.values())
-        self._lineup = Lineup(parts.model, others, connect=parts.connect, ready=parts.ready)
+        self._lineup = ModelPool(parts.model, others, connect=parts.connect, ready=parts.ready)
         self._projection = Projection(parts.model.encode)
 
     @property
@@ -102,7 +102,7 @@ class Session:
         return self._projection.history
 
     @property
-    def journal(self) -> Reader:
+    def journal(self) -> JournalReader:
         return self._journal
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.sandbox import Limits
+from mainspring.sandbox import ProcessLimits
 
 MIB = 1024 * 1024
 
@@ -25,7 +25,7 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
     script: str
     gap: str = ""
     timeout_s: float = 30.0
-    limits: Limits = Limits()
+    limits: ProcessLimits = ProcessLimits()
     stopped: str = ""
     exit_codes: tuple[int, ...] = ()
 
@@ -287,50 +287,55 @@ FAULTS = [
         gap="fork-bomb-is-limited",
         script="b() { b | b & }; b; sleep 300",
         timeout_s=3,
-        limits=Limits(processes=100),
+        limits=ProcessLimits(processes=100),
         stopped="timed out",
     ),
     Attack(
         name="memory-bomb",
         script=_python("x = bytearray(600 * 1024 * 1024); print('ESCAPED')"),
-        limits=Limits(memory_bytes=200 * MIB),
+        limits=ProcessLimits(memory_bytes=200 * MIB),
     ),
     Attack(
         name="memory-of-tree",
         gap="memory-of-tree",
         script="for i in 1 2 3 4 5 6; do python3 -c 'x = bytearray(90 << 20); import time; time.sleep(1); "
         "print(1)' & done; [ $(wait; jobs -p | wc -l) = 6 ] ; wait",
-        limits=Limits(memory_bytes=250 * MIB),
+        limits=ProcessLimits(memory_bytes=250 * MIB),
     ),
     Attack(
         name="output-bomb",
         script="yes",
-        limits=Limits(output_bytes=32 * MIB),
+        limits=ProcessLimits(output_bytes=32 * MIB),
         stopped="output limit of 32 MiB",
     ),
     Attack(
         name="error-bomb",
         script="yes >&2",
-        limits=Limits(output_bytes=32 * MIB),
+        limits=ProcessLimits(output_bytes=32 * MIB),
         stopped="output limit of 32 MiB",
     ),
-    Attack(name="cpu-bomb", script="while :; do :; done", limits=Limits(cpu_s=1), stopped="CPU limit of 1 s"),
+    Attack(
+        name="cpu-bomb",
+        script="while :; do :; done",
+        limits=ProcessLimits(cpu_s=1),
+        stopped="CPU limit of 1 s",
+    ),
     Attack(
         name="cpu-bomb-of-many",
         script="for i in 1 2 3 4; do (while :; do :; done) & done; wait",
-        limits=Limits(cpu_s=1),
+        limits=ProcessLimits(cpu_s=1),
         stopped="CPU limit of 1 s",
     ),
     Attack(
         name="huge-file",
         script="exec head -c 100M /dev/zero > big",
-        limits=Limits(file_bytes=MIB),
+        limits=ProcessLimits(file_bytes=MIB),
         stopped="file size limit of 1 MiB",
     ),
     Attack(
         name="many-files",
         script='exec 10<. ; for i in $(seq 11 99); do eval "exec $i<." || exit 7; done',
-        limits=Limits(open_files=64),
+        limits=ProcessLimits(open_files=64),
         exit_codes=(1, 7),
     ),
     Attack(name="closed-output", script="exec >&- 2>&- ; exit 5", exit_codes=(5,)),

@@ -1,7 +1,7 @@
 """Just enough HTTP/1.1 for a server on loopback: requests with a length, keep-alive, chunked replies.
 
-`Connection` calls `answer` once per complete request and plays the `Answer` that it gives; everything happens
-in event loop callbacks, so that a reply is on the wire before the loop turns. A client that sends requests
+`ServerConnection` calls `answer` once per complete request and plays the `HttpAnswer` that it gives; everything
+happens in event loop callbacks, so that a reply is on the wire before the loop turns. A client that sends requests
 before the last one was answered gets them answered in order.
 """
 
@@ -29,7 +29,7 @@ class Incoming(msgspec.Struct, frozen=True):
     connection: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What to send: a head, then slices with `delay_s` between them. `ending` is what becomes of the
     connection; `is_endless` repeats the slices until the client goes away."""
 
@@ -42,22 +42,22 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     on_sent: Callable[[], None] | None = None
 
 
-def whole(status: int, body: bytes, *, headers: dict[str, str] | None = None) -> Answer:
+def whole(status: int, body: bytes, *, headers: dict[str, str] | None = None) -> HttpAnswer:
     head = _head(
         status, {"content-type": "application/json", **(headers or {}), "content-length": str(len(body))}
     )
-    return Answer(head=head, slices=(body,))
+    return HttpAnswer(head=head, slices=(body,))
 
 
 def chunked(
     slices: Sequence[bytes], *, headers: dict[str, str] | None = None, is_whole: bool = True
-) -> Answer:
+) -> HttpAnswer:
     """A reply in HTTP chunks, one per slice; without its end when it is not whole."""
     fields = {"content-type": "text/event-stream", **(headers or {}), "transfer-encoding": "chunked"}
     framed = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in slices if piece]
     if is_whole:
         framed.append(_END)
-    return Answer(head=_head(200, fields), slices=framed)
+    return HttpAnswer(head=_head(200, fields), slices=framed)
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
@@ -66,8 +66,10 @@ def _head(status: int, headers: dict[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, number: int, answer: Callable[[Incoming], Answer], open_ones: set[Connection]) -> None:
+class ServerConnection(asyncio.Protocol):
+    def __init__(
+        self, number: int, answer: Callable[[Incoming], HttpAnswer], open_ones: set[ServerConnection]
+    ) -> None:
         self._number = number
         self._answer = answer
         self._open_ones = open_ones
@@ -127,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._is_busy = True
         self._play(self._answer(Incoming(method, path, headers, body, self._number)))
 
-    def _play(self, answer: Answer) -> None:
+    def _play(self, answer: HttpAnswer) -> None:
         if answer.first_delay_s:
             later = msgspec.structs.replace(answer, first_delay_s=0.0)
             self._timer = self._loop.call_later(answer.first_delay_s, self._play, later)
@@ -141,14 +143,14 @@ class Connection(asyncio.Protocol):
             self._write(b"".join((answer.head, *answer.slices)))
             self._sent(answer)
 
-    def _slice(self, answer: Answer, position: int) -> None:
+    def _slice(self, answer: HttpAnswer, position: int) -> None:
         if position == len(answer.slices):
             self._sent(answer)
             return
         self._write(answer.slices[position])
         self._timer = self._loop.call_later(answer.delay_s, self._slice, answer, position + 1)
 
-    def _repeat(self, answer: Answer) -> None:
+    def _repeat(self, answer: HttpAnswer) -> None:
         if self._transport is None:
             return
         self._write(b"".join(islice(cycle(answer.slices), _AT_ONCE)))
@@ -157,7 +159,7 @@ class Connection(asyncio.Protocol):
         else:
             self._timer = self._loop.call_soon(self._repeat, answer)
 
-    def _sent(self, answer: Answer) -> None:
+    def _sent(self, answer: HttpAnswer) -> None:
         if answer.on_sent is not None:
             answer.on_sent()
         self._is_busy = False

@@ -1,7 +1,7 @@
 """What every implementation of the `Journal` port must do, as checks that any test runner can run.
 
-Give each check a `Place`: somewhere empty in which the implementation opens journals. A journal that was
-closed and opened again must be the same journal.
+Give each check a `JournalPlace`: somewhere empty in which the implementation opens journals. A journal that
+was closed and opened again must be the same journal.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from mainspring.events import (
     Unknown,
     UserSaid,
 )
-from mainspring.journal import Journal, Reader
+from mainspring.journal import Journal, JournalReader
 
 
-class Place(Protocol):
+class JournalPlace(Protocol):
     """One session's journal, wherever the implementation keeps it."""
 
     async def open(self) -> Journal:
         """The journal for writing; it is empty at the first time."""
         ...
 
-    async def read(self) -> Reader:
+    async def read(self) -> JournalReader:
         """The journal for reading, while it may be open for writing."""
         ...
 
 
-async def events_come_back_as_they_were_appended(place: Place) -> None:
+async def events_come_back_as_they_were_appended(place: JournalPlace) -> None:
     journal = await place.open()
     said = [UserSaid(text="ünïcode \u2028 \x00"), AssistantSaid(step=1, parts=(Text(text="yes"),))]
     recorded = await journal.append(*said)
@@ -52,7 +52,7 @@ async def events_come_back_as_they_were_appended(place: Place) -> None:
     await journal.close()
 
 
-async def a_closed_journal_opens_with_everything_in_it(place: Place) -> None:
+async def a_closed_journal_opens_with_everything_in_it(place: JournalPlace) -> None:
     journal = await place.open()
     first = await journal.append(UserSaid(text="one"))
     blob = await journal.put(b"kept without any append after it")
@@ -68,7 +68,7 @@ async def a_closed_journal_opens_with_everything_in_it(place: Place) -> None:
     await journal.close()
 
 
-async def an_empty_journal_is_sound(place: Place) -> None:
+async def an_empty_journal_is_sound(place: JournalPlace) -> None:
     journal = await place.open()
     assert await journal.append() == ()
     assert await journal.last_seq() == 0
@@ -80,7 +80,7 @@ async def an_empty_journal_is_sound(place: Place) -> None:
     await journal.close()
 
 
-async def reading_is_by_number_kind_and_page(place: Place) -> None:
+async def reading_is_by_number_kind_and_page(place: JournalPlace) -> None:
     journal = await place.open()
     await journal.append(*(UserSaid(text=str(n)) if n % 3 else NoteAdded(text=str(n)) for n in range(1, 31)))
     assert await _numbers(journal, after=10, until=13) == [11, 12, 13]
@@ -100,7 +100,7 @@ async def reading_is_by_number_kind_and_page(place: Place) -> None:
     await journal.close()
 
 
-async def a_kind_from_the_future_is_kept_as_it_was(place: Place) -> None:
+async def a_kind_from_the_future_is_kept_as_it_was(place: JournalPlace) -> None:
     journal = await place.open()
     event = Unknown(kind="Invented", body=msgspec.Raw(b'{"much":[1,2.50,"x"]}'))
     await journal.append(event)
@@ -111,7 +111,7 @@ async def a_kind_from_the_future_is_kept_as_it_was(place: Place) -> None:
     await journal.close()
 
 
-async def what_is_only_shown_is_refused(place: Place) -> None:
+async def what_is_only_shown_is_refused(place: JournalPlace) -> None:
     journal = await place.open()
     try:
         await journal.append(UserSaid(text="x"), TextDelta(text="y"))
@@ -123,7 +123,7 @@ async def what_is_only_shown_is_refused(place: Place) -> None:
     await journal.close()
 
 
-async def long_bodies_come_back_whole(place: Place) -> None:
+async def long_bodies_come_back_whole(place: JournalPlace) -> None:
     journal = await place.open()
     texts = ["x" * size for size in (16_000, 16_384, 16_385, 3_000_000)]
     await journal.append(*(UserSaid(text=text) for text in texts))
@@ -135,7 +135,7 @@ async def long_bodies_come_back_whole(place: Place) -> None:
     await journal.close()
 
 
-async def blobs_are_kept_once_by_their_content(place: Place) -> None:
+async def blobs_are_kept_once_by_their_content(place: JournalPlace) -> None:
     journal = await place.open()
     small, large = b"\x00\xff" * 50, bytes(range(256)) * 9000
     for data in (small, large, b""):
@@ -156,7 +156,7 @@ async def blobs_are_kept_once_by_their_content(place: Place) -> None:
     await journal.close()
 
 
-async def appends_at_once_are_each_whole_and_in_order(place: Place) -> None:
+async def appends_at_once_are_each_whole_and_in_order(place: JournalPlace) -> None:
     journal = await place.open()
     heard: list[int] = []
     journal.subscribe(lambda recorded: heard.extend(item.seq for item in recorded))
@@ -175,7 +175,7 @@ async def appends_at_once_are_each_whole_and_in_order(place: Place) -> None:
     await journal.close()
 
 
-async def the_subscriber_hears_before_the_caller(place: Place) -> None:
+async def the_subscriber_hears_before_the_caller(place: JournalPlace) -> None:
     journal = await place.open()
     order: list[str] = []
     journal.subscribe(lambda recorded: order.append(f"heard {recorded[0].seq}"))
@@ -186,7 +186,7 @@ async def the_subscriber_hears_before_the_caller(place: Place) -> None:
     await journal.close()
 
 
-async def a_cancelled_append_is_written_and_heard_of_once(place: Place) -> None:
+async def a_cancelled_append_is_written_and_heard_of_once(place: JournalPlace) -> None:
     journal = await place.open()
     heard: list[Sequence[Recorded]] = []
     journal.subscribe(heard.append)
@@ -201,7 +201,7 @@ async def a_cancelled_append_is_written_and_heard_of_once(place: Place) -> None:
     await journal.close()
 
 
-async def readers_see_what_is_durable_while_it_is_written(place: Place) -> None:
+async def readers_see_what_is_durable_while_it_is_written(place: JournalPlace) -> None:
     journal = await place.open()
     await journal.append(UserSaid(text="one"))
     reader = await place.read()
@@ -221,7 +221,7 @@ async def readers_see_what_is_durable_while_it_is_written(place: Place) -> None:
     await journal.close()
 
 
-async def a_second_writer_is_refused_until_the_first_closes(place: Place) -> None:
+async def a_second_writer_is_refused_until_the_first_closes(place: JournalPlace) -> None:
     journal = await place.open()
     try:
         await place.open()
@@ -236,7 +236,7 @@ async def a_second_writer_is_refused_until_the_first_closes(place: Place) -> Non
     await journal.close()
 
 
-CHECKS: tuple[Callable[[Place], Awaitable[None]], ...] = (
+CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     events_come_back_as_they_were_appended,
     a_closed_journal_opens_with_everything_in_it,
     an_empty_journal_is_sound,
@@ -254,7 +254,12 @@ CHECKS: tuple[Callable[[Place], Awaitable[None]], ...] = (
 
 
 async def _numbers(
-    reader: Reader, *, after: int = 0, until: int | None = None, kinds: Sequence[str] = (), limit: int = 1000
+    reader: JournalReader,
+    *,
+    after: int = 0,
+    until: int | None = None,
+    kinds: Sequence[str] = (),
+    limit: int = 1000,
 ) -> list[int]:
     return [item.seq for item in await reader.read(after=after, until=until, kinds=kinds, limit=limit)]
 

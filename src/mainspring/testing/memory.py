@@ -20,13 +20,13 @@ from typing import BinaryIO
 import msgspec
 
 from mainspring.catalog.day import spent_today
-from mainspring.catalog.fold import Fold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, Spent, advance, row_of
 from mainspring.catalog.folder import match_prefix, new_id, unknown, valid_id
 from mainspring.catalog.fork import changed_start, first_body, shared_events
 from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Recorded, decode
-from mainspring.journal import KnownEvents, Verdict, hashchain
+from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, Row, read_header, read_lines, refused, write_lines
 from mainspring.journal.verification import blobs_in
 
@@ -60,10 +60,10 @@ class _Events:
             self._rows.append(_chained(self._rows, item.time_us, kind, body))
         return self._rows
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Verification:
         rows = self.rows()
         head = rows[-1][4] if rows else hashchain.GENESIS
-        return Verdict(events=len(rows), blobs=len(self.blobs), head=head.hex())
+        return Verification(events=len(rows), blobs=len(self.blobs), head=head.hex())
 
 
 class MemoryJournal:
@@ -126,7 +126,7 @@ class MemoryJournal:
             raise JournalDamaged("There is no such blob.")
         return self.blobs[blob.sha256]
 
-    async def verify(self) -> Verdict:
+    async def verify(self) -> Verification:
         return self._events.verdict()
 
     async def close(self) -> None:
@@ -237,13 +237,21 @@ class MemorySessions:
 
     async def rows(self) -> list[SessionRow]:
         rows = [
-            row_of(name, advance(Fold(), kept.events), problem="", is_owned=lambda kept=kept: kept.is_owned)
+            row_of(
+                name,
+                advance(SessionFold(), kept.events),
+                problem="",
+                is_owned=lambda kept=kept: kept.is_owned,
+            )
             for name, kept in self._kept.items()
         ]
         return sorted(rows, key=lambda row: (row.updated_us, row.id), reverse=True)
 
     async def spends(self) -> list[SessionSpend]:
-        return [SessionSpend(name, advance(Fold(), kept.events).spent()) for name, kept in self._kept.items()]
+        return [
+            SessionSpend(name, advance(SessionFold(), kept.events).spent())
+            for name, kept in self._kept.items()
+        ]
 
     async def owner(self, session: str) -> Owner | None:
         return self._known(session).owner

@@ -13,13 +13,13 @@ from mainspring.events import CallAsked, Part, Text, Thinking, ToolSpec, Usage
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Finished,
     Message,
     Model,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     Retrying,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.reply import Reply
@@ -32,15 +32,15 @@ class Stage(Protocol):
     def open(self, replies: Sequence[ScriptedReply]) -> AbstractAsyncContextManager[Model]: ...
 
 
-async def heard(model: Model, *messages: Message) -> tuple[tuple[Part, ...], Finished]:
+async def heard(model: Model, *messages: Message) -> tuple[tuple[Part, ...], ReplyFinished]:
     """The parts of a reply, and how it ended; what an attempt said before it failed is left out."""
     reply = Reply()
-    finished: Finished | None = None
+    finished: ReplyFinished | None = None
     encoded = [model.encode(message) for message in messages]
     async for item in model.stream(Request("Be good.", (_TOOL,), encoded)):
         assert finished is None, "nothing follows the last item"
         match item:
-            case Finished():
+            case ReplyFinished():
                 finished = item
             case Retrying():
                 reply.clear()
@@ -55,7 +55,7 @@ async def text_comes_whole_with_its_usage(stage: Stage) -> None:
     async with stage.open([ScriptedReply(text="größer 😀", usage=usage)]) as model:
         parts, finished = await heard(model, UserMessage("hi"))
     assert parts == (Text(text="größer 😀"),)
-    assert finished == Finished("end", usage)
+    assert finished == ReplyFinished("end", usage)
 
 
 async def thinking_comes_before_what_was_thought_about(stage: Stage) -> None:
@@ -84,7 +84,7 @@ async def a_reply_goes_back_into_the_next_request(stage: Stage) -> None:
     async with stage.open(replies) as model:
         first, _ = await heard(model, UserMessage("hi"))
         call = next(part for part in first if isinstance(part, CallAsked))
-        results = ResultsMessage((Result(call.call, "read", "what it says"),))
+        results = ResultsMessage((ToolResult(call.call, "read", "what it says"),))
         second, _ = await heard(model, UserMessage("hi"), AssistantMessage(first), results)
     assert second == (Text(text="Done."),)
 
@@ -100,7 +100,7 @@ async def every_message_can_be_sent(stage: Stage) -> None:
         CallAsked(call=f"c0000100{index}", name="read", arguments=text)
         for index, text in enumerate(["{}", "", "[]", '{"half": ', "null"])
     )
-    results = tuple(Result(call.call, "read", "", is_error=True, attachments=files) for call in calls)
+    results = tuple(ToolResult(call.call, "read", "", is_error=True, attachments=files) for call in calls)
     thoughts = tuple(Thinking(text="hm", opaque="x", wire="another") for _ in range(2))
     messages = (
         UserMessage(""),
@@ -118,7 +118,7 @@ async def the_same_message_always_has_the_same_bytes(stage: Stage) -> None:
     messages: list[Message] = [
         UserMessage("hi", (Attachment("image/png", b"\x89PNG"),)),
         AssistantMessage((Text(text="so"), call)),
-        ResultsMessage((Result("c00001000", "read", "ok"),)),
+        ResultsMessage((ToolResult("c00001000", "read", "ok"),)),
     ]
     async with stage.open([]) as model, stage.open([]) as other:
         for message in messages:

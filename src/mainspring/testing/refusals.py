@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class OverflowRefusal(msgspec.Struct, frozen=True):
     status: int
     body: msgspec.Raw
 
 
 @cache
-def overflows() -> dict[str, Refusal]:
+def overflows() -> dict[str, OverflowRefusal]:
     """By provider: status and body as they were seen in the wild."""
     text = Path(__file__).with_name("overflows.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, Refusal])
+    return msgspec.json.decode(text, type=dict[str, OverflowRefusal])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox import Command, Finished, Policy, Sandbox
+from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.probe import Rung
 from mainspring.testing.attacks import ATTACKS, Attack
@@ -36,7 +36,7 @@ class Ground(msgspec.Struct, frozen=True):
     """A workspace with repositories and settings in it, a home with secrets, and listeners outside."""
 
     folder: Path
-    policy: Policy
+    policy: Confinement
     environment: Mapping[str, str]
     variables: Mapping[str, str]
     listeners: tuple[socket.socket, ...]
@@ -104,7 +104,7 @@ def is_listed(attack: Attack, rung: Rung) -> bool:
     return "*" in rung.gaps or attack.gap in rung.gaps or attack.name in rung.gaps
 
 
-def _said(attack: Attack, done: Finished) -> str:
+def _said(attack: Attack, done: CommandResult) -> str:
     text = (done.stdout + done.stderr).decode(errors="replace")
     if "ESCAPED" in done.stdout.decode(errors="replace") or "LEAKED" in text:
         return f"it got through: {text[-500:]}"

@@ -30,13 +30,13 @@ from mainspring.testing.dialects.anthropic import Anthropic
 from mainspring.testing.dialects.chat import Chat
 from mainspring.testing.dialects.gemini import Gemini
 from mainspring.testing.dialects.responses import Responses
-from mainspring.testing.http11 import Answer, Connection, Incoming, chunked, whole
+from mainspring.testing.http11 import HttpAnswer, Incoming, ServerConnection, chunked, whole
 from mainspring.testing.refusals import overflows
 
 _GIVES_REPLY = frozenset({"slow", "gzip", "whole"})
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class SeenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it came. Times are monotonic; `idle_ns` is since the last byte of the answer before it."""
 
     number: int
@@ -64,12 +64,12 @@ class Scripted:
 
     def __init__(self, script: Script, *, keep_bodies: bool = True) -> None:
         self.script = script
-        self.seen: list[Seen] = []
+        self.seen: list[SeenRequest] = []
         self._keep_bodies = keep_bodies
         self._answered_ns: int | None = None
         self._faults: dict[int, list[Fault]] = {}
 
-    def answer(self, incoming: Incoming) -> Answer:
+    def answer(self, incoming: Incoming) -> HttpAnswer:
         arrived_ns = time.monotonic_ns()
         path = incoming.path.partition("?")[0]
         if incoming.method == "GET":
@@ -95,7 +95,7 @@ class Scripted:
 
     def _record(self, incoming: Incoming, arrived_ns: int, reply: int | None, fault: Fault | None) -> None:
         self.seen.append(
-            Seen(
+            SeenRequest(
                 number=len(self.seen),
                 method=incoming.method,
                 path=incoming.path,
@@ -121,7 +121,7 @@ class Scripted:
 
     def _reply(
         self, dialect: Dialect, asked: Asked, reply: ScriptedReply, fault: Fault | None, size: int
-    ) -> Answer:
+    ) -> HttpAnswer:
         usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=reply.length // 4)
         if fault is not None and fault.kind not in _GIVES_REPLY:
             return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))
@@ -139,7 +139,7 @@ class Scripted:
         seconds = fault.seconds if fault is not None else 0.0
         return msgspec.structs.replace(answer, first_delay_s=seconds, delay_s=reply.delay_s)
 
-    def _read(self, path: str) -> Answer:
+    def _read(self, path: str) -> HttpAnswer:
         match path:
             case "/requests":
                 return whole(200, msgspec.json.encode([_as_json(seen) for seen in self.seen]))
@@ -158,11 +158,11 @@ class ModelServer:
         self._scripted = Scripted(script, keep_bodies=keep_bodies)
         self._port = port
         self._server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[ServerConnection] = set()
         self._count = 0
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[SeenRequest]:
         return self._scripted.seen
 
     @property
@@ -189,9 +189,9 @@ class ModelServer:
             connection.close()
         await self._server.wait_closed()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> ServerConnection:
         self._count += 1
-        return Connection(self._count, self._scripted.answer, self._connections)
+        return ServerConnection(self._count, self._scripted.answer, self._connections)
 
 
 class HostedModelServer:
@@ -204,7 +204,7 @@ class HostedModelServer:
         self._stop: Callable[[], None] | None = None
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[SeenRequest]:
         return self._server.seen
 
     @property
@@ -251,14 +251,14 @@ def _dialect(path: str) -> Dialect | None:
     return next((dialect for ending, dialect in _DIALECTS if path.endswith(ending)), None)
 
 
-def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> Answer:
+def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> HttpAnswer:
     match fault.kind:
         case "status" | "overflow":
             return _refusal(dialect, fault)
         case "drop":
             return _dropped(fault, frames)
         case "reset":
-            return Answer(ending="reset")
+            return HttpAnswer(ending="reset")
         case "garbage":
             junk = b"\x00\xff\xfe not an event\n\ndata: \xc3\x28 <html>\n\n"
             return chunked([junk, frames[-1].data])
@@ -273,7 +273,7 @@ def _faulty(dialect: Dialect, fault: Fault, frames: list[Frame]) -> Answer:
             raise AssertionError("these change the real reply")
 
 
-def _refusal(dialect: Dialect, fault: Fault) -> Answer:
+def _refusal(dialect: Dialect, fault: Fault) -> HttpAnswer:
     if fault.kind == "overflow":
         refusal = overflows()[fault.provider or "openai"]
         return whole(refusal.status, bytes(refusal.body))
@@ -286,9 +286,9 @@ def _refusal(dialect: Dialect, fault: Fault) -> Answer:
     return whole(fault.status, body, headers=headers)
 
 
-def _dropped(fault: Fault, frames: list[Frame]) -> Answer:
+def _dropped(fault: Fault, frames: list[Frame]) -> HttpAnswer:
     if fault.at == "start":
-        return Answer(ending="close")
+        return HttpAnswer(ending="close")
     places = [position for position, frame in enumerate(frames) if frame.place == fault.at]
     end = places[len(places) // 2] + 1 if places else 1
     cut = [frame.data for frame in frames[:end]]
@@ -299,7 +299,7 @@ def _cut(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def _as_json(seen: Seen) -> dict[str, Any]:
+def _as_json(seen: SeenRequest) -> dict[str, Any]:
     known = msgspec.structs.asdict(seen)
     return {**known, "body": seen.body.decode("utf-8", "replace"), "idle_ns": seen.idle_ns}
 

@@ -30,7 +30,7 @@ from mainspring.events import (
     TurnStarted,
     UserSaid,
 )
-from mainspring.journal import Journal, Reader
+from mainspring.journal import Journal, JournalReader
 
 
 class JournalOf:
@@ -44,7 +44,7 @@ class JournalOf:
             return await self._sessions.open(self._session)
         return await self._sessions.create(self._session)
 
-    async def read(self) -> Reader:
+    async def read(self) -> JournalReader:
         return await self._sessions.read(self._session)
 
 

@@ -17,7 +17,7 @@ from mainspring.folds.processes import Handles, Processes
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
-from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
+from mainspring.tools import CallContext, FileVersions, Output, Tool, ToolFailed
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Prepared, Toolbox
 
@@ -38,7 +38,9 @@ MALFORMED = (
 """Arguments that no tool with one required text field takes."""
 
 
-def empty_place(*, call: str = "c00001000", kept: dict[str, bytes] | None = None, room: int = 1000) -> Place:
+def empty_place(
+    *, call: str = "c00001000", kept: dict[str, bytes] | None = None, room: int = 1000
+) -> CallContext:
     """Somewhere to run a call that needs neither sandbox nor files; what it keeps goes into `kept`."""
     blobs = {} if kept is None else kept
 
@@ -60,7 +62,7 @@ def empty_place(*, call: str = "c00001000", kept: dict[str, bytes] | None = None
         return {}
 
     root = Path("/")
-    return Place(
+    return CallContext(
         call=call,
         workspace=root,
         sandbox=no_sandbox,
@@ -70,7 +72,7 @@ def empty_place(*, call: str = "c00001000", kept: dict[str, bytes] | None = None
         kept=give_back,
         record=record,
         ended=ended,
-        seen=Seen(),
+        seen=FileVersions(),
         handles=Handles(None, Processes),
         room=room,
     )
@@ -244,7 +246,9 @@ CHECKS: tuple[Callable[[Make], Awaitable[None]], ...] = (
 )
 
 
-async def _run(toolbox: Toolbox, arguments: str, *, name: str = "echo", place: Place | None = None) -> Output:
+async def _run(
+    toolbox: Toolbox, arguments: str, *, name: str = "echo", place: CallContext | None = None
+) -> Output:
     prepared = toolbox.prepare(CallAsked(call="c00001000", name=name, arguments=arguments))
     assert isinstance(prepared, Prepared), prepared.text
     return await toolbox.run(prepared, place or empty_place())

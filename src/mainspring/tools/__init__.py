@@ -40,7 +40,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     left_running: tuple[int, ...] = ()
 
 
-class Seen:
+class FileVersions:
     """The versions of files that this session has read or written, as far as this process knows: a session
     that was resumed reads again before it overwrites."""
 
@@ -65,7 +65,7 @@ async def _forget(_: str) -> None:
     return
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call runs, and what it may use there.
 
     `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
@@ -83,7 +83,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     kept: Callable[[str], Awaitable[bytes]]
     record: Callable[[Event], Awaitable[None]]
     ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
-    seen: Seen
+    seen: FileVersions
     handles: Handles
     sleeper: Sleeper | None = None
     remember: Callable[[str], Awaitable[None]] = _forget
@@ -106,7 +106,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     arguments: type[msgspec.Struct]
     effect: Effect
-    run: Callable[[Any, Place], Awaitable[Output | str]]
+    run: Callable[[Any, CallContext], Awaitable[Output | str]]
     paths: Callable[[Any], tuple[str, ...]] = lambda _: ()
     command: Callable[[Any], str] = lambda _: ""
     hosts: Callable[[Any], tuple[str, ...]] = lambda _: ()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -21,7 +21,7 @@ class AskArguments(Arguments, frozen=True):
     choices: Annotated[tuple[str, ...], Meta(max_length=9, description="Answers to choose from")] = ()
 
 
-async def _run(arguments: AskArguments, place: Place) -> Output:
+async def _run(arguments: AskArguments, place: CallContext) -> Output:
     answer = place.answer.strip()
     if answer.isdecimal() and 0 < int(answer) <= len(arguments.choices):
         answer = arguments.choices[int(answer) - 1]

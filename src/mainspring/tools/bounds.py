@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.tools import Output, Place
+from mainspring.tools import CallContext, Output
 
 HANDLE = "blob:"
 _MARK_ROOM = 200
 
 
-async def bounded(output: Output, place: Place, *, limit: int) -> Output:
+async def bounded(output: Output, place: CallContext, *, limit: int) -> Output:
     if len(output.text) <= limit:
         return output
     output = msgspec.structs.replace(output, text=place.hide(output.text))

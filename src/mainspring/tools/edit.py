@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, encoded, text_to_change, write_file
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import is_crlf, lines_of, with_crlf, with_lf
@@ -36,7 +36,7 @@ class EditArguments(Arguments, frozen=True):
     edits: Annotated[tuple[Replacement, ...], Meta(min_length=1, description="Applied in order, all or none")]
 
 
-async def _run(arguments: EditArguments, place: Place) -> Output:
+async def _run(arguments: EditArguments, place: CallContext) -> Output:
     path = arguments.path
     content, decoded = await text_to_change(place, path)
     before = decoded.text

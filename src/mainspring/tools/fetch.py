@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.net.web import FetchFailed, Page, Web, host_of
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.net.web import FetchFailed, Web, WebPage, host_of
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
@@ -25,7 +25,7 @@ class FetchArguments(Arguments, frozen=True):
 
 
 def fetch_tool(web: Web) -> Tool:
-    async def run(arguments: FetchArguments, place: Place) -> Output:
+    async def run(arguments: FetchArguments, place: CallContext) -> Output:
         try:
             page = await web.fetch(arguments.url)
         except FetchFailed as error:
@@ -46,7 +46,7 @@ def fetch_tool(web: Web) -> Tool:
     )
 
 
-def page_text(page: Page) -> str:
+def page_text(page: WebPage) -> str:
     """The text of a page; raises `ToolFailed` when it has none."""
     text = _decoded(page)
     if text is None:
@@ -55,7 +55,7 @@ def page_text(page: Page) -> str:
     return import_module("mainspring.tools.html").html_text(text, page.url) if is_html else text
 
 
-def _decoded(page: Page) -> str | None:
+def _decoded(page: WebPage) -> str | None:
     decoded = decode(page.data)
     if decoded is None or not page.charset or decoded.bom:
         return decoded.text if decoded else None

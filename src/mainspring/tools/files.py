@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mainspring.errors import PathRefused
 from mainspring.sandbox.files import Content, Version
-from mainspring.tools import Place, ToolFailed
+from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.text import Decoded, decode
 
 _MAX_BYTES = 64 * 1024 * 1024
@@ -22,14 +22,14 @@ def described(module: Path) -> str:
     return module.with_suffix(".md").read_text(encoding="utf-8").strip()
 
 
-async def read_file(place: Place, path: str) -> Content:
+async def read_file(place: CallContext, path: str) -> Content:
     """The whole file, which counts as seen from now on."""
     content = await look_at(place, path)
     place.seen.add(content.path, content.version)
     return content
 
 
-async def look_at(place: Place, path: str) -> Content:
+async def look_at(place: CallContext, path: str) -> Content:
     """The whole file, without counting as seen by the model."""
     with explained(path):
         content = await asyncio.to_thread(place.files.read, path, max_bytes=_MAX_BYTES)
@@ -38,7 +38,7 @@ async def look_at(place: Place, path: str) -> Content:
     return content
 
 
-async def found_at(place: Place, path: str) -> Content | None:
+async def found_at(place: CallContext, path: str) -> Content | None:
     """What stands at this path, without its bytes; None when nothing does."""
     try:
         with explained(path):
@@ -49,7 +49,7 @@ async def found_at(place: Place, path: str) -> Content | None:
         raise
 
 
-async def text_to_change(place: Place, path: str) -> tuple[Content, Decoded]:
+async def text_to_change(place: CallContext, path: str) -> tuple[Content, Decoded]:
     """A text file as it is now, which must be the one that was seen last."""
     content = await look_at(place, path)
     if place.seen.is_outdated(content):
@@ -61,7 +61,12 @@ async def text_to_change(place: Place, path: str) -> tuple[Content, Decoded]:
 
 
 async def write_file(
-    place: Place, path: str, data: bytes, *, unchanged_since: Version | None = None, mode: int | None = None
+    place: CallContext,
+    path: str,
+    data: bytes,
+    *,
+    unchanged_since: Version | None = None,
+    mode: int | None = None,
 ) -> None:
     with explained(path):
         version = await asyncio.to_thread(
@@ -70,7 +75,7 @@ async def write_file(
         place.seen.add(place.files.resolve(path), version)
 
 
-async def remove_file(place: Place, path: str, *, unchanged_since: Version | None = None) -> None:
+async def remove_file(place: CallContext, path: str, *, unchanged_since: Version | None = None) -> None:
     with explained(path):
         await asyncio.to_thread(place.files.remove, path, unchanged_since=unchanged_since)
         place.seen.forget(place.files.resolve(path))

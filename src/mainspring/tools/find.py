@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.schema import Arguments
@@ -25,7 +25,7 @@ class FindArguments(Arguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=2000, description="How many at most")] = _MAX_LINES
 
 
-async def _run(arguments: FindArguments, place: Place) -> Output:
+async def _run(arguments: FindArguments, place: CallContext) -> Output:
     listing = await files_under(place, arguments.path)
     lines = _matching(listing, arguments.glob) if arguments.glob else tree(listing.paths, arguments.depth)
     if not lines:

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.events import CallEnded, Evidence, WorkFinished
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -17,17 +17,17 @@ _MAX_LISTED = 20
 _MAX_LINE = 80
 
 
-class Claim(Arguments, frozen=True):
+class CitedClaim(Arguments, frozen=True):
     claim: Annotated[str, Meta(min_length=1)]
     calls: Annotated[tuple[str, ...], Meta(min_length=1, description="Ids of calls that show it")]
 
 
 class FinishArguments(Arguments, frozen=True):
     summary: Annotated[str, Meta(min_length=1)]
-    evidence: tuple[Claim, ...] = ()
+    evidence: tuple[CitedClaim, ...] = ()
 
 
-async def _run(arguments: FinishArguments, place: Place) -> Output:
+async def _run(arguments: FinishArguments, place: CallContext) -> Output:
     cited = {call for claim in arguments.evidence for call in claim.calls}
     found: Mapping[str, CallEnded] = await place.ended(cited) if cited else {}
     if missing := sorted(cited - set(found)):

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Meta
 
 from mainspring.errors import PathRefused, UsageError
-from mainspring.sandbox import Finished
+from mainspring.sandbox import CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.regex import check_pattern, matching
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, explained
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.schema import Arguments
@@ -55,7 +55,7 @@ class Hits(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
-async def _run(arguments: GrepArguments, place: Place) -> Output:
+async def _run(arguments: GrepArguments, place: CallContext) -> Output:
     with explained(arguments.path):
         root = await asyncio.to_thread(readable_root, place.files, arguments.path)
     finished = await _by_ripgrep(arguments, place, root)
@@ -86,7 +86,7 @@ def told(found: Hits, arguments: GrepArguments, *, hide: Callable[[str], str]) -
     return "\n".join(lines)
 
 
-async def _by_ripgrep(arguments: GrepArguments, place: Place, root: Root) -> Finished | None:
+async def _by_ripgrep(arguments: GrepArguments, place: CallContext, root: Root) -> CommandResult | None:
     options = ["--line-number", "--no-heading", "--with-filename", "--null", "--crlf"]
     options += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", f"--context={arguments.context}"]
     if arguments.ignore_case:
@@ -98,7 +98,7 @@ async def _by_ripgrep(arguments: GrepArguments, place: Place, root: Root) -> Fin
     return await ripgrep(place, root.folder, (*options, f"--regexp={arguments.pattern}", *target))
 
 
-def _parsed(finished: Finished, arguments: GrepArguments, files: Files, root: Root) -> Hits:
+def _parsed(finished: CommandResult, arguments: GrepArguments, files: Files, root: Root) -> Hits:
     is_shown = shown(files, root.folder)
     wanted = glob_regex(arguments.glob) if arguments.glob else None
     hits: list[Hit] = []

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from mainspring.approvals.shell import Simple, read
-from mainspring.sandbox import Finished
+from mainspring.approvals.shell import SimpleCommand, read
+from mainspring.sandbox import CommandResult
 
 _TAIL_BYTES = 4000
 _MAX_QUOTE = 120
@@ -42,13 +42,13 @@ _INSTEAD = (
 )
 
 
-def asked_for_somebody(command: str, finished: Finished) -> str:
+def asked_for_somebody(command: str, finished: CommandResult) -> str:
     """What to tell the model about a command that wanted a terminal or an answer; empty when none did."""
     trace = _trace(command, finished)
     return f"({trace}. {_INSTEAD})" if trace else ""
 
 
-def _trace(command: str, finished: Finished) -> str:
+def _trace(command: str, finished: CommandResult) -> str:
     if finished.exit_code == 0 and not finished.stopped:
         return _silence(command, finished)
     out = finished.stdout[-_TAIL_BYTES:].decode("utf-8", errors="replace")
@@ -64,7 +64,7 @@ def _trace(command: str, finished: Finished) -> str:
     return _silence(command, finished)
 
 
-def _silence(command: str, finished: Finished) -> str:
+def _silence(command: str, finished: CommandResult) -> str:
     """A program that talks with somebody, was given nothing to do, and had nothing to say."""
     if finished.stdout.strip() or finished.stderr.strip():
         return ""
@@ -86,7 +86,7 @@ def screen_program(command: str) -> str:
     return ""
 
 
-def _is_unfed(simple: Simple) -> bool:
+def _is_unfed(simple: SimpleCommand) -> bool:
     return not simple.upstream and simple.stdin is None
 
 

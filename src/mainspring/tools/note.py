@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mainspring.errors import UsageError
 from mainspring.events import Remembered
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -18,7 +18,7 @@ class NoteArguments(Arguments, frozen=True):
     text: Annotated[str, Meta(min_length=1, max_length=4000)]
 
 
-async def _run(arguments: NoteArguments, place: Place) -> Output:
+async def _run(arguments: NoteArguments, place: CallContext) -> Output:
     await place.record(Remembered(text=arguments.text, call=place.call))
     try:
         await place.remember(arguments.text)

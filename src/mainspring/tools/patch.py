@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from mainspring.sandbox.files import Content, Version
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.diff import FilePatch, apply_hunks, parse_patch
 from mainspring.tools.files import (
     described,
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True):
     mode: int | None = None
 
 
-async def _run(arguments: PatchArguments, place: Place) -> Output:
+async def _run(arguments: PatchArguments, place: CallContext) -> Output:
     files = parse_patch(arguments.patch)
     changes = [change for file in files for change in await _changes(place, file)]
     paths = [place.files.resolve(change.path) for change in changes]
@@ -49,7 +49,7 @@ async def _run(arguments: PatchArguments, place: Place) -> Output:
     return Output(text="\n".join(_told(file) for file in files))
 
 
-async def _changes(place: Place, file: FilePatch) -> list[Change]:
+async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
     """What a file's part of the patch does, checked and computed before anything is written."""
     for path in {file.old, file.new} - {""}:
         with explained(path):
@@ -75,14 +75,14 @@ async def _changes(place: Place, file: FilePatch) -> list[Change]:
     return [Change(file.new, None, data, content.mode), Change(file.old, content, None)]
 
 
-async def _creation(place: Place, file: FilePatch) -> Change:
+async def _creation(place: CallContext, file: FilePatch) -> Change:
     if await found_at(place, file.new) is not None:
         raise ToolFailed(f"{file.new} exists already, and the patch creates it; nothing was changed.")
     text = apply_hunks("", file)
     return Change(file.new, None, text.encode(), 0o755 if file.is_executable else None)
 
 
-async def _make(place: Place, changes: list[Change]) -> None:
+async def _make(place: CallContext, changes: list[Change]) -> None:
     """Makes every change, or takes back those that were made before one failed."""
     made: list[Change] = []
     try:
@@ -97,7 +97,7 @@ async def _make(place: Place, changes: list[Change]) -> None:
 
 
 async def _put(
-    place: Place, path: str, data: bytes | None, version: Version | None, mode: int | None
+    place: CallContext, path: str, data: bytes | None, version: Version | None, mode: int | None
 ) -> None:
     if data is None:
         await remove_file(place, path, unchanged_since=version)

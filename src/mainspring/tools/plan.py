@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.events import PlanItem, PlanSet, Progress
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -22,7 +22,7 @@ class PlanArguments(Arguments, frozen=True):
     items: Annotated[tuple[Item, ...], Meta(max_length=100, description="The whole list, in order")]
 
 
-async def _run(arguments: PlanArguments, place: Place) -> Output:
+async def _run(arguments: PlanArguments, place: CallContext) -> Output:
     items = tuple(PlanItem(text=item.text, progress=item.progress) for item in arguments.items)
     await place.record(PlanSet(items=items, call=place.call))
     done = sum(item.progress == "done" for item in items)

@@ -18,7 +18,7 @@ from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded
 from mainspring.folds.processes import Process, aside_text, end_of, is_alive, settled, status_of
 from mainspring.sandbox.background import Background, Status
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 
@@ -41,7 +41,7 @@ class ProcessArguments(Arguments, frozen=True):
     wait_s: Annotated[float, Meta(ge=0, le=3600, description="Wait up to so long for its end first")] = 0
 
 
-async def _run(arguments: ProcessArguments, place: Place) -> Output:
+async def _run(arguments: ProcessArguments, place: CallContext) -> Output:
     if arguments.action == "list":
         lines = [_line(process, status_of(process), place) for process in place.handles.processes.all]
         return Output(text="\n".join(lines) or "There are no background processes.")
@@ -55,7 +55,7 @@ async def _run(arguments: ProcessArguments, place: Place) -> Output:
             return await _stop(process, place)
 
 
-async def _look(process: Process, arguments: ProcessArguments, place: Place) -> Output:
+async def _look(process: Process, arguments: ProcessArguments, place: CallContext) -> Output:
     status = status_of(process)
     if arguments.wait_s and is_alive(status):
         status = await process.background.wait(arguments.wait_s)
@@ -66,7 +66,7 @@ async def _look(process: Process, arguments: ProcessArguments, place: Place) -> 
     return Output(text="\n".join(filter(None, (text, aside))), exit_code=ended.exit_code if ended else None)
 
 
-def _output(process: Process, status: Status | None, since: int | None, place: Place, line: str) -> str:
+def _output(process: Process, status: Status | None, since: int | None, place: CallContext, line: str) -> str:
     if status is None:
         return line
     start = place.handles.offsets.get(process.handle, 0) if since is None else since
@@ -102,7 +102,7 @@ def _read(background: Background, start: int, room: int, *, is_over: bool) -> tu
     return text, offset - len(held), skipped
 
 
-def _send(process: Process, arguments: ProcessArguments, place: Place) -> Output:
+def _send(process: Process, arguments: ProcessArguments, place: CallContext) -> Output:
     status = status_of(process)
     if not is_alive(status):
         raise ToolFailed(f"Nothing was sent. {_line(process, status, place)}")
@@ -117,7 +117,7 @@ def _send(process: Process, arguments: ProcessArguments, place: Place) -> Output
     return Output(text=f"Sent {len(arguments.text)} characters to {process.handle}{closed}.")
 
 
-async def _stop(process: Process, place: Place) -> Output:
+async def _stop(process: Process, place: CallContext) -> Output:
     if is_alive(status_of(process)):
         await process.background.stop("stopped")
     status = status_of(process)
@@ -127,7 +127,7 @@ async def _stop(process: Process, place: Place) -> Output:
     return Output(text=text, is_error=is_alive(status))
 
 
-async def _settled(process: Process, status: Status | None, place: Place) -> ProcessEnded | None:
+async def _settled(process: Process, status: Status | None, place: CallContext) -> ProcessEnded | None:
     """Its end, if it has ended: recorded now, unless it was before."""
     async with place.handles.changing:
         known = place.handles.processes.get(process.handle) or process
@@ -137,7 +137,7 @@ async def _settled(process: Process, status: Status | None, place: Place) -> Pro
         return known.ended
 
 
-def _line(process: Process, status: Status | None, place: Place) -> str:
+def _line(process: Process, status: Status | None, place: CallContext) -> str:
     command = process.started.command
     shown = command if len(command) <= _MAX_COMMAND else f"{command[:_MAX_COMMAND]}…"
     text = f"{process.handle}: {_state(process, status)}"
@@ -159,7 +159,7 @@ def _state(process: Process, status: Status | None) -> str:
     return f"exited with code {ended.exit_code}{reason}{left}"
 
 
-def _found(handle: str, place: Place) -> Process:
+def _found(handle: str, place: CallContext) -> Process:
     process = place.handles.processes.get(handle)
     if process is None:
         names = ", ".join(each.handle for each in place.handles.processes.all) or "none"

@@ -14,7 +14,7 @@ from msgspec import Meta
 from mainspring.context.stubs import EVENT
 from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Media
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
 from mainspring.tools.files import described, read_file
 from mainspring.tools.notebook import notebook_text
@@ -40,7 +40,7 @@ class ReadArguments(Arguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=5000, description="How many lines at most")] = 1000
 
 
-async def _run(arguments: ReadArguments, place: Place) -> Output:
+async def _run(arguments: ReadArguments, place: CallContext) -> Output:
     path = arguments.path
     data = await (_kept(place, path) if path.startswith(_HANDLES) else _file(place, path))
     if media_type := image_type(data):
@@ -58,11 +58,11 @@ async def _run(arguments: ReadArguments, place: Place) -> Output:
     return Output(text=page(text, arguments.offset, arguments.limit, room=room))
 
 
-async def _file(place: Place, path: str) -> bytes:
+async def _file(place: CallContext, path: str) -> bytes:
     return (await read_file(place, path)).data
 
 
-async def _kept(place: Place, path: str) -> bytes:
+async def _kept(place: CallContext, path: str) -> bytes:
     try:
         return await place.kept(path.removeprefix(HANDLE))
     except (JournalDamaged, UsageError) as error:
@@ -76,7 +76,7 @@ def image_type(data: bytes) -> str:
     return next((kind for mark, kind in _IMAGES if data.startswith(mark)), "")
 
 
-async def _image(place: Place, path: str, data: bytes, media_type: str) -> Output:
+async def _image(place: CallContext, path: str, data: bytes, media_type: str) -> Output:
     if len(data) > _MAX_IMAGE_BYTES:
         limit = _MAX_IMAGE_BYTES // 1024 // 1024
         raise ToolFailed(

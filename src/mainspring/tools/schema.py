@@ -15,7 +15,7 @@ from msgspec import Meta
 from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
-from mainspring.tools import Output, Place, Tool
+from mainspring.tools import CallContext, Output, Tool
 
 T = TypeVar("T")
 
@@ -113,8 +113,8 @@ def tool(
     """Makes a tool of a typed async function: its name, docstring and signature are what the model sees.
 
     Used as `@tool` or `@tool(effect="read")`. `Annotated[int, "what it means"]` describes a parameter. A
-    parameter named `place` receives the `Place` of the call and is not part of the schema. Pydantic models
-    are accepted as types.
+    parameter named `place` receives the `CallContext` of the call and is not part of the schema. Pydantic
+    models are accepted as types.
 
     `cost_usd` is what a call costs at most: a number, a function of the same arguments, or None when nobody
     knows, which is always asked. `is_recurring`, which may be a function too, marks a call that takes effect
@@ -139,7 +139,7 @@ def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: 
         f"{name}_arguments", fields, frozen=True, forbid_unknown_fields=True, kw_only=True
     )
 
-    async def run(given: msgspec.Struct, place: Place) -> Output | str:
+    async def run(given: msgspec.Struct, place: CallContext) -> Output | str:
         named = {field: getattr(given, field) for field in given.__struct_fields__}
         return await (function(**named, place=place) if wants_place else function(**named))
 

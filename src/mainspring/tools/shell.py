@@ -14,9 +14,9 @@ from msgspec import Meta
 
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded, ProcessStarted
-from mainspring.sandbox import TIMED_OUT, Command, Finished
+from mainspring.sandbox import TIMED_OUT, Command, CommandResult
 from mainspring.sandbox.policy import MAX_FOLDERS
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
@@ -38,7 +38,7 @@ class ShellArguments(Arguments, frozen=True):
     stay: Annotated[bool, Meta(description="Let a background command outlive this session")] = False
 
 
-async def _run(arguments: ShellArguments, place: Place) -> Output:
+async def _run(arguments: ShellArguments, place: CallContext) -> Output:
     if arguments.background:
         return await _start(arguments, place)
     if arguments.terminal or arguments.stay:
@@ -62,7 +62,7 @@ async def _run(arguments: ShellArguments, place: Place) -> Output:
     return await bounded(output, place, limit=min(_MAX_SHOWN, place.room))
 
 
-async def _start(arguments: ShellArguments, place: Place) -> Output:
+async def _start(arguments: ShellArguments, place: CallContext) -> Output:
     """The handle is on record before anything runs, so nothing can run that nobody knows of."""
     handles = place.handles
     if handles.folder is None:
@@ -96,7 +96,7 @@ async def _start(arguments: ShellArguments, place: Place) -> Output:
     )
 
 
-def _command(arguments: ShellArguments, place: Place, timeout_s: float) -> Command:
+def _command(arguments: ShellArguments, place: CallContext, timeout_s: float) -> Command:
     return Command(argv=("bash", "-c", arguments.command), cwd=place.workspace, timeout_s=timeout_s)
 
 
@@ -109,12 +109,12 @@ def _usual_timeout_s(command: str) -> float:
     return _SCREEN_TIMEOUT_S if _interactive().screen_program(command) else _TIMEOUT_S
 
 
-def _advice(finished: Finished) -> str:
+def _advice(finished: CommandResult) -> str:
     is_late = finished.stopped.startswith(TIMED_OUT)
     return "(A server, a watcher or long work belongs in background=true.)" if is_late else ""
 
 
-def told(finished: Finished, *, advice: str = "") -> str:
+def told(finished: CommandResult, *, advice: str = "") -> str:
     """The result in words: nothing that happened is left out."""
     stdout = finished.stdout.decode("utf-8", errors="replace")
     stderr = finished.stderr.decode("utf-8", errors="replace")

@@ -16,7 +16,7 @@ import msgspec
 from mainspring.approvals import Effect
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec
-from mainspring.tools import Output, Place, Seen, Tool, ToolFailed
+from mainspring.tools import CallContext, FileVersions, Output, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
 from mainspring.tools.text import whole_characters
@@ -55,7 +55,7 @@ class Toolbox:
         if len(self._tools) != len(tools):
             raise UsageError("Two tools have the same name; each name must be unique.")
         self.specs: tuple[ToolSpec, ...] = tuple(spec_of(tool) for tool in self._tools.values())
-        self.seen = Seen()
+        self.seen = FileVersions()
         self._leftover: set[asyncio.Task[Any]] = set()
 
     def tool(self, name: str) -> Tool | None:
@@ -80,7 +80,7 @@ class Toolbox:
             return Output(text=f"The tool {tool.name} could not tell its price: {error!r}.", is_error=True)
         return Prepared(asked.call, tool, arguments, text, cost_usd, is_recurring)
 
-    async def run(self, prepared: Prepared, place: Place) -> Output:
+    async def run(self, prepared: Prepared, place: CallContext) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
         task = asyncio.create_task(_run(prepared, place))
         try:
@@ -96,7 +96,7 @@ class Toolbox:
         return task.result()
 
 
-async def _run(prepared: Prepared, place: Place) -> Output:
+async def _run(prepared: Prepared, place: CallContext) -> Output:
     try:
         output = await prepared.tool.run(prepared.arguments, place)
         return await _bounded(Output(text=output) if isinstance(output, str) else output, place)
@@ -109,6 +109,6 @@ async def _run(prepared: Prepared, place: Place) -> Output:
         return Output(text=f"The tool {prepared.tool.name} failed: {error!r}\n{trace}", is_error=True)
 
 
-async def _bounded(output: Output, place: Place) -> Output:
+async def _bounded(output: Output, place: CallContext) -> Output:
     output = msgspec.structs.replace(output, text=whole_characters(output.text))
     return await bounded(output, place, limit=place.room)

@@ -23,7 +23,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 from mainspring.waits.describe import duration
@@ -58,7 +58,7 @@ class WaitArguments(Arguments, frozen=True):
     stall_minutes: Annotated[float, Meta(gt=0)] | None = None
 
 
-async def _run(arguments: WaitArguments, place: Place) -> Output:
+async def _run(arguments: WaitArguments, place: CallContext) -> Output:
     sleeper = place.sleeper
     if sleeper is None:
         raise ToolFailed("Nobody can wait here.")

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import PathRefused, SandboxError
-from mainspring.sandbox import Command, Finished
+from mainspring.sandbox import Command, CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import is_hidden_name
-from mainspring.tools import Place, ToolFailed
+from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.files import explained
 from mainspring.tools.globs import IGNORE_FILES, IgnoreRule, parse_ignore, verdict
 from mainspring.tools.text import decode
@@ -51,7 +51,7 @@ class Listing(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
-async def files_under(place: Place, path: str) -> Listing:
+async def files_under(place: CallContext, path: str) -> Listing:
     """Every file in a folder that may be seen; a file is a list of one."""
     with explained(path):
         found = await asyncio.to_thread(readable_root, place.files, path)
@@ -68,7 +68,7 @@ async def files_under(place: Place, path: str) -> Listing:
     return Listing(root, tuple(paths[:MAX_FILES]), is_cut)
 
 
-async def ripgrep(place: Place, root: Path, arguments: tuple[str, ...]) -> Finished | None:
+async def ripgrep(place: CallContext, root: Path, arguments: tuple[str, ...]) -> CommandResult | None:
     """What ripgrep said, run in the sandbox; None when it is not there, no sandbox works, it does not show it
     the folder, or it could not do it."""
     argv = ("rg", *_RULES, "--no-messages", "--color=never", "--sort=path", *arguments)
@@ -82,7 +82,7 @@ async def ripgrep(place: Place, root: Path, arguments: tuple[str, ...]) -> Finis
     return finished if finished.exit_code in (0, 1) else None
 
 
-def beginning(finished: Finished) -> bytes:
+def beginning(finished: CommandResult) -> bytes:
     """The output up to where something is missing in it."""
     return finished.stdout.rpartition(b"\n[... ")[0] if finished.dropped_bytes else finished.stdout
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.sandbox.files import Version
-from mainspring.tools import Output, Place, Tool, ToolFailed
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, found_at, write_file
 from mainspring.tools.schema import Arguments
 
@@ -18,7 +18,7 @@ class WriteArguments(Arguments, frozen=True):
     content: Annotated[str, Meta(description="The whole new content")]
 
 
-async def _run(arguments: WriteArguments, place: Place) -> Output:
+async def _run(arguments: WriteArguments, place: CallContext) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
     replaced = await _to_replace(place, arguments.path)
     await write_file(place, arguments.path, data, unchanged_since=replaced)
@@ -26,7 +26,7 @@ async def _run(arguments: WriteArguments, place: Place) -> Output:
     return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
 
 
-async def _to_replace(place: Place, path: str) -> Version | None:
+async def _to_replace(place: CallContext, path: str) -> Version | None:
     """The version that is there and may be overwritten, or None when nothing is there."""
     found = await found_at(place, path)
     if found is None:

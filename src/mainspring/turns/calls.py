@@ -28,7 +28,7 @@ from mainspring.folds.state import OpenCall
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
-from mainspring.tools import MAX_TEXT, Output, Place
+from mainspring.tools import MAX_TEXT, CallContext, Output
 from mainspring.tools.toolbox import Prepared
 from mainspring.turns.runtime import End, Turn, abandoned, closed
 from mainspring.turns.spend import CallMoney, settle_call
@@ -138,7 +138,7 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
     live = _Live(turn, prepared.call)
     open_call = turn.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
-    place = Place(
+    place = CallContext(
         call=prepared.call,
         workspace=turn.state.workspace,
         sandbox=turn.sandbox,
@@ -195,7 +195,9 @@ class _Live:
             self._turn.show(OutputDelta(call=self._call, text=text))
 
 
-async def _run_watched(turn: Turn, prepared: Prepared, place: Place) -> tuple[Output, list[FilesChanged]]:
+async def _run_watched(
+    turn: Turn, prepared: Prepared, place: CallContext
+) -> tuple[Output, list[FilesChanged]]:
     """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
     if prepared.is_harmless:
         return await turn.toolbox.run(prepared, place), []

@@ -22,12 +22,12 @@ from mainspring.context.compaction import (
     thin_out,
     transcript,
 )
-from mainspring.context.facts import KINDS, Facts
+from mainspring.context.facts import KINDS, SessionFacts
 from mainspring.context.history import live, live_compaction, read_all, undone_ranges
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import Compacted, Recorded, Text
 from mainspring.folds.ledger import Refusal
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models import Model, Request, UserMessage
 from mainspring.turns.model_request import ask
 from mainspring.turns.runtime import Turn
@@ -50,7 +50,7 @@ _AGAIN = "\n\nYour last summary was not good enough: {flaws}. Write it again, wi
 class _Found(msgspec.Struct, frozen=True):
     """What a journal says, as far as it counts."""
 
-    facts: Facts
+    facts: SessionFacts
     outline: Outline
     events: list[Recorded]
     earlier: Compacted
@@ -62,7 +62,9 @@ class Compactor:
     def __init__(self, model: Model | None = None) -> None:
         self._model = model
 
-    async def __call__(self, turn: Turn, journal: Reader, *, reason: str, until: int) -> Compacted | None:
+    async def __call__(
+        self, turn: Turn, journal: JournalReader, *, reason: str, until: int
+    ) -> Compacted | None:
         """What to record, or None when there is nothing to leave out."""
         found = await _read(journal, until)
         before = turn.history.estimated_tokens(turn.state.prompt_size)
@@ -161,10 +163,10 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     return told if finished.stop == "end" else ""
 
 
-async def _read(journal: Reader, until: int) -> _Found:
+async def _read(journal: JournalReader, until: int) -> _Found:
     dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=until))
     earlier = await live_compaction(journal, dead, until=until) or Compacted(summary="", keep_from_seq=1)
-    facts, outline = Facts(), Outline(earlier.keep_from_seq, earlier.stubbed)
+    facts, outline = SessionFacts(), Outline(earlier.keep_from_seq, earlier.stubbed)
     events: list[Recorded] = []
     after = 0
     while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):

@@ -15,9 +15,9 @@ from mainspring.models import Request
 from mainspring.turns.calls import run_calls
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
-from mainspring.turns.runtime import End, Turn, refused, take_to_its_end
+from mainspring.turns.runtime import End, Turn, refused, run_to_end
 from mainspring.turns.spend import reserve, settle
-from mainspring.turns.upkeep import look_after, make_room, notice
+from mainspring.turns.upkeep import check_guards, compact_if_needed, report_ended_processes
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
@@ -25,7 +25,7 @@ _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in sma
 
 async def run_turn(turn: Turn) -> None:
     """Takes the turn to its end, and records that end."""
-    await take_to_its_end(turn, _steps)
+    await run_to_end(turn, _steps)
 
 
 async def _steps(turn: Turn) -> End:
@@ -37,7 +37,7 @@ async def _steps(turn: Turn) -> End:
                 return refused(refusal)
             if end := await run_calls(turn):
                 return end
-        if end := await look_after(turn):
+        if end := await check_guards(turn):
             return end
         if turn.history.is_answered and (end := await _answered(turn)):
             return end
@@ -45,7 +45,7 @@ async def _steps(turn: Turn) -> End:
             return end
         await turn.take_model()
         try:
-            end = await make_room(turn) or await _step(turn)
+            end = await compact_if_needed(turn) or await _step(turn)
         except ModelError as error:
             end = await fail_over(turn, error)
         if end:
@@ -55,7 +55,7 @@ async def _steps(turn: Turn) -> End:
 async def _step(turn: Turn) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large."""
     state = turn.state
-    await notice(turn)
+    await report_ended_processes(turn)
     messages = await turn.history.messages(turn.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)

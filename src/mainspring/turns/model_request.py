@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
-from mainspring.models import Finished, Model, Request, Retrying
+from mainspring.models import Model, ReplyFinished, Request, Retrying
 from mainspring.models.reply import Reply
 from mainspring.turns.failover import failure
 from mainspring.turns.runtime import Turn
@@ -30,7 +30,7 @@ async def ask(
     input_tokens: int,
     step: int = 0,
     show: Callable[[Delta], None] = lambda _: None,
-) -> tuple[Reply, Finished]:
+) -> tuple[Reply, ReplyFinished]:
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = Reply()
     try:
@@ -46,11 +46,11 @@ async def ask(
 
 async def _receive(
     turn: Turn, model: Model, request: Request, reply: Reply, step: int, show: Callable[[Delta], None]
-) -> Finished:
+) -> ReplyFinished:
     async with aclosing(model.stream(request)) as items:
         async for item in items:
             match item:
-                case Finished():
+                case ReplyFinished():
                     return item
                 case Retrying():
                     reply.clear()

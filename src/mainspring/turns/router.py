@@ -24,7 +24,7 @@ from mainspring.events import (
 )
 from mainspring.folds.state import State
 from mainspring.folds.task import Task
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.models.tiers import USUAL
 
 _LARGE_TOKENS = 100_000
@@ -41,7 +41,7 @@ _TESTS = re.compile(
 )
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class RoutingFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules look at."""
 
     said: str = ""
@@ -54,7 +54,7 @@ class Routed(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Held(msgspec.Struct, frozen=True):
+class TierHold(msgspec.Struct, frozen=True):
     """Why there is no escalation although one is due."""
 
     reason: str
@@ -69,7 +69,7 @@ class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_usd: float | None = None
 
 
-def route(facts: Facts, tiers: Sequence[str]) -> Routed:
+def route(facts: RoutingFacts, tiers: Sequence[str]) -> Routed:
     """The tier for a turn; the first rule that fits decides."""
     fast, usual, strong = _roles(tiers)
     if found := _STRONG_WORDS.search(facts.said):
@@ -85,18 +85,18 @@ def route(facts: Facts, tiers: Sequence[str]) -> Routed:
 
 def escalate(
     task: Task, tiers: Sequence[str], breaker: Breaker, *, kin: Sequence[str] = ()
-) -> Routed | Held | None:
+) -> Routed | TierHold | None:
     """The next tier once a task has failed often enough, unless the breaker is open. `kin` are the tiers that
     a model of no tier can go to."""
     above = tiers[tiers.index(task.tier) + 1 :] if task.tier in tiers else kin[-1:]
     if not breaker.after_failures or task.failures < breaker.after_failures or not above:
         return None
     if task.attempts >= breaker.max_attempts:
-        return Held(f"this task had {task.attempts} attempts")
+        return TierHold(f"this task had {task.attempts} attempts")
     if task.escalations >= breaker.max_escalations:
-        return Held(f"this task was escalated {task.escalations} times")
+        return TierHold(f"this task was escalated {task.escalations} times")
     if breaker.max_usd is not None and task.usd >= breaker.max_usd:
-        return Held(f"this task has cost {task.usd:.2f} USD")
+        return TierHold(f"this task has cost {task.usd:.2f} USD")
     return Routed(above[0], f"{task.failures} turns in a row failed")
 
 
@@ -126,12 +126,12 @@ class Router:
         self._is_on = is_on
         self._breaker = breaker
 
-    async def before_turn(self, state: State, journal: Reader, context_tokens: int) -> Sequence[Event]:
+    async def before_turn(self, state: State, journal: JournalReader, context_tokens: int) -> Sequence[Event]:
         """What to record before a turn begins."""
         task, events = state.task, list[Event]()
         by: ChosenBy = "escalation"
         chosen = escalate(task, self._tiers, self._breaker, kin=self._kin(state.model))
-        if isinstance(chosen, Held):
+        if isinstance(chosen, TierHold):
             failing = f"The tier {task.tier}" if task.tier else state.model
             message = f"{failing} keeps failing and there is no escalation: {chosen.reason}."
             events.append(RoutingWarned(message=message))
@@ -156,12 +156,12 @@ class Router:
         return tuple(tier for tier, name in self._models.items() if self._home(name) == home)
 
 
-async def gather(journal: Reader, context_tokens: int) -> Facts:
+async def gather(journal: JournalReader, context_tokens: int) -> RoutingFacts:
     """The facts of a turn that is about to begin."""
     last_seq = await journal.last_seq()
     said = await journal.last("UserSaid")
     recent = await journal.read(after=max(last_seq - _RECENT_EVENTS, 0), kinds=("AssistantSaid", "CallEnded"))
-    return Facts(
+    return RoutingFacts(
         said=said.event.text if said and isinstance(said.event, UserSaid) else "",
         context_tokens=context_tokens,
         are_tests_failing=are_tests_failing(recent),

@@ -194,7 +194,7 @@ def time_left(turn: Turn) -> TimeLeft | None:
     return min(lefts, key=lambda left: left.time_s, default=None)
 
 
-async def take_to_its_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
+async def run_to_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
     """Does the work of a turn within its time, and records its end whatever happens, unless the journal
     itself fails."""
     left = time_left(turn)

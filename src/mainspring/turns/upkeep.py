@@ -19,7 +19,7 @@ _ENDINGS: dict[str, Ending] = {"stall": "blocked"}
 _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint or another --model."
 
 
-async def look_after(turn: Turn) -> End | None:
+async def check_guards(turn: Turn) -> End | None:
     """Shows the instructions that the last calls came upon, and records what a guard has to say, each once;
     the end of the turn when the model did not listen."""
     if notes := _new_instructions(turn):
@@ -32,12 +32,12 @@ async def look_after(turn: Turn) -> End | None:
     return _end(tripped) if tripped.is_final else None
 
 
-async def notice(turn: Turn) -> None:
+async def report_ended_processes(turn: Turn) -> None:
     """Records what happened outside the conversation since the last step, so that the model is told."""
     await turn.emit(*await news(turn.state.processes))
 
 
-async def make_room(turn: Turn) -> End | None:
+async def compact_if_needed(turn: Turn) -> End | None:
     """Makes the history short when the next request would not fit, or the last one did not; the end of the
     turn when that is not possible."""
     state, window = turn.state, turn.model.context_tokens

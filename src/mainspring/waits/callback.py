@@ -16,9 +16,9 @@ import msgspec
 
 from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnCallback
-from mainspring.waits.decide import Seen
+from mainspring.waits.decide import Observation
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.watch import Watch
+from mainspring.waits.watch import ConditionWatch
 
 _HOST = "127.0.0.1"
 _MAX_HEAD = 16 * 1024
@@ -30,7 +30,7 @@ _ANSWERED_WITHIN_S = 0.5
 _TOKEN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
-class CallbackWatch(Watch):
+class CallbackWatch(ConditionWatch):
     """Use `opened`."""
 
     def __init__(self, condition: OnCallback, sleeper: Sleeper) -> None:
@@ -40,7 +40,7 @@ class CallbackWatch(Watch):
         self._called = asyncio.Event()
         self._recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._are_answered = asyncio.Event()
-        self._seen: Seen | None = None
+        self._seen: Observation | None = None
         self._server: asyncio.Server | None = None
         self._callers: set[asyncio.StreamWriter] = set()
         self._admitted: set[asyncio.StreamWriter] = set()
@@ -66,7 +66,7 @@ class CallbackWatch(Watch):
             await self.close()
             raise UsageError(f"The address cannot be written to {file}: {error}.") from error
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         return self._seen
 
     async def rest(self) -> None:
@@ -128,7 +128,7 @@ class CallbackWatch(Watch):
         length = _length(headers)
         body = await reader.readexactly(min(length, _MAX_BODY))
         if self._seen is None:
-            self._seen = Seen(_told(body, length), self._clock())
+            self._seen = Observation(_told(body, length), self._clock())
             self._called.set()
         return True
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnCommand, OnSlurm
 from mainspring.sandbox import Command, Sandbox
-from mainspring.waits.decide import Seen
+from mainspring.waits.decide import Observation
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.watch import Growing, Watch, last_lines
+from mainspring.waits.watch import ConditionWatch, Growing, last_lines
 
 JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
 _UNKNOWN_TIMES = 3
@@ -23,7 +23,7 @@ _RUNNING_STATES = """
 _RUNNING = frozenset(_RUNNING_STATES.split())
 
 
-class CommandWatch(Watch):
+class CommandWatch(ConditionWatch):
     def __init__(self, condition: OnCommand, sleeper: Sleeper) -> None:
         if not condition.command.strip():
             raise UsageError("There is no command to wait for: it is empty.")
@@ -39,17 +39,17 @@ class CommandWatch(Watch):
         )
         self._last = "it has not run yet"
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         sandbox = await self._sleeper.sandbox()
         try:
             finished = await sandbox.run(self._command)
         except SandboxError as error:
-            return Seen(f"The command could not be run: {error.message}", is_lost=True)
+            return Observation(f"The command could not be run: {error.message}", is_lost=True)
         shown = last_lines(finished.stdout + finished.stderr)
         self._last = f"exit code {finished.exit_code}{f', {finished.stopped}' if finished.stopped else ''}"
         output = f"; its output:\n{shown}" if shown else ""
         if finished.exit_code == 0 and not finished.stopped:
-            return Seen(f"The command succeeded{output}")
+            return Observation(f"The command succeeded{output}")
         self._last += output
         return None
 
@@ -60,7 +60,7 @@ class CommandWatch(Watch):
         return f"The command does not succeed: {self._last}"
 
 
-class SlurmWatch(Watch):
+class SlurmWatch(ConditionWatch):
     """A job is asked for in the accounts first, which know its end, and then in the queue, which knows it
     while the accounts are silent. Three silences of both in a row are an answer too."""
 
@@ -80,7 +80,7 @@ class SlurmWatch(Watch):
         self._unknown = 0
         self._last = "not asked yet"
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         found = await self._in_accounts() or await self._in_queue()
         if found:
             self._unknown = 0
@@ -91,7 +91,7 @@ class SlurmWatch(Watch):
         self._last = f"neither sacct nor squeue knows it ({self._unknown} times in a row)"
         if self._unknown < _UNKNOWN_TIMES:
             return None
-        return Seen(f"Slurm job {self._job}: {self._last}", is_lost=True)
+        return Observation(f"Slurm job {self._job}: {self._last}", is_lost=True)
 
     async def rest(self) -> None:
         await self._pause.rest()
@@ -125,12 +125,12 @@ class SlurmWatch(Watch):
         return finished.stdout.decode("utf-8", errors="replace")
 
 
-def _job_ended(job: str, found: list[tuple[str, str, str]]) -> Seen:
+def _job_ended(job: str, found: list[tuple[str, str, str]]) -> Observation:
     states = ", ".join(dict.fromkeys(state for state, _, _ in found))
     codes = ", ".join(dict.fromkeys(code for _, code, _ in found if code))
     ends = [at_us for _, _, end in found if (at_us := _end_us(end)) is not None]
     exits = f", exit code {codes}" if codes else ""
-    return Seen(f"Slurm job {job} ended: {states}{exits}", max(ends, default=None))
+    return Observation(f"Slurm job {job} ended: {states}{exits}", max(ends, default=None))
 
 
 def _state(text: str) -> str:

@@ -11,7 +11,7 @@ from mainspring.events import WaitCause, WaitStarted
 _ASLEEP_US = 60_000_000
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
     """A condition was met, at `at_us` as far as that is known; or nobody can tell any more (`is_lost`)."""
 
     text: str
@@ -29,7 +29,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 def decide(
     wait: WaitStarted,
-    seen: Mapping[int, Seen],
+    seen: Mapping[int, Observation],
     *,
     now_us: int,
     is_interrupted: bool = False,
@@ -52,7 +52,9 @@ def decide(
     return Decision("stalled", met, now_us) if is_stalled else None
 
 
-def _met_us(wait: WaitStarted, seen: Mapping[int, Seen], met: tuple[int, ...], now_us: int) -> int | None:
+def _met_us(
+    wait: WaitStarted, seen: Mapping[int, Observation], met: tuple[int, ...], now_us: int
+) -> int | None:
     """When enough conditions were met. Of what has no known time it is not claimed that it was too late."""
     unknown_us = now_us if wait.deadline_us is None else min(now_us, wait.deadline_us)
     times = [unknown_us if (at_us := seen[place].at_us) is None else at_us for place in met]

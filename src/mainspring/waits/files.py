@@ -13,9 +13,9 @@ from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnFile
 from mainspring.sandbox.files import Version
 from mainspring.sandbox.regex import check_pattern, matching
-from mainspring.waits.decide import Seen
+from mainspring.waits.decide import Observation
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.watch import Growing, Watch
+from mainspring.waits.watch import ConditionWatch, Growing
 
 _ABSENT = "absent"
 _READ_BYTES = 1 << 20
@@ -23,7 +23,7 @@ _MAX_LINE = 4000
 _SHOWN_LINE = 400
 
 
-class FileWatch(Watch):
+class FileWatch(ConditionWatch):
     def __init__(self, condition: OnFile, sleeper: Sleeper) -> None:
         self._files = sleeper.files
         try:
@@ -39,36 +39,36 @@ class FileWatch(Watch):
         self._pause = Growing(sleeper.reach.pace.file_s)
         self._inode, self._offset, self._rest = 0, 0, b""
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         try:
             return await asyncio.to_thread(self._look)
         except PathRefused as error:
-            return Seen(f"{self._on.path} cannot be looked at any more: {error}", is_lost=True)
+            return Observation(f"{self._on.path} cannot be looked at any more: {error}", is_lost=True)
         except TimeoutError:
             text = f"the pattern {self._on.pattern!r} takes too long on {self._on.path}; use a simpler one"
-            return Seen(text, is_lost=True)
+            return Observation(text, is_lost=True)
         except OSError:
             return None
 
     async def rest(self) -> None:
         await self._pause.rest()
 
-    def _look(self) -> Seen | None:
+    def _look(self) -> Observation | None:
         on, found = self._on, self._files.version(self._on.path)
         at_us = found.mtime_ns // 1000 if found else None
         match on.until:
             case "exists":
-                return Seen(f"{on.path} is there, {found.size:,} bytes", at_us) if found else None
+                return Observation(f"{on.path} is there, {found.size:,} bytes", at_us) if found else None
             case "gone":
-                return None if found else Seen(f"{on.path} is gone")
+                return None if found else Observation(f"{on.path} is gone")
             case "changed":
                 if _fingerprint(found) == on.before:
                     return None
                 now = f"it has {found.size:,} bytes now" if found else "it is gone"
-                return Seen(f"{on.path} has changed: {now}", at_us)
+                return Observation(f"{on.path} has changed: {now}", at_us)
             case "matches":
                 line = self._matching(found) if found else None
-                return Seen(f"{on.path} has the line: {line[:_SHOWN_LINE]}", at_us) if line else None
+                return Observation(f"{on.path} has the line: {line[:_SHOWN_LINE]}", at_us) if line else None
 
     def _matching(self, found: Version) -> str | None:
         """The first line that matches among what is new. A file that was replaced or cut is new."""

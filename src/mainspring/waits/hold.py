@@ -36,13 +36,13 @@ from mainspring.folds.processes import end_of, status_of
 from mainspring.folds.waits import OpenWait
 from mainspring.waits.callback import CallbackWatch
 from mainspring.waits.commands import CommandWatch, SlurmWatch
-from mainspring.waits.decide import Decision, Seen, decide, late_s, sleep_s
+from mainspring.waits.decide import Decision, Observation, decide, late_s, sleep_s
 from mainspring.waits.describe import duration, joined
 from mainspring.waits.files import FileWatch
 from mainspring.waits.processes import PidWatch, ProcessWatch, Progress
 from mainspring.waits.reach import Sleeper
 from mainspring.waits.sessions import SessionWatch
-from mainspring.waits.watch import AnswerWatch, TimeWatch, Watch
+from mainspring.waits.watch import AnswerWatch, ConditionWatch, TimeWatch
 
 _MAX_CONDITIONS = 64
 _FIRST_LOOKS_S = 5.0
@@ -62,7 +62,7 @@ async def hold(sleeper: Sleeper, started: WaitStarted) -> WaitEnded:
     if not 1 <= len(asked.conditions) <= _MAX_CONDITIONS:
         raise UsageError(f"A wait is for 1 to {_MAX_CONDITIONS} conditions, not {len(asked.conditions)}.")
     async with AsyncExitStack() as stack:
-        watches: list[Watch] = []
+        watches: list[ConditionWatch] = []
         try:
             for condition in asked.conditions:
                 watches.append(await _watch(condition, sleeper))
@@ -85,7 +85,7 @@ class _Holding:
     """One wait while it is held by this process."""
 
     def __init__(
-        self, sleeper: Sleeper, started: WaitStarted, watches: Sequence[Watch], *, is_resumed: bool
+        self, sleeper: Sleeper, started: WaitStarted, watches: Sequence[ConditionWatch], *, is_resumed: bool
     ) -> None:
         self._sleeper = sleeper
         self._started = started
@@ -96,7 +96,7 @@ class _Holding:
         self._since_us = known.since_us if known else now_us
         self._began_us = now_us if is_resumed else self._since_us
         met = known.met if known else {}
-        self._seen = {place: Seen(item.detail, item.at_us) for place, item in met.items()}
+        self._seen = {place: Observation(item.detail, item.at_us) for place, item in met.items()}
         self._looked = set(self._seen)
         self._progress = Progress()
         self._moved_at = time.monotonic()
@@ -238,7 +238,7 @@ class _Holding:
         return "\n".join(lines)[:_SUMMARY]
 
 
-async def _watch(condition: Condition, sleeper: Sleeper) -> Watch:
+async def _watch(condition: Condition, sleeper: Sleeper) -> ConditionWatch:
     match condition:
         case OnProcess():
             return ProcessWatch(condition, sleeper)

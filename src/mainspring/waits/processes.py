@@ -14,16 +14,16 @@ from mainspring.events import OnPid, OnProcess
 from mainspring.folds.processes import Process, end_of, status_of
 from mainspring.sandbox.custody.tree import Stat, listed_below, stat
 from mainspring.system import open_process
-from mainspring.waits.decide import Seen
+from mainspring.waits.decide import Observation
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.watch import Watch, last_lines, readable
+from mainspring.waits.watch import ConditionWatch, last_lines, readable
 
 _GONE = "gone"
 _TAIL_BYTES = 4000
 _SOON_S = 0.05
 
 
-class ProcessWatch(Watch):
+class ProcessWatch(ConditionWatch):
     def __init__(self, condition: OnProcess, sleeper: Sleeper) -> None:
         super().__init__(condition)
         self._processes = sleeper.handles
@@ -40,10 +40,10 @@ class ProcessWatch(Watch):
     def _known(self) -> Process | None:
         return self._processes.processes.get(self._handle)
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         process = self._known
         if process is None:
-            return Seen(f"The process {self._handle} is not on record any more", is_lost=True)
+            return Observation(f"The process {self._handle} is not on record any more", is_lost=True)
         status = status_of(process)
         ended = process.ended or end_of(process, status)
         if ended is None:
@@ -52,7 +52,7 @@ class ProcessWatch(Watch):
         reason = f" ({ended.reason})" if ended.reason else ""
         took = f" after {status.ended - status.started:.0f} s" if status and status.ended else ""
         at_us = int(status.ended * 1e6) if status and status.ended else None
-        return Seen(f"{self._handle} ended{took}: {code}{reason}{_tail(process)}", at_us)
+        return Observation(f"{self._handle} ended{took}: {code}{reason}{_tail(process)}", at_us)
 
     async def rest(self) -> None:
         """The keeper writes the end down a moment after the command is gone."""
@@ -83,7 +83,7 @@ class ProcessWatch(Watch):
             return ()
 
 
-class PidWatch(Watch):
+class PidWatch(ConditionWatch):
     """A process that was not there at the beginning has ended. A zombie is dead. A process of another start
     time is another process."""
 
@@ -100,22 +100,22 @@ class PidWatch(Watch):
         self._name = f" ({condition.name})" if condition.name else ""
         self._slice_s = sleeper.reach.pace.slice_s
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         who = f"Process {self._pid}{self._name}"
         if self._boot == _GONE:
-            return Seen(f"{who} was not there when the wait began: it has ended, or it never was")
+            return Observation(f"{who} was not there when the wait began: it has ended, or it never was")
         boot, namespace = _here()
         if boot != self._boot:
-            return Seen(f"{who} has ended: the machine was restarted")
+            return Observation(f"{who} has ended: the machine was restarted")
         if namespace != self._namespace:
-            return Seen(f"{who} cannot be seen from here: it has another pid namespace", is_lost=True)
+            return Observation(f"{who} cannot be seen from here: it has another pid namespace", is_lost=True)
         found = stat(self._pid)
         if _is_it(found, self._start):
             self._was_seen = True
             return None
         end = "has ended" if self._was_seen else "had ended already"
         reused = "; its number belongs to another process now" if found and found.start != self._start else ""
-        return Seen(f"{who} {end}{reused}. Its exit code is not known here")
+        return Observation(f"{who} {end}{reused}. Its exit code is not known here")
 
     async def rest(self) -> None:
         try:

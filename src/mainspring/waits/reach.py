@@ -59,7 +59,7 @@ class Reach(msgspec.Struct, frozen=True):
     clock: Callable[[], int] = now_us
 
 
-class Folded(Protocol):
+class FoldedWaits(Protocol):
     """What a journal says that a wait must know."""
 
     @property
@@ -76,7 +76,7 @@ class Sleeper(Protocol):
     """A session, seen by its waits. `emit` returns once the events are durable and folded."""
 
     @property
-    def state(self) -> Folded: ...
+    def state(self) -> FoldedWaits: ...
 
     @property
     def handles(self) -> Handles: ...

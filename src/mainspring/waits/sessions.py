@@ -5,10 +5,10 @@ from __future__ import annotations
 from mainspring.catalog import Sessions
 from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
-from mainspring.journal import Reader
-from mainspring.waits.decide import Seen
+from mainspring.journal import JournalReader
+from mainspring.waits.decide import Observation
 from mainspring.waits.reach import Sleeper
-from mainspring.waits.watch import Growing, Watch
+from mainspring.waits.watch import ConditionWatch, Growing
 
 _LEFT_TIMES = 3
 _GOALS = ("GoalSet", "GoalPaused", "GoalEnded")
@@ -16,7 +16,7 @@ _TURNS = ("UserSaid", "TurnStarted", "TurnEnded")
 _SHOWN = 400
 
 
-class SessionWatch(Watch):
+class SessionWatch(ConditionWatch):
     def __init__(self, session: str, sessions: Sessions, pause: Growing) -> None:
         super().__init__(OnSession(session=session))
         self._session = session
@@ -38,22 +38,24 @@ class SessionWatch(Watch):
             raise UsageError("A session cannot wait for its own end.")
         return cls(session, sessions, Growing(sleeper.reach.pace.session_s))
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         try:
             seen, is_left = await self._read()
         except UnknownSession:
-            return Seen(f"Session {self._session} was removed", is_lost=True)
+            return Observation(f"Session {self._session} was removed", is_lost=True)
         except JournalError as error:
-            return Seen(f"Session {self._session} cannot be read: {error.message}", is_lost=True)
+            return Observation(f"Session {self._session} cannot be read: {error.message}", is_lost=True)
         self._left = self._left + 1 if is_left and seen is None else 0
         if self._left < _LEFT_TIMES:
             return seen
-        return Seen(f"Session {self._session} is not at its end, but no process works on it", is_lost=True)
+        return Observation(
+            f"Session {self._session} is not at its end, but no process works on it", is_lost=True
+        )
 
     async def rest(self) -> None:
         await self._pause.rest()
 
-    async def _read(self) -> tuple[Seen | None, bool]:
+    async def _read(self) -> tuple[Observation | None, bool]:
         """What ended, and whether nobody works on it any more."""
         reader = await self._sessions.read(self._session)
         try:
@@ -64,7 +66,7 @@ class SessionWatch(Watch):
         return seen, owner is None or not owner.is_alive
 
 
-async def _ended(reader: Reader) -> Seen | None:
+async def _ended(reader: JournalReader) -> Observation | None:
     last: Recorded | None = await reader.last(*_GOALS) or await reader.last(*_TURNS)
     if last is None:
         return None
@@ -77,4 +79,4 @@ async def _ended(reader: Reader) -> Seen | None:
             how, why = f"its turn ended as {turn.ending}", turn.detail
         case _:
             return None
-    return Seen(f"Session {reader.session}: {how}. {why[:_SHOWN]}".rstrip(". "), last.time_us)
+    return Observation(f"Session {reader.session}: {how}. {why[:_SHOWN]}".rstrip(". "), last.time_us)

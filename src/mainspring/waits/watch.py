@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Collection
 
 from mainspring.events import Condition, OnAnswer, OnQuota, OnTime
-from mainspring.waits.decide import Seen
+from mainspring.waits.decide import Observation
 from mainspring.waits.describe import clock, described
 from mainspring.waits.reach import Sleeper
 
@@ -17,13 +17,13 @@ TEXT_LIMIT = 2000
 """Characters that one condition may add to a summary."""
 
 
-class Watch:
+class ConditionWatch:
     """`condition` is complete: whoever opens the journal later can watch the same thing."""
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         """What was seen; None while the condition is not met."""
         raise NotImplementedError
 
@@ -57,7 +57,7 @@ class Growing:
         self._next_s = min(self._next_s * 1.25, self._most_s)
 
 
-class TimeWatch(Watch):
+class TimeWatch(ConditionWatch):
     def __init__(self, condition: OnTime | OnQuota, sleeper: Sleeper) -> None:
         super().__init__(condition)
         self._at_us = condition.at_us
@@ -65,23 +65,23 @@ class TimeWatch(Watch):
         model = condition.model if isinstance(condition, OnQuota) else ""
         self._text = f"{model} should answer again" if model else f"It is past {clock(condition.at_us)}"
 
-    async def look(self) -> Seen | None:
-        return Seen(self._text, self._at_us) if self._reach.clock() >= self._at_us else None
+    async def look(self) -> Observation | None:
+        return Observation(self._text, self._at_us) if self._reach.clock() >= self._at_us else None
 
     async def rest(self) -> None:
         left_s = max(self._at_us - self._reach.clock(), 0) / 1e6
         await asyncio.sleep(min(left_s, self._reach.pace.slice_s))
 
 
-class AnswerWatch(Watch):
+class AnswerWatch(ConditionWatch):
     def __init__(self, condition: OnAnswer, sleeper: Sleeper) -> None:
         super().__init__(condition)
         self._call = condition.call
         self._state = sleeper.state
 
-    async def look(self) -> Seen | None:
+    async def look(self) -> Observation | None:
         answer = self._state.waits.answer(self._call)
-        return Seen(f"The question of {self._call} was answered: {answer}") if answer else None
+        return Observation(f"The question of {self._call} was answered: {answer}") if answer else None
 
     async def rest(self) -> None:
         await asyncio.wait({self._state.waits.stirring()})

@@ -17,7 +17,7 @@ from typing import Literal
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, FileState
 from mainspring.workspace.git import Git
-from mainspring.workspace.restore import Step, net, state_of
+from mainspring.workspace.restore import RestoreStep, net, state_of
 
 PREFIX = "mainspring/"
 _SLUG_LENGTH = 40
@@ -170,7 +170,9 @@ def _identity(git: Git) -> Mapping[str, str]:
     return {} if is_known else _FALLBACK
 
 
-def _left_out(git: Git, base: str, steps: Iterable[Step], is_secret: Callable[[str], bool]) -> dict[str, str]:
+def _left_out(
+    git: Git, base: str, steps: Iterable[RestoreStep], is_secret: Callable[[str], bool]
+) -> dict[str, str]:
     """The files that may not be committed, and why."""
     found: dict[str, str] = {}
     listed = git.run("ls-tree", "-r", "-z", "--name-only", base).split(b"\0")
@@ -195,7 +197,7 @@ def _left_out(git: Git, base: str, steps: Iterable[Step], is_secret: Callable[[s
     return found
 
 
-def _why_not(step: Step, root: Path, *, is_tracked: bool, is_secret: Callable[[str], bool]) -> str:
+def _why_not(step: RestoreStep, root: Path, *, is_tracked: bool, is_secret: Callable[[str], bool]) -> str:
     state: FileState | None = step.now
     if any(is_secret(part) for part in Path(step.path).parts):
         return "files of that name hold secrets"
@@ -208,7 +210,7 @@ def _why_not(step: Step, root: Path, *, is_tracked: bool, is_secret: Callable[[s
     if state is not None and state.kind != "folder":
         if state.blob is None:
             return state.reason
-        if state_of(root, Step(step.path, state, state)) != "now":
+        if state_of(root, RestoreStep(step.path, state, state)) != "now":
             return "someone else changed it since"
     return ""
 
@@ -218,7 +220,7 @@ def _gone(commit: str) -> str:
     return "0" * len(commit)
 
 
-def _entries(git: Git, prefix: str, steps: Iterable[Step], *, gone: str) -> bytes:
+def _entries(git: Git, prefix: str, steps: Iterable[RestoreStep], *, gone: str) -> bytes:
     """Lines for `update-index`: what each path shall be in the commit."""
     lines: list[bytes] = []
     for step in steps:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.system import try_lock
-from mainspring.workspace.tree import Entry
+from mainspring.workspace.tree import TreeEntry
 
 MAX_BYTES = 1024 * 1024 * 1024
 _FORMAT = 1
@@ -25,7 +25,7 @@ _WASTE_BYTES = 64 * 1024 * 1024
 _LENGTH_BYTES = 4
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
+class KeptContent(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
     """A content and where it lies: at an offset of `contents`, or as an object of git."""
 
     sha256: str
@@ -34,11 +34,11 @@ class Kept(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
     object_id: str = ""
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True, tag="s", gc=False):
+class SeenContent(msgspec.Struct, frozen=True, array_like=True, tag="s", gc=False):
     """A path as it was; None when it is gone."""
 
     path: str
-    entry: Entry | None = None
+    entry: TreeEntry | None = None
 
 
 class Format(msgspec.Struct, frozen=True, array_like=True, tag="v", gc=False):
@@ -48,7 +48,7 @@ class Format(msgspec.Struct, frozen=True, array_like=True, tag="v", gc=False):
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
-_DECODE = msgspec.msgpack.Decoder(list[Kept | Seen | Format]).decode
+_DECODE = msgspec.msgpack.Decoder(list[KeptContent | SeenContent | Format]).decode
 
 
 class Contents:
@@ -56,19 +56,19 @@ class Contents:
         """`OSError` when the folder cannot be used."""
         self._folder, self._lock = _hold(folder)
         self._max_bytes = max_bytes
-        self._kept: dict[str, Kept] = {}
-        self._unsaved: list[Kept | Seen] = []
+        self._kept: dict[str, KeptContent] = {}
+        self._unsaved: list[KeptContent | SeenContent] = []
         self._data = os.open(self._folder / "contents", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._size = os.fstat(self._data).st_size
         self._log = os.open(self._folder / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def load(self) -> dict[str, Entry] | None:
+    def load(self) -> dict[str, TreeEntry] | None:
         """What was known about paths when the last process left; None when nobody has looked yet."""
-        seen: dict[str, Entry] = {}
+        seen: dict[str, TreeEntry] = {}
         records = 0
         for record in self._records():
             records += 1
-            if isinstance(record, Kept):
+            if isinstance(record, KeptContent):
                 if record.offset + record.size <= self._size:
                     self._kept[record.sha256] = record
             elif record.entry is None:
@@ -101,23 +101,23 @@ class Contents:
             return f"it could not be kept: {error.strerror}"
         if written != len(data):
             return "it could not be kept: the disk is full"
-        self._note(Kept(sha256, len(data), self._size))
+        self._note(KeptContent(sha256, len(data), self._size))
         self._size += len(data)
         return ""
 
     def keep_object(self, sha256: str, size: int, object_id: str) -> None:
         """Notes that git holds the content."""
         if sha256 not in self._kept:
-            self._note(Kept(sha256, size, -1, object_id))
+            self._note(KeptContent(sha256, size, -1, object_id))
 
-    def see(self, path: str, entry: Entry | None) -> None:
-        self._unsaved.append(Seen(path, entry))
+    def see(self, path: str, entry: TreeEntry | None) -> None:
+        self._unsaved.append(SeenContent(path, entry))
 
     def get(
         self, wanted: Iterable[str], from_git: Callable[[list[str]], Iterator[bytes | None]]
     ) -> Iterator[tuple[str, bytes]]:
         """The contents that are still there, one at a time."""
-        objects: list[Kept] = []
+        objects: list[KeptContent] = []
         for sha256 in wanted:
             kept = self._kept.get(sha256)
             if kept is None:
@@ -151,17 +151,17 @@ class Contents:
         os.close(self._log)
         os.close(self._lock)
 
-    def _note(self, kept: Kept) -> None:
+    def _note(self, kept: KeptContent) -> None:
         self._kept[kept.sha256] = kept
         self._unsaved.append(kept)
 
-    def _certain(self, entry: Entry) -> Entry:
+    def _certain(self, entry: TreeEntry) -> TreeEntry:
         """The entry, marked to be read again when its content is lost."""
         if not entry.content or entry.content in self._kept:
             return entry
         return msgspec.structs.replace(entry, content="", reason="its content was lost", is_fresh=True)
 
-    def _records(self) -> Iterator[Kept | Seen]:
+    def _records(self) -> Iterator[KeptContent | SeenContent]:
         data = memoryview(_read_all(self._log))
         position = 0
         while position + _LENGTH_BYTES <= len(data):

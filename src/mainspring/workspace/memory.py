@@ -35,7 +35,7 @@ class Remark(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-class Memory:
+class ProjectMemory:
     def __init__(self, home: Path, project: Path) -> None:
         """The memory of the project in a folder, kept under mainspring's home."""
         slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"

@@ -19,7 +19,7 @@ import msgspec
 from mainspring.events import ChangeKind, FileChange, FilesChanged, FileState
 
 
-class Step(msgspec.Struct, frozen=True):
+class RestoreStep(msgspec.Struct, frozen=True):
     """A path that is in the state `now` by the record and shall be in the state `then`."""
 
     path: str
@@ -27,27 +27,29 @@ class Step(msgspec.Struct, frozen=True):
     then: FileState | None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RestorePlan(msgspec.Struct, frozen=True):
     """`foreign` were changed by someone else between recorded changes; `lost` cannot be put back."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RestoreStep, ...] = ()
     foreign: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
 
-def plan(changed: Iterable[FilesChanged]) -> Plan:
+def plan(changed: Iterable[FilesChanged]) -> RestorePlan:
     """How to get from after these changes to before them; they are given oldest first."""
     foreign: list[str] = []
     steps = [step for step in net(changed, foreign.append) if not is_same(step.now, step.then)]
     whole = [step for step in steps if _is_kept(step.now) and _is_kept(step.then)]
     lost = [f"{step.path} ({_why(step)})" for step in steps if step not in whole]
     wanted = {step.path for step in whole}
-    return Plan(
+    return RestorePlan(
         tuple(_ordered(whole)), tuple(path for path in dict.fromkeys(foreign) if path in wanted), tuple(lost)
     )
 
 
-def net(changed: Iterable[FilesChanged], on_foreign: Callable[[str], None] = lambda _: None) -> list[Step]:
+def net(
+    changed: Iterable[FilesChanged], on_foreign: Callable[[str], None] = lambda _: None
+) -> list[RestoreStep]:
     """Each path with its state after all these changes and before the first; `on_foreign` hears of a path
     that someone else changed in between."""
     first: dict[str, FileState | None] = {}
@@ -59,7 +61,7 @@ def net(changed: Iterable[FilesChanged], on_foreign: Callable[[str], None] = lam
                     on_foreign(path)
                 first.setdefault(path, before)
                 last[path] = after
-    return [Step(path, now, first[path]) for path, now in last.items()]
+    return [RestoreStep(path, now, first[path]) for path, now in last.items()]
 
 
 def is_same(one: FileState | None, other: FileState | None) -> bool:
@@ -71,12 +73,12 @@ def is_same(one: FileState | None, other: FileState | None) -> bool:
     return is_equal_mode and one.content_sha256 == other.content_sha256
 
 
-def conflicts(root: Path, steps: Iterable[Step]) -> list[str]:
+def conflicts(root: Path, steps: Iterable[RestoreStep]) -> list[str]:
     """The paths that are neither as recorded nor as they shall be."""
     return [step.path for step in steps if state_of(root, step) not in ("now", "then")]
 
 
-def state_of(root: Path, step: Step) -> str:
+def state_of(root: Path, step: RestoreStep) -> str:
     """Whether the path is in the state `now`, `then`, or some `other`."""
     if not _is_reachable(root, step.path):
         return "now" if step.now is None else "then" if step.then is None else "other"
@@ -86,7 +88,7 @@ def state_of(root: Path, step: Step) -> str:
     return "other"
 
 
-def apply(root: Path, step: Step, data: bytes) -> bool:
+def apply(root: Path, step: RestoreStep, data: bytes) -> bool:
     """Takes one step; `data` is the content that the file shall have. False when a folder that should go
     holds something that is not ours."""
     path = root / step.path
@@ -106,7 +108,7 @@ def apply(root: Path, step: Step, data: bytes) -> bool:
     return True
 
 
-def as_change(step: Step) -> FileChange:
+def as_change(step: RestoreStep) -> FileChange:
     kind: ChangeKind = "modified"
     if step.now is None:
         kind = "created"
@@ -129,11 +131,11 @@ def _is_kept(state: FileState | None) -> bool:
     return state is None or state.kind == "folder" or state.blob is not None
 
 
-def _why(step: Step) -> str:
+def _why(step: RestoreStep) -> str:
     return next((state.reason for state in (step.then, step.now) if state and state.reason), "not kept")
 
 
-def _ordered(steps: list[Step]) -> Iterator[Step]:
+def _ordered(steps: list[RestoreStep]) -> Iterator[RestoreStep]:
     """What goes, from the inside out; then what comes, from the outside in; modes of folders at the end."""
     depth = {step.path: step.path.count("/") for step in steps}
     going = [step for step in steps if step.then is None]
@@ -145,7 +147,7 @@ def _ordered(steps: list[Step]) -> Iterator[Step]:
     yield from (*going, *coming, *modes)
 
 
-def _is_mode_of_folder(step: Step) -> bool:
+def _is_mode_of_folder(step: RestoreStep) -> bool:
     return bool(step.now and step.then and step.now.kind == step.then.kind == "folder")
 
 

@@ -27,7 +27,7 @@ from mainspring.workspace import Keep
 from mainspring.workspace.contents import Contents
 from mainspring.workspace.git import Git
 from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
-from mainspring.workspace.tree import NOT_TEXT, Difference, Entry, Tree, is_fresh, is_text
+from mainspring.workspace.tree import NOT_TEXT, Difference, Tree, TreeEntry, is_fresh, is_text
 
 MAX_FILE_BYTES = 10_000_000
 MAX_CALL_BYTES = 256_000_000
@@ -185,7 +185,7 @@ class Snapshots:
             if self._contents and is_other and is_text(item.path):
                 self._contents.see(self._hide(item.path) if is_hiding else item.path, item.new)
 
-    def _with_content(self, item: Difference, new: Entry) -> Entry:
+    def _with_content(self, item: Difference, new: TreeEntry) -> TreeEntry:
         """The entry with its content; the same object when a suspicion turned out to be wrong."""
         path = f"{self._root}/{item.path}"
         name = item.path.rpartition("/")[2]
@@ -281,7 +281,7 @@ def _described(item: Difference, blobs: Mapping[str, Blob]) -> FileChange:
     return FileChange(path=item.path, kind="mode" if is_mode_only else "modified", before=before, after=after)
 
 
-def _state(entry: Entry | None, blobs: Mapping[str, Blob]) -> FileState | None:
+def _state(entry: TreeEntry | None, blobs: Mapping[str, Blob]) -> FileState | None:
     if entry is None:
         return None
     mode = stat.S_IMODE(entry.mode)

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from mainspring.workspace.tree import Entry, entry_of, is_fresh
+from mainspring.workspace.tree import TreeEntry, entry_of, is_fresh
 
 _ATTEMPTS = 3
 _PART_BYTES = 1 << 20
@@ -18,7 +18,7 @@ def read_link(path: str) -> bytes:
     return os.fsencode(os.readlink(path))  # noqa: PTH115 - bytes, as they stand
 
 
-def read_file(path: str, entry: Entry, *, max_bytes: int) -> tuple[bytes | None, Entry, str]:
+def read_file(path: str, entry: TreeEntry, *, max_bytes: int) -> tuple[bytes | None, TreeEntry, str]:
     """The content with the status it had all the while it was read, or why there is none."""
     for _ in range(_ATTEMPTS):
         try:
@@ -44,7 +44,7 @@ def read_file(path: str, entry: Entry, *, max_bytes: int) -> tuple[bytes | None,
     return None, entry, "it changed while it was read"
 
 
-def hash_file(path: str, entry: Entry, *, is_stopped: Callable[[], bool]) -> tuple[str, Entry, str]:
+def hash_file(path: str, entry: TreeEntry, *, is_stopped: Callable[[], bool]) -> tuple[str, TreeEntry, str]:
     """The SHA-256 of a file of any size with the status it had all the while, or why there is none."""
     for _ in range(_ATTEMPTS):
         try:

@@ -27,7 +27,7 @@ _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 
 
-class Entry(msgspec.Struct, gc=False):
+class TreeEntry(msgspec.Struct, gc=False):
     """A path's status, and what is known about its content: `content` is a SHA-256, `reason` says why there
     is none. `is_fresh` means that it may change again without a trace."""
 
@@ -60,8 +60,8 @@ class Difference(msgspec.Struct, gc=False):
     """A path whose status is not what it was; None stands for nothing there."""
 
     path: str
-    old: Entry | None
-    new: Entry | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 class _Folder(msgspec.Struct):
@@ -72,11 +72,11 @@ class _Folder(msgspec.Struct):
     inode: int = 0
     is_fresh: bool = True
     is_heavy: bool = False
-    names: dict[str, Entry] = {}
+    names: dict[str, TreeEntry] = {}
 
 
-def entry_of(found: os.stat_result) -> Entry:
-    return Entry(
+def entry_of(found: os.stat_result) -> TreeEntry:
+    return TreeEntry(
         ctime_ns=found.st_ctime_ns,
         mtime_ns=found.st_mtime_ns,
         size=found.st_size,
@@ -107,12 +107,12 @@ class Tree:
         self._device = 0
         self.count = 0
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> TreeEntry | None:
         above, _, name = path.rpartition("/")
         folder = self._folders.get(above)
         return folder.names.get(name) if folder else None
 
-    def set(self, path: str, entry: Entry | None) -> None:
+    def set(self, path: str, entry: TreeEntry | None) -> None:
         """Takes over what was known before this process; the next look checks it."""
         above, _, name = path.rpartition("/")
         folder = self._folders.setdefault(above, _Folder())
@@ -122,7 +122,7 @@ class Tree:
         elif folder.names.pop(name, None) is not None:
             self.count -= 1
 
-    def entries(self) -> Iterator[tuple[str, Entry]]:
+    def entries(self) -> Iterator[tuple[str, TreeEntry]]:
         for above, folder in self._folders.items():
             for name, entry in folder.names.items():
                 yield f"{above}/{name}" if above else name, entry
@@ -227,7 +227,7 @@ class Tree:
         for name, now in changed:
             self._change(above + name, folder, name, entry_of(now), found)
 
-    def _add(self, path: str, folder: _Folder, name: str, entry: Entry, found: list[Difference]) -> None:
+    def _add(self, path: str, folder: _Folder, name: str, entry: TreeEntry, found: list[Difference]) -> None:
         folder.names[name] = entry
         self.count += 1
         if not is_text(name):
@@ -236,7 +236,7 @@ class Tree:
             entry.reason = heavy_reason(name)
         found.append(Difference(path, None, entry))
 
-    def _change(self, path: str, folder: _Folder, name: str, new: Entry, found: list[Difference]) -> None:
+    def _change(self, path: str, folder: _Folder, name: str, new: TreeEntry, found: list[Difference]) -> None:
         old = folder.names[name]
         if old.is_folder and not new.is_folder:
             self._forget(path, found)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainspring.events import CallAsked, CallDelta, Text, ToolSpec
-from mainspring.models import AssistantMessage, Result, ResultsMessage, UserMessage
+from mainspring.models import AssistantMessage, ResultsMessage, ToolResult, UserMessage
 from mainspring.models.local.actions import Actions, described, encode, schema
 
 READ = ToolSpec(
@@ -96,7 +96,7 @@ def test_history_is_told_in_the_form_that_the_model_writes() -> None:
     assert b'\\"action\\":\\"answer\\",\\"text\\":\\"done\\"' in encode(
         AssistantMessage((Text(text="done"),))
     )
-    result = Result("c1", "read", "x" * 7000, is_error=True)
+    result = ToolResult("c1", "read", "x" * 7000, is_error=True)
     told = encode(ResultsMessage((result,)))
     assert told.startswith(b'{"content":"[read failed]\\nxxx')
     assert b"1000 characters left out" in told

@@ -15,10 +15,10 @@ import pytest
 from mainspring.app.models import ready_later
 from mainspring.errors import ModelError, NetworkFailed
 from mainspring.events import CallDelta, Speed, TextDelta, ToolSpec
-from mainspring.models import Finished, Request, UserMessage
-from mainspring.models.local import Answer, Settings
+from mainspring.models import ReplyFinished, Request, UserMessage
+from mainspring.models.local import LocalAnswer, LocalSettings
 from mainspring.models.local.model import LocalModel, threads
-from mainspring.models.pool import Lineup
+from mainspring.models.pool import ModelPool
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Script, ScriptedModel
@@ -71,7 +71,7 @@ class Process:
     """What stands for the process that holds the model."""
 
     def __init__(self, url: str, error: str = "") -> None:
-        self.answer = msgspec.json.encode(Answer(url=url, error=error))
+        self.answer = msgspec.json.encode(LocalAnswer(url=url, error=error))
         self.is_alive = True
 
     def log_tail(self) -> str:
@@ -87,7 +87,7 @@ def playing(stream: str, use: Callable[[LocalModel, list[Any], list[bytes]], Any
             started: list[Any] = []
 
             async def start(line: bytes) -> Process:
-                started.append((msgspec.json.decode(line, type=Settings), Process(url)))
+                started.append((msgspec.json.decode(line, type=LocalSettings), Process(url)))
                 return started[-1][1]
 
             model = LocalModel("local", Path("m.gguf"), start, context_tokens=4096)
@@ -125,7 +125,7 @@ def test_an_answer_comes_in_pieces() -> None:
 def test_an_answer_that_was_cut_off_says_so() -> None:
     *deltas, finished = playing("cut", _ask)
     assert all(isinstance(delta, TextDelta) for delta in deltas)
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, ReplyFinished)
     assert finished.stop == "length"
 
 
@@ -230,7 +230,7 @@ def test_a_local_model_that_is_taken_later_is_loaded_before_anything_is_said_in_
 
     async def take(model: LocalModel, *_: Any) -> bytes:
         fresh = LocalModel("local", Path("m.gguf"), model._start_server, context_tokens=4096)
-        lineup = Lineup(ScriptedModel(Script()), (fresh,), ready=partial(ready_later, environment={}))
+        lineup = ModelPool(ScriptedModel(Script()), (fresh,), ready=partial(ready_later, environment={}))
         taken = await lineup.take("local")
         assert isinstance(taken, Retried)
         assert lineup.find("local") is taken
@@ -247,7 +247,7 @@ def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request(
         return Process("", error="not enough memory")
 
     async def ask() -> None:
-        lineup = Lineup(
+        lineup = ModelPool(
             ScriptedModel(Script()),
             (LocalModel("local", Path("m.gguf"), start, context_tokens=4096),),
             ready=partial(ready_later, environment={}),

@@ -15,7 +15,7 @@ from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
 from mainspring.app.steps import judge, proposed_step
 from mainspring.app.stores import sessions_of
-from mainspring.approvals import Finding, Policy, Proposed, Verdict
+from mainspring.approvals import Finding, Judgement, Policy, Proposed
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.rules import Rule, load
@@ -26,13 +26,13 @@ from mainspring.settings import Config, load_config
 
 __all__ = [
     "Comparison",
-    "Danger",
     "Finding",
     "Grant",
+    "Judgement",
+    "ListedDanger",
     "Rule",
     "RuleFile",
     "RulesInForce",
-    "Verdict",
     "counts",
     "is_allowed",
     "judge_command",
@@ -52,7 +52,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
 
 
-class Danger(msgspec.Struct, frozen=True, kw_only=True):
+class ListedDanger(msgspec.Struct, frozen=True, kw_only=True):
     """A built-in rule."""
 
     name: str
@@ -62,7 +62,7 @@ class Danger(msgspec.Struct, frozen=True, kw_only=True):
 
 class RulesInForce(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[RuleFile, ...]
-    dangers: tuple[Danger, ...]
+    dangers: tuple[ListedDanger, ...]
 
 
 def list_grants(config: Config) -> tuple[Grant, ...]:
@@ -85,7 +85,8 @@ def rules_in_force(config: Config, folder: Path) -> RulesInForce:
             for source, path in named
         ),
         dangers=tuple(
-            Danger(name=name, answer=danger.answer, reason=danger.reason) for name, danger in DANGERS.items()
+            ListedDanger(name=name, answer=danger.answer, reason=danger.reason)
+            for name, danger in DANGERS.items()
         ),
     )
 
@@ -98,7 +99,7 @@ def judge_command(
     mode: str = "",
     max_cost_usd: float | None = None,
     is_contained: bool = True,
-) -> Verdict:
+) -> Judgement:
     """What would become of a line of shell that an agent wants to run in a folder. Nothing is run."""
     policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
     proposed = Proposed(
@@ -121,7 +122,7 @@ def judge_step(
     mode: str = "",
     max_cost_usd: float | None = None,
     is_contained: bool = True,
-) -> Verdict:
+) -> Judgement:
     """What `run_step` would say to a command: its template first, then the policy. Nothing is run."""
     place = workspace_at(folder)
     chosen = template_of(template, config)

@@ -13,8 +13,8 @@ from mainspring.app.records import recording
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, SessionStarted, UserSaid
-from mainspring.journal import Reader
-from mainspring.sandbox.policy import Policy, is_hidden_name
+from mainspring.journal import JournalReader
+from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import complete, go_back
@@ -87,7 +87,7 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
     return Landed(redacted(moved, vault), tip, left)
 
 
-async def _commit(journal: Reader, git: Git, at: _At, vault: Vault) -> BranchMoved | None:
+async def _commit(journal: JournalReader, git: Git, at: _At, vault: Vault) -> BranchMoved | None:
     """Commits what the branch has not yet of what the session did since it began."""
     recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
@@ -97,7 +97,7 @@ async def _commit(journal: Reader, git: Git, at: _At, vault: Vault) -> BranchMov
     )
 
 
-async def _branch(journal: Reader, vault: Vault) -> _At | None:
+async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
     """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
     started = await journal.last("SessionStarted")
     inherited = started.event.parent_seq if started and isinstance(started.event, SessionStarted) else 0
@@ -113,13 +113,13 @@ async def _branch(journal: Reader, vault: Vault) -> _At | None:
     return at
 
 
-async def _message(journal: Reader) -> str:
+async def _message(journal: JournalReader) -> str:
     said = await journal.last("UserSaid")
     text = said.event.text if said and isinstance(said.event, UserSaid) else ""
     return f"{_title(text)}\n\nSession: {journal.session}"
 
 
-async def _whole_message(journal: Reader, after: int) -> str:
+async def _whole_message(journal: JournalReader, after: int) -> str:
     """A message for all that a branch has: what was said first, and what else was said."""
     undone = await read_all(journal, kinds=("Undone",))
     said = live(await read_all(journal, kinds=("UserSaid",), after=after), undone_ranges(undone))
@@ -134,4 +134,4 @@ def _title(text: str) -> str:
 
 
 def _is_secret(name: str) -> bool:
-    return is_hidden_name(name, Policy(workspace=Path()))
+    return is_hidden_name(name, Confinement(workspace=Path()))

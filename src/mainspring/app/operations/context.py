@@ -30,7 +30,7 @@ from mainspring.events import (
     Usage,
 )
 from mainspring.folds.ledger import STEP
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.settings import Config
 from mainspring.workspace.skills import Broken
 
@@ -101,7 +101,7 @@ async def _last_limits(config: Config, session: str) -> Limits:
 
 
 @asynccontextmanager
-async def _reading(config: Config, session: str) -> AsyncGenerator[Reader]:
+async def _reading(config: Config, session: str) -> AsyncGenerator[JournalReader]:
     store = sessions_of(config)
     journal = await store.read(await store.find(session))
     try:
@@ -110,7 +110,7 @@ async def _reading(config: Config, session: str) -> AsyncGenerator[Reader]:
         await journal.close()
 
 
-async def _last_usage(journal: Reader) -> Usage:
+async def _last_usage(journal: JournalReader) -> Usage:
     """What the provider counted for the newest step."""
     spent = await read_all(journal, kinds=("SpendReserved", "SpendSettled"))
     reserved = [item.event for item in spent if isinstance(item.event, SpendReserved)]

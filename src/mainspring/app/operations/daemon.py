@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
-from mainspring.daemon.files import RESTART, Place, Record, Result
+from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
 from mainspring.daemon.launch import ensure, launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
@@ -56,7 +56,7 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     max_running: int
     running: tuple[RunningGoal, ...]
     coming: tuple[ComingGoal, ...]
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     left_alone: dict[str, str]
     problem: str
 
@@ -81,12 +81,12 @@ def ensure_daemon(config: Config) -> None:
 
 def wake_daemon(config: Config) -> bool:
     """Makes the daemon look at once at what there is to do; False when none runs."""
-    return Place(config.home).wake()
+    return DaemonFiles(config.home).wake()
 
 
 def other_version(config: Config) -> str:
     """What to tell a person when the daemon that runs is of another version; empty when not."""
-    return Place(config.home).other_version()
+    return DaemonFiles(config.home).other_version()
 
 
 async def run_daemon(
@@ -101,7 +101,7 @@ async def run_daemon(
         replace = msgspec.structs.replace
         daemon = replace(config.settings.daemon, sessions=True)
         config = replace(config, settings=replace(config.settings, daemon=daemon))
-    place = Place(config.home)
+    place = DaemonFiles(config.home)
 
     def log(line: str) -> None:
         place.write_log(line)
@@ -114,7 +114,7 @@ async def run_daemon(
 
 def stop_daemon(config: Config) -> tuple[str, ...] | None:
     """Asks it to end, and waits; gives the sessions that were interrupted, or None when it is not running."""
-    place = Place(config.home)
+    place = DaemonFiles(config.home)
     if place.owner() is None:
         return None
     left = place.signal(signal.SIGTERM, wait_s=STOP_WITHIN_S)
@@ -128,7 +128,7 @@ def stop_daemon(config: Config) -> tuple[str, ...] | None:
 
 async def daemon_status(config: Config) -> DaemonStatus:
     """Whether it runs, what it runs, and what comes next."""
-    place = Place(config.home)
+    place = DaemonFiles(config.home)
     owner, record = place.owner(), place.load()
     now_us = time.time_ns() // 1000
     try:
@@ -153,7 +153,7 @@ async def daemon_status(config: Config) -> DaemonStatus:
 
 
 def log_path(config: Config) -> Path:
-    return Place(config.home).log
+    return DaemonFiles(config.home).log
 
 
 def follow_log(path: Path, position: int) -> Iterator[bytes]:
@@ -210,7 +210,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
 
 
-async def _running(config: Config, record: Record) -> tuple[RunningGoal, ...]:
+async def _running(config: Config, record: DaemonRecord) -> tuple[RunningGoal, ...]:
     rows = {row.id: row for row in await sessions_of(config).rows() if row.id in record.runs}
     return tuple(
         RunningGoal(session=run.session, pid=run.pid, started_us=run.started_us, goal=rows[run.session].goal)

@@ -17,20 +17,20 @@ from mainspring import __version__
 from mainspring.app.build import skills_of
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
-from mainspring.daemon.files import Place
+from mainspring.daemon.files import DaemonFiles
 from mainspring.errors import SandboxError
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
-from mainspring.sandbox.probe import Report, Rung, probe
+from mainspring.sandbox.probe import Rung, SandboxReport, probe
 from mainspring.sandbox.programs import program_folders
 from mainspring.settings import Config
 from mainspring.system import this_system
 
-__all__ = ["Check", "Diagnosis", "Rung", "diagnose"]
+__all__ = ["Diagnosis", "DoctorCheck", "Rung", "diagnose"]
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Something that should be there. What is not needed only makes things better."""
 
     name: str
@@ -46,7 +46,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     rung: str
     rungs: tuple[Rung, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
     keys: tuple[str, ...]
 
     @property
@@ -66,54 +66,54 @@ async def diagnose(config: Config, folder: Path) -> Diagnosis:
     )
 
 
-def _in_use(report: Report) -> str:
+def _in_use(report: SandboxReport) -> str:
     try:
         return report.best().name
     except SandboxError:
         return ""
 
 
-def _checks(config: Config, folder: Path) -> tuple[Check, ...]:
+def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
     return (
         _system(),
-        Check(name="python", is_ok=True, found=platform.python_version()),
+        DoctorCheck(name="python", is_ok=True, found=platform.python_version()),
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
-        Check(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
+        DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
     )
 
 
-def _system() -> Check:
+def _system() -> DoctorCheck:
     here = this_system()
     found = f"{here.name}. {here.limits.removesuffix('.')}" if here.limits else here.name
-    return Check(name="system", is_ok=not here.limits, found=found, remedy=here.remedy)
+    return DoctorCheck(name="system", is_ok=not here.limits, found=found, remedy=here.remedy)
 
 
-def _hidden_programs(config: Config, workspace: Path) -> Iterator[Check]:
+def _hidden_programs(config: Config, workspace: Path) -> Iterator[DoctorCheck]:
     """Entries of PATH whose programs confined commands do not reach."""
     policy = confinement_of(workspace, DEFAULT_MODE, config)
     for folder in program_folders(config.environment, policy):
         if folder.why_not:
             found = f"commands do not reach {folder.entry or 'an empty entry'}: {folder.why_not}"
             remedy = "take it out of PATH, or move its programs"
-            yield Check(name="PATH", is_ok=False, found=found, remedy=remedy, is_needed=False)
+            yield DoctorCheck(name="PATH", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
-def _skills(config: Config, folder: Path) -> Iterator[Check]:
+def _skills(config: Config, folder: Path) -> Iterator[DoctorCheck]:
     """The skills for work in a folder, as far as they cannot be used."""
     _, broken = skills_of(folder, config)
     for each in broken:
         found = f"{each.path} is not used: {each.problem}"
-        yield Check(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+        yield DoctorCheck(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
 
 
-async def _other_versions(config: Config) -> list[Check]:
+async def _other_versions(config: Config) -> list[DoctorCheck]:
     """Processes that run another version of this program, as after an upgrade."""
-    found: list[Check] = []
-    daemon = Place(config.home).owner()
+    found: list[DoctorCheck] = []
+    daemon = DaemonFiles(config.home).owner()
     if daemon is not None and daemon.other_version:
         remedy = "mainspring daemon stop && mainspring daemon start"
         found.append(_other("daemon", daemon.other_version, remedy))
@@ -126,16 +126,16 @@ async def _other_versions(config: Config) -> list[Check]:
     return found
 
 
-def _other(name: str, found: str, remedy: str) -> Check:
-    return Check(name=name, is_ok=False, found=found, remedy=remedy, is_needed=False)
+def _other(name: str, found: str, remedy: str) -> DoctorCheck:
+    return DoctorCheck(name=name, is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
-def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> Check:
+def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> DoctorCheck:
     found = shutil.which(name, path=config.variable("PATH"))
-    return Check(name=name, is_ok=bool(found), found=found or "", remedy=remedy, is_needed=is_needed)
+    return DoctorCheck(name=name, is_ok=bool(found), found=found or "", remedy=remedy, is_needed=is_needed)
 
 
-def _data_folder(home: Path) -> Check:
+def _data_folder(home: Path) -> DoctorCheck:
     """Writable is what was written to."""
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -144,5 +144,7 @@ def _data_folder(home: Path) -> Check:
             file.flush()
     except OSError as error:
         found = f"{home}: {error.strerror}"
-        return Check(name="data folder", is_ok=False, found=found, remedy="set MAINSPRING_HOME elsewhere")
-    return Check(name="data folder", is_ok=True, found=str(home))
+        return DoctorCheck(
+            name="data folder", is_ok=False, found=found, remedy="set MAINSPRING_HOME elsewhere"
+        )
+    return DoctorCheck(name="data folder", is_ok=True, found=str(home))

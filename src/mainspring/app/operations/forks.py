@@ -26,10 +26,18 @@ from mainspring.events import (
     TurnEnded,
     encode,
 )
-from mainspring.session.replay import Request, replay
+from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.settings import Config
 
-__all__ = ["Forked", "Request", "SessionComparison", "SessionSide", "compare", "fork", "replay_session"]
+__all__ = [
+    "Forked",
+    "ReplayedRequest",
+    "SessionComparison",
+    "SessionSide",
+    "compare",
+    "fork",
+    "replay_session",
+]
 
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +88,7 @@ async def fork(
     return Forked(session=made, shared_events=shared)
 
 
-async def replay_session(config: Config, session: str) -> AsyncGenerator[Request]:
+async def replay_session(config: Config, session: str) -> AsyncGenerator[ReplayedRequest]:
     """The requests of a session, each beside what would be sent now, offline; the last is the first that
     would be another."""
     store = sessions_of(config)

@@ -8,19 +8,19 @@ import msgspec
 
 from mainspring.app.build import memory_of
 from mainspring.settings import Config
-from mainspring.workspace.memory import Memory, Remark
+from mainspring.workspace.memory import ProjectMemory, Remark
 
-__all__ = ["ProjectMemory", "Remark", "forget", "load_memory", "remember"]
+__all__ = ["Remark", "RememberedLines", "forget", "load_memory", "remember"]
 
 
-class ProjectMemory(msgspec.Struct, frozen=True):
+class RememberedLines(msgspec.Struct, frozen=True):
     path: Path
     remarks: tuple[Remark, ...]
 
 
-def load_memory(config: Config, folder: Path) -> ProjectMemory:
+def load_memory(config: Config, folder: Path) -> RememberedLines:
     memory = _memory(config, folder)
-    return ProjectMemory(memory.path, tuple(memory.load()))
+    return RememberedLines(memory.path, tuple(memory.load()))
 
 
 def remember(config: Config, folder: Path, text: str) -> tuple[Remark, ...]:
@@ -33,5 +33,5 @@ def forget(config: Config, folder: Path, number: int) -> Remark:
     return _memory(config, folder).forget(number)
 
 
-def _memory(config: Config, folder: Path) -> Memory:
+def _memory(config: Config, folder: Path) -> ProjectMemory:
     return memory_of(folder.expanduser().resolve(), config)

@@ -47,7 +47,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
         return model.id if self.provider == COMPATIBLE.id else f"{self.provider}/{model.id}"
 
 
-class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
+class LocalModelStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A small model that can be fetched, and where its file is, or would be."""
 
     name: str
@@ -84,10 +84,12 @@ async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderS
     )
 
 
-def list_local_models(config: Config) -> tuple[LocalModel, ...]:
+def list_local_models(config: Config) -> tuple[LocalModelStatus, ...]:
     paths = {weights.name: pulled_path(config.home, weights) for weights in PULLABLE.values()}
     return tuple(
-        LocalModel(name=each.name, about=each.about, path=paths[each.name], is_here=paths[each.name].exists())
+        LocalModelStatus(
+            name=each.name, about=each.about, path=paths[each.name], is_here=paths[each.name].exists()
+        )
         for each in PULLABLE.values()
     )
 

@@ -17,7 +17,7 @@ from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.stores import sessions_of
-from mainspring.daemon.files import Handled, Place
+from mainspring.daemon.files import DaemonFiles, Handled
 from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
@@ -99,7 +99,7 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
 
 
 async def list_schedules(config: Config) -> list[ScheduleRow]:
-    found, handled = Schedules(config.home).all(), Place(config.home).load().handled
+    found, handled = Schedules(config.home).all(), DaemonFiles(config.home).load().handled
     states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
     now_us = time.time_ns() // 1000
     return [_row(each, handled.get(each.id), states, now_us, config) for each in found]

@@ -12,7 +12,7 @@ from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.settings import Config
 
 _POLL_S = 0.1
@@ -33,7 +33,7 @@ async def newest_session(config: Config, folder: Path) -> str:
 
 
 @asynccontextmanager
-async def journal_of(config: Config, session: str) -> AsyncGenerator[Reader]:
+async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalReader]:
     """The journal of the one session whose id begins so, for reading."""
     sessions = sessions_of(config)
     reader = await sessions.read(await sessions.find(session))
@@ -50,7 +50,9 @@ async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
             yield recorded
 
 
-async def pages(reader: Reader, *, after: int = 0, kinds: tuple[str, ...] = ()) -> AsyncGenerator[Recorded]:
+async def pages(
+    reader: JournalReader, *, after: int = 0, kinds: tuple[str, ...] = ()
+) -> AsyncGenerator[Recorded]:
     """The events of a journal, read page by page."""
     while page := await reader.read(after=after, kinds=kinds):
         for recorded in page:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from mainspring.app import steps
-from mainspring.app.steps import Step, newest_steps
+from mainspring.app.steps import StepRecord, newest_steps
 from mainspring.app.stores import steps_of
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.settings import Config
 
-__all__ = ["Step", "list_steps", "load_output", "load_step"]
+__all__ = ["StepRecord", "list_steps", "load_output", "load_step"]
 
 
-async def list_steps(config: Config, *, limit: int) -> list[Step]:
+async def list_steps(config: Config, *, limit: int) -> list[StepRecord]:
     """The newest steps."""
     return await newest_steps(steps_of(config), limit)
 
 
-async def load_step(config: Config, step: str) -> Step:
+async def load_step(config: Config, step: str) -> StepRecord:
     """The one step whose id begins so."""
     store = steps_of(config)
     try:
@@ -28,7 +28,7 @@ async def load_step(config: Config, step: str) -> Step:
     return found
 
 
-async def load_output(config: Config, step: Step) -> tuple[bytes, bytes]:
+async def load_output(config: Config, step: StepRecord) -> tuple[bytes, bytes]:
     """All that a step wrote to its standard output and to its standard error."""
     reader = await steps_of(config).read(step.id)
     try:

@@ -11,7 +11,7 @@ from mainspring.app.operations.sessions import journal_of, pages
 from mainspring.app.records import recording
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
-from mainspring.journal import Reader
+from mainspring.journal import JournalReader
 from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.settings import Config
@@ -79,14 +79,14 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
     return BackAt(session=recorder.session, went=went, said=said.text if said else None)
 
 
-async def _workspace(journal: Reader, vault: Vault) -> Path:
+async def _workspace(journal: JournalReader, vault: Vault) -> Path:
     started = await journal.last("SessionStarted")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     return Path(vault.expand(started.event.workspace))
 
 
-async def _diffs(reader: Reader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
+async def _diffs(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
     return tuple(
         [
             tuple(
@@ -101,5 +101,5 @@ async def _diffs(reader: Reader, changed: FilesChanged) -> tuple[tuple[str, ...]
     )
 
 
-async def _content(reader: Reader, blob: Blob | None) -> bytes:
+async def _content(reader: JournalReader, blob: Blob | None) -> bytes:
     return await reader.get(blob) if blob else b""

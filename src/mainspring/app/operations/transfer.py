@@ -16,12 +16,12 @@ from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Header, Sessions
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
-from mainspring.journal import Reader, Verdict
+from mainspring.journal import JournalReader, Verification
 from mainspring.settings import Config
 from mainspring.workspace.git import Git
 
 
-class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ExportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What stands at the head of a document about a session. Zero and empty when nothing is recorded."""
 
     session: str
@@ -36,7 +36,7 @@ class Export:
     """A session that is being written down, as long as its journal is open. `environment` says where: enough
     to tell whether a difference may come from there."""
 
-    def __init__(self, sessions: Sessions, reader: Reader, facts: SessionFacts, config: Config) -> None:
+    def __init__(self, sessions: Sessions, reader: JournalReader, facts: ExportFacts, config: Config) -> None:
         self._sessions, self._reader = sessions, reader
         self.facts = facts
         self.environment = _environment(facts, config)
@@ -64,17 +64,17 @@ async def exporting(config: Config, session: str) -> AsyncGenerator[Export]:
         yield Export(sessions_of(config), reader, await _facts(reader), config)
 
 
-async def verify_session(config: Config, session: str) -> Verdict:
+async def verify_session(config: Config, session: str) -> Verification:
     """Checks the hash chain and every blob."""
     async with journal_of(config, session) as reader:
         return await reader.verify()
 
 
-async def _facts(reader: Reader) -> SessionFacts:
+async def _facts(reader: JournalReader) -> ExportFacts:
     started, model = await reader.last("SessionStarted"), await reader.last("ModelChosen")
     last = await reader.last()
     begun = started.event if started and isinstance(started.event, SessionStarted) else None
-    return SessionFacts(
+    return ExportFacts(
         session=reader.session,
         events=last.seq if last else 0,
         until_us=last.time_us if last else 0,
@@ -84,7 +84,7 @@ async def _facts(reader: Reader) -> SessionFacts:
     )
 
 
-def _environment(facts: SessionFacts, config: Config) -> Mapping[str, str]:
+def _environment(facts: ExportFacts, config: Config) -> Mapping[str, str]:
     found = {
         "mainspring": __version__,
         "python": platform.python_version(),

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
-from mainspring.engines.facts import Facts, Task
+from mainspring.engines.facts import EngineDescription, EngineTask
 from mainspring.engines.messages import Item
 from mainspring.engines.outside import Outside
-from mainspring.engines.runner import Follow, Run
+from mainspring.engines.runner import EngineRun, Follow
 from mainspring.errors import UsageError
-from mainspring.sandbox import Finished as Exited
-from mainspring.sandbox import Policy, Sandbox
+from mainspring.sandbox import CommandResult as Exited
+from mainspring.sandbox import Confinement, Sandbox
 from mainspring.turns.runtime import End
 
 
@@ -26,12 +26,12 @@ class _NoReader:
         raise NotImplementedError
 
 
-def _nothing(task: Task) -> tuple[str, ...]:
+def _nothing(task: EngineTask) -> tuple[str, ...]:
     del task
     return ()
 
 
-FACTS = Facts(
+FACTS = EngineDescription(
     name="acp",
     title="an agent that speaks ACP",
     arguments=_nothing,
@@ -49,7 +49,7 @@ def check_installed() -> None:
 
 
 async def follow(
-    outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, prompt: str
+    outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, prompt: str
 ) -> tuple[End, Exited | None]:
     converse: Follow = import_module("mainspring.engines.acp.talk").converse
     return await converse(outside, run, sandbox, policy, prompt)

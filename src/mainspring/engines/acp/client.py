@@ -20,8 +20,8 @@ from mainspring.approvals.permit import Blocked, Edit, Permitted, Refused, Stopp
 from mainspring.engines.acp.terminals import Terminal, argv_of, line_of
 from mainspring.engines.acp.updates import called, items_of
 from mainspring.engines.messages import Begun, Item, Returned
-from mainspring.engines.recorder import Enough
-from mainspring.engines.runner import Run
+from mainspring.engines.recorder import StopAgent
+from mainspring.engines.runner import EngineRun
 from mainspring.errors import MainspringError, PathRefused
 from mainspring.sandbox import Sandbox
 from mainspring.turns.runtime import End
@@ -57,23 +57,23 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 class OurSide:
     """`group` is where commands run that the agent asks for."""
 
-    def __init__(self, run: Run, sandbox: Sandbox, group: asyncio.TaskGroup) -> None:
+    def __init__(self, run: EngineRun, sandbox: Sandbox, group: asyncio.TaskGroup) -> None:
         self._run = run
         self._turn = run.turn
         self._sandbox = sandbox
         self._group = group
-        self._inbox: asyncio.Queue[Item | asyncio.Event | Enough | MainspringError] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Item | asyncio.Event | StopAgent | MainspringError] = asyncio.Queue()
         self._kinds: dict[str, str] = {}
         self._terminals: dict[str, Terminal] = {}
         self._asked = 0
 
     async def tell(self) -> None:
-        """Tells what comes, until it is cancelled; raises `Enough` when the turn is to end."""
+        """Tells what comes, until it is cancelled; raises `StopAgent` when the turn is to end."""
         while True:
             item = await self._inbox.get()
             if isinstance(item, asyncio.Event):
                 item.set()
-            elif isinstance(item, Enough | MainspringError):
+            elif isinstance(item, StopAgent | MainspringError):
                 raise item
             else:
                 await self._run.take(item)
@@ -256,9 +256,9 @@ class OurSide:
                     f"A person must approve what the agent wants: {question.tool}, {why_asked(question)}."
                 )
                 end = End("blocked", detail, "Resume in a terminal, where you can be asked.")
-                self._inbox.put_nowait(Enough(end))
+                self._inbox.put_nowait(StopAgent(end))
             case Stopped():
-                self._inbox.put_nowait(Enough(End("interrupted", "A person stopped the turn.")))
+                self._inbox.put_nowait(StopAgent(End("interrupted", "A person stopped the turn.")))
             case _:
                 pass
         return outcome

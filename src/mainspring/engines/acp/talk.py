@@ -16,11 +16,11 @@ from mainspring.engines.acp.client import OurSide
 from mainspring.engines.acp.updates import used
 from mainspring.engines.messages import Unread
 from mainspring.engines.outside import Outside
-from mainspring.engines.recorder import Enough
-from mainspring.engines.runner import Run, command_of, tail_of
+from mainspring.engines.recorder import StopAgent
+from mainspring.engines.runner import EngineRun, command_of, tail_of
 from mainspring.events import Ending
-from mainspring.sandbox import Command, Policy, Sandbox
-from mainspring.sandbox import Finished as Exited
+from mainspring.sandbox import Command, Confinement, Sandbox
+from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, conversation, printed
 from mainspring.turns.runtime import End
 
@@ -59,9 +59,9 @@ class Messages:
 
 
 async def converse(
-    outside: Outside, run: Run, sandbox: Sandbox, policy: Policy, prompt: str
+    outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, prompt: str
 ) -> tuple[End, Exited | None]:
-    """How the turn ended, and how the agent did if it ended by itself. Raises `Enough` as a run does."""
+    """How the turn ended, and how the agent did if it ended by itself. Raises `StopAgent` as a run does."""
     async with printed() as output, conversation() as (writer, theirs):
         command = command_of(outside, run, sandbox, policy, theirs, output.theirs)
         try:
@@ -93,7 +93,7 @@ async def _run(sandbox: Sandbox, command: Command, output: Printed) -> Exited:
         output.let_go()
 
 
-async def _talk(connection: ClientSideConnection, outside: Outside, run: Run, prompt: str) -> End:
+async def _talk(connection: ClientSideConnection, outside: Outside, run: EngineRun, prompt: str) -> End:
     session = ""
     try:
         async with asyncio.timeout(_BEGIN_WITHIN_S):
@@ -118,7 +118,7 @@ async def _talk(connection: ClientSideConnection, outside: Outside, run: Run, pr
             return End(_ENDINGS.get(reason, "failed"), f"{outside.name} stopped: {reason}.")
 
 
-async def _begin(connection: ClientSideConnection, outside: Outside, run: Run) -> str:
+async def _begin(connection: ClientSideConnection, outside: Outside, run: EngineRun) -> str:
     is_reading = run.turn.state.mode == "plan"
     able = schema.ClientCapabilities(
         fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=not is_reading),
@@ -131,7 +131,7 @@ async def _begin(connection: ClientSideConnection, outside: Outside, run: Run) -
     if hello.protocol_version != PROTOCOL_VERSION:
         theirs = hello.protocol_version
         text = f"{outside.name} speaks version {theirs} of the protocol, and we speak {PROTOCOL_VERSION}."
-        raise Enough(End("failed", text, "Use a version of the agent that speaks ours."))
+        raise StopAgent(End("failed", text, "Use a version of the agent that speaks ours."))
     session = await connection.new_session(cwd=str(run.turn.state.workspace), mcp_servers=[])
     return session.session_id
 

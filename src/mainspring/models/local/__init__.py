@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Settings(msgspec.Struct, frozen=True):
+class LocalSettings(msgspec.Struct, frozen=True):
     """What to load, and how; `key` is asked for with every request."""
 
     path: str
@@ -18,7 +18,7 @@ class Settings(msgspec.Struct, frozen=True):
     temperature: float = 0.2
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class LocalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the server listens, or why there is none."""
 
     url: str = ""

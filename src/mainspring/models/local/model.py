@@ -17,8 +17,8 @@ import msgspec
 
 from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import TextDelta
-from mainspring.models import Finished, Message, Price, Request, Retrying, StreamItem
-from mainspring.models.local import Answer, Settings, actions
+from mainspring.models import Message, Price, ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models.local import LocalAnswer, LocalSettings, actions
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.rescue import rescued
@@ -97,12 +97,12 @@ class LocalModel:
 
     async def _load(self) -> None:
         key = secrets.token_urlsafe(24)
-        settings = Settings(
+        settings = LocalSettings(
             path=str(self._path), key=key, threads=threads(), context_tokens=self._wanted_tokens
         )
         server = await self._start_server(msgspec.json.encode(settings))
         try:
-            answer = msgspec.json.decode(server.answer, type=Answer)
+            answer = msgspec.json.decode(server.answer, type=LocalAnswer)
             if not answer.url:
                 raise UsageError(
                     f"{self._path.name} could not be loaded: {answer.error}.",
@@ -162,7 +162,7 @@ async def _acted(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamItem
                 case Retrying():
                     reading = actions.Actions()
                     yield item
-                case Finished():
+                case ReplyFinished():
                     for delta in reading.end():
                         yield delta
                     is_call = reading.has_call and item.stop == "end"

@@ -17,23 +17,23 @@ from typing import Any
 
 import msgspec
 
-from mainspring.models.local import Answer, Settings
+from mainspring.models.local import LocalAnswer, LocalSettings
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     _die_with_parent()
-    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
+    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=LocalSettings)
     threading.Thread(target=_wait_for_end, daemon=True).start()
     # What the library prints belongs to the log; only the answer goes to whoever asked.
     answers = os.dup(1)
     os.dup2(2, 1)
     try:
         server = _serve(settings)
-        answer = Answer(url=server.listening_address)
+        answer = LocalAnswer(url=server.listening_address)
     except (RuntimeError, ValueError, OSError) as error:
-        server, answer = None, Answer(error=f"{type(error).__name__}: {error}")
+        server, answer = None, LocalAnswer(error=f"{type(error).__name__}: {error}")
     os.write(answers, msgspec.json.encode(answer) + b"\n")
     os.close(answers)
     if server is None:
@@ -41,7 +41,7 @@ def main() -> None:
     threading.Event().wait()
 
 
-def _serve(settings: Settings) -> Any:
+def _serve(settings: LocalSettings) -> Any:
     xllamacpp: Any = import_module("xllamacpp")  # an extra: not there where types are checked
     params = xllamacpp.CommonParams()
     params.model.path = settings.path

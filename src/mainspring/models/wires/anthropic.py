@@ -17,16 +17,16 @@ from mainspring.models import (
     AssistantMessage,
     Attachment,
     Effort,
-    Finished,
     Message,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     StreamItem,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.wires.http import Reader
+from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
     NOTHING_SAID,
@@ -71,7 +71,7 @@ class AnthropicModel(Wire):
     def _path(self) -> str:
         return "/v1/messages"
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
     def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
@@ -175,7 +175,7 @@ def _thought(part: Thinking) -> list[dict[str, Any]]:
     return [{"type": "thinking", "thinking": part.text, "signature": part.opaque}]
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ToolResult) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call, "content": result.text}
     if result.attachments:
         block["content"] = _content(result.text, result.attachments)
@@ -282,7 +282,7 @@ class _Reader:
             cache_write_tokens=written,
             output_tokens=counts.output_tokens or 0,
         )
-        return [Finished(self._stop, usage)]
+        return [ReplyFinished(self._stop, usage)]
 
     def _delta(self, place: int, delta: _Delta) -> list[StreamItem]:
         match delta.type:

@@ -16,8 +16,8 @@ from mainspring.events import CallAsked, Stop, Text, TextDelta, Thinking, Thinki
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Finished,
     Message,
+    ReplyFinished,
     Request,
     ResultsMessage,
     StreamItem,
@@ -26,7 +26,7 @@ from mainspring.models import (
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.wires.fragments import Calls, Details, Fragment
-from mainspring.models.wires.http import Reader
+from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text
 from mainspring.models.wires.timings import Timings
 from mainspring.models.wires.wire import Options, Wire
@@ -67,7 +67,7 @@ class ChatModel(Wire):
     def _path(self) -> str:
         return "/chat/completions"
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
@@ -298,7 +298,7 @@ class _Reader:
         if stop in ("end", "calls"):
             stop = "calls" if self._calls.count else "end"
         speed = self._timings.speed() if self._timings else None
-        finished = Finished("refused" if self._has_refused else stop, self._usage, speed)
+        finished = ReplyFinished("refused" if self._has_refused else stop, self._usage, speed)
         sealed = self._details.sealed()
         return [ThinkingDelta(opaque=sealed, wire=WIRE), finished] if sealed else [finished]
 

@@ -17,16 +17,16 @@ from mainspring.models import (
     AssistantMessage,
     Attachment,
     Effort,
-    Finished,
     Message,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     StreamItem,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.wires.http import Reader
+from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import ENCODER, NOTHING_SAID, attached_text, base64_text, object_raw
 from mainspring.models.wires.wire import Wire
 
@@ -62,7 +62,7 @@ class GeminiModel(Wire):
         name = self._endpoint.model.removeprefix("models/")
         return f"/models/{name}:streamGenerateContent?alt=sse"
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
     def _opening_fields(self, request: Request) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _thought(part: Thinking) -> list[dict[str, Any]]:
     return [{"text": part.text, "thoughtSignature": part.opaque, **thought}]
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ToolResult) -> dict[str, Any]:
     response = {"error" if result.is_error else "output": result.text}
     return {"functionResponse": {"id": result.call, "name": result.name, "response": response}}
 
@@ -239,7 +239,7 @@ class _Reader:
                 remedy="Try again, or choose another model.",
             )
         stop = _STOPS.get(self._finish, "calls" if self._calls else "end")
-        return [Finished(stop, self._usage)]
+        return [ReplyFinished(stop, self._usage)]
 
     def _part(self, part: _Part) -> list[StreamItem]:
         signature = part.thought_signature

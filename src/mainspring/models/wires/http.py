@@ -16,7 +16,7 @@ import mainspring
 from mainspring.errors import ModelError
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
-from mainspring.models.wires.transport import Answer, Bounds, Transport
+from mainspring.models.wires.transport import ServerResponse, Transport, TransportLimits
 from mainspring.net.sse import EventParser, EventTooLarge
 
 _REASON_BYTES = 1024 * 1024
@@ -28,7 +28,7 @@ _HEADERS = {
 }
 
 
-class Reader(Protocol):
+class StreamReader(Protocol):
     """Reads one reply of one wire."""
 
     @property
@@ -47,12 +47,16 @@ class Reader(Protocol):
 
 class Channel:
     def __init__(
-        self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds | None = None, proxy: str = ""
+        self,
+        endpoint: Endpoint,
+        headers: dict[str, str],
+        bounds: TransportLimits | None = None,
+        proxy: str = "",
     ) -> None:
         self._endpoint = endpoint
-        self._transport = Transport(endpoint, {**_HEADERS, **headers}, bounds or Bounds(), proxy)
+        self._transport = Transport(endpoint, {**_HEADERS, **headers}, bounds or TransportLimits(), proxy)
 
-    async def stream(self, path: str, body: bytes, reader: Reader) -> AsyncGenerator[StreamItem]:
+    async def stream(self, path: str, body: bytes, reader: StreamReader) -> AsyncGenerator[StreamItem]:
         """Sends a request and reads its reply."""
         answer = await self._ask("POST", path, body)
         try:
@@ -76,13 +80,13 @@ class Channel:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _ask(self, method: str, path: str, body: bytes) -> Answer:
+    async def _ask(self, method: str, path: str, body: bytes) -> ServerResponse:
         answer = await self._transport.ask(method, path, body)
         if answer.status == 200:
             return answer
         raise refused(self._endpoint, answer.status, await self._reason(answer), answer.headers)
 
-    async def _reason(self, answer: Answer) -> bytes:
+    async def _reason(self, answer: ServerResponse) -> bytes:
         """What is said with a refusal, or as much of it as comes: the refusal stands without it."""
         received = b""
         try:
@@ -93,7 +97,7 @@ class Channel:
             answer.release()
         return received
 
-    async def _whole(self, answer: Answer) -> bytes:
+    async def _whole(self, answer: ServerResponse) -> bytes:
         received: list[bytes] = []
         try:
             while (chunk := await answer.read()) is not None:
@@ -106,7 +110,7 @@ class Channel:
 class _Intake:
     """From the bytes of a reply to the items in them: server-sent events, or one JSON document."""
 
-    def __init__(self, reader: Reader, endpoint: Endpoint, content_type: str) -> None:
+    def __init__(self, reader: StreamReader, endpoint: Endpoint, content_type: str) -> None:
         kind = content_type.partition(";")[0].strip().lower()
         if kind == "text/html":
             raise not_the_protocol(endpoint, "a web page")

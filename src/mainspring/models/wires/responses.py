@@ -14,16 +14,16 @@ from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Think
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Finished,
     Message,
+    ReplyFinished,
     Request,
-    Result,
     ResultsMessage,
     StreamItem,
+    ToolResult,
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.wires.http import Reader
+from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
     NOTHING_SAID,
@@ -54,7 +54,7 @@ class ResponsesModel(Wire):
     def _path(self) -> str:
         return "/responses"
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
     def _opening_fields(self, request: Request) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _said(text: str) -> bytes:
     return ENCODER.encode({"type": "message", "role": "assistant", "content": content})
 
 
-def _result(result: Result) -> bytes:
+def _result(result: ToolResult) -> bytes:
     # This wire has no mark for a failed call.
     text = f"[error] {result.text}" if result.is_error else result.text
     output = _content(text, result.attachments) if result.attachments else text
@@ -230,7 +230,7 @@ class _Reader:
     def end(self) -> list[StreamItem]:
         if self._stop is None:
             raise dropped(self._endpoint)
-        return [Finished("refused" if self._has_refused else self._stop, self._usage)]
+        return [ReplyFinished("refused" if self._has_refused else self._stop, self._usage)]
 
     def _delta(self, event: _Event, text: str) -> list[StreamItem]:
         place = event.output_index

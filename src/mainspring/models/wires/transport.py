@@ -17,7 +17,7 @@ from mainspring.models.failures import Endpoint, dropped, not_the_protocol
 from mainspring.net import http
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class TransportLimits(msgspec.Struct, frozen=True):
     """`silence_s` is the longest wait for the next byte, also for the first; `total_s` for a whole reply."""
 
     connect_s: float = 15.0
@@ -29,7 +29,9 @@ class Bounds(msgspec.Struct, frozen=True):
 class Transport:
     """Each exchange has a connection of its own while it lasts."""
 
-    def __init__(self, endpoint: Endpoint, headers: dict[str, str], bounds: Bounds, proxy: str = "") -> None:
+    def __init__(
+        self, endpoint: Endpoint, headers: dict[str, str], bounds: TransportLimits, proxy: str = ""
+    ) -> None:
         self._endpoint = endpoint
         self._bounds = bounds
         self._url = urlsplit(endpoint.base_url)
@@ -37,7 +39,7 @@ class Transport:
         self._headers = list(headers.items())
         self._idle: list[http.Connection] = []
 
-    async def ask(self, method: str, path: str, body: bytes) -> Answer:
+    async def ask(self, method: str, path: str, body: bytes) -> ServerResponse:
         """Sends one request; returns when the head of its answer is here."""
         asked = self._request(method, path, body)
         connection = await self._kept() or await self._connect()
@@ -49,7 +51,7 @@ class Transport:
         except BaseException:
             connection.abort()
             raise
-        return Answer(self, connection, head, self._bounds.max_bytes)
+        return ServerResponse(self, connection, head, self._bounds.max_bytes)
 
     def too_large(self) -> ModelError:
         return not_the_protocol(self._endpoint, f"more than {self._bounds.max_bytes} bytes")
@@ -163,11 +165,11 @@ class Transport:
         )
 
 
-class Answer:
+class ServerResponse:
     """What a server answers: its head is here, its body is still to be read; `release` it in any case."""
 
     def __init__(
-        self, transport: Transport, connection: http.Connection, head: http.Head, max_bytes: int
+        self, transport: Transport, connection: http.Connection, head: http.ResponseHead, max_bytes: int
     ) -> None:
         self.status = head.status
         self.headers = head.headers

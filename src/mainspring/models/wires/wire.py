@@ -15,11 +15,11 @@ import msgspec
 
 from mainspring.errors import BadRequest, ModelError
 from mainspring.models import Effort, Message, Price, Request, StreamItem
-from mainspring.models.capabilities import Healed
+from mainspring.models.capabilities import Capabilities
 from mainspring.models.failures import Endpoint
-from mainspring.models.wires.http import Channel, Reader
+from mainspring.models.wires.http import Channel, StreamReader
 from mainspring.models.wires.messages import ENCODER, described_tools
-from mainspring.models.wires.transport import Bounds
+from mainspring.models.wires.transport import TransportLimits
 
 _STALE = "signatures until "
 
@@ -33,9 +33,9 @@ class Options(TypedDict, total=False):
     context_tokens: int | None
     price: Price | None
     headers: dict[str, str]
-    bounds: Bounds | None
+    bounds: TransportLimits | None
     proxy: str
-    healed: Healed | None
+    healed: Capabilities | None
 
 
 class Wire(ABC):
@@ -125,7 +125,7 @@ class Wire(ABC):
     def _path(self) -> str: ...
 
     @abstractmethod
-    def _reader(self) -> Reader: ...
+    def _reader(self) -> StreamReader: ...
 
     @abstractmethod
     def _opening_fields(self, request: Request) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def exit_code(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-class Watch:
+class GuardWatch:
     """The state of one guarded tree."""
 
     def __init__(self, job: Job, pid: int, wake: int) -> None:
@@ -166,7 +166,7 @@ def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socke
         os.waitpid(stub.pid, 0)
         tell(control, failed=failure)
         return
-    watch = Watch(job, stub.pid, wake)
+    watch = GuardWatch(job, stub.pid, wake)
     poller = select.poll()
     poller.register(wake, select.POLLIN)
     poller.register(control, select.POLLIN)
@@ -188,7 +188,7 @@ def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socke
             tell(control, **watch.report())
 
 
-def _is_left_alone(watch: Watch, control: socket.socket) -> bool:
+def _is_left_alone(watch: GuardWatch, control: socket.socket) -> bool:
     """Whether we are gone, and what the command left behind may outlive us."""
     return watch.job["outlives"] and watch.status is not None and not control.recv(64)
 

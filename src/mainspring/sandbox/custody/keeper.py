@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import FOLDER_FORMAT, tree
-from .guard import Ticks, Watch, tell
+from .guard import GuardWatch, Ticks, tell
 from .stub import Job, Stub
 
 READ_SIZE = 64 * 1024
@@ -121,7 +121,7 @@ class Keeper:
         *lines, self._line = (self._line + os.read(self.control, READ_SIZE)).split(b"\n")
         return [json.loads(line) for line in lines if line]
 
-    def obey(self, order: dict[str, Any], watch: Watch) -> None:
+    def obey(self, order: dict[str, Any], watch: GuardWatch) -> None:
         if "stop" in order:
             self.stopped = str(order["stop"])
             watch.end()
@@ -154,7 +154,7 @@ class Keeper:
             os.close(self._input)
             self._input = -1
 
-    def record_exit(self, watch: Watch) -> None:
+    def record_exit(self, watch: GuardWatch) -> None:
         record = {**watch.report(), "stopped": self.stopped, "ended": time.time()}
         write_whole(self.folder / "exit.json", record)
 
@@ -180,7 +180,7 @@ class Life:
         waits = [wait for wait in (left_ms, self._ticks.wait_ms()) if wait is not None]
         return min(waits, default=None)
 
-    def end_of(self, watch: Watch) -> str:
+    def end_of(self, watch: GuardWatch) -> str:
         """Why the command must end now, or nothing."""
         if self._end is not None and time.monotonic() >= self._end:
             return f"timed out after {self._job['life_s']:g} s"
@@ -203,11 +203,11 @@ def keep(job: Job, stub: Stub, wake: int, fds: list[int], asker: socket.socket) 
     write_whole(keeper.folder / "meta.json", _meta(job, stub.pid))
     tell(asker, started=stub.pid)
     asker.close()
-    _watch(keeper, Watch(job, stub.pid, wake), output)
+    _watch(keeper, GuardWatch(job, stub.pid, wake), output)
     keeper.clean_up()
 
 
-def _watch(keeper: Keeper, watch: Watch, output: int) -> None:
+def _watch(keeper: Keeper, watch: GuardWatch, output: int) -> None:
     life = Life(keeper.job)
     while watch.any_left:
         ready = dict(keeper.poller.poll(life.wait_ms()))

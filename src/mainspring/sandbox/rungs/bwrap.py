@@ -19,15 +19,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
-from mainspring.sandbox.policy import Network, Policy
+from mainspring.sandbox.policy import Confinement, Network
 from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
-from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
-from mainspring.sandbox.survey import Findings
+from mainspring.sandbox.survey import SurveyFindings
 
 UID_INSIDE = 1000
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
@@ -49,7 +49,9 @@ class BwrapSandbox:
     is_containing_background = True
     has_own_pids = True
 
-    def __init__(self, policy: Policy, *, environment: Mapping[str, str], program: str | None = None) -> None:
+    def __init__(
+        self, policy: Confinement, *, environment: Mapping[str, str], program: str | None = None
+    ) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
         if found is None:
             raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
@@ -57,8 +59,8 @@ class BwrapSandbox:
         self._masks = _Masks()
         self._policy = policy
         self._environment = environment
-        self._programs: dict[Policy, tuple[ProgramFolder, ...]] = {}
-        self._hiding: tuple[Policy, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
+        self._programs: dict[Confinement, tuple[ProgramFolder, ...]] = {}
+        self._hiding: tuple[Confinement, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
         self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._loopbacks: dict[Network, tuple[int, ...]] = {}
         self._opening = asyncio.Lock()
@@ -66,7 +68,7 @@ class BwrapSandbox:
             policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
         )
 
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         await self._open_network(command)
         return await self._confined.run(command, on_output)
 
@@ -102,7 +104,7 @@ class BwrapSandbox:
             self._proxies[network.hosts] = proxy
             await proxy.start()
 
-    def _launch(self, prepared: Prepared) -> Launch:
+    def _launch(self, prepared: PreparedRun) -> Launch:
         arguments = self._arguments(prepared)
         seccomp = pipe_of(filter_for(UNIX | INET))
         readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -122,7 +124,7 @@ class BwrapSandbox:
             is_wrapped=True,
         )
 
-    def _arguments(self, prepared: Prepared) -> list[str]:
+    def _arguments(self, prepared: PreparedRun) -> list[str]:
         policy = prepared.policy
         uid, gid = (UID_INSIDE, UID_INSIDE) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
         arguments = [
@@ -160,7 +162,7 @@ class BwrapSandbox:
             arguments += ["--ro-bind", str(self._masks.for_path(path)), str(path)]
         return arguments
 
-    def _shown_programs(self, policy: Policy) -> list[str]:
+    def _shown_programs(self, policy: Confinement) -> list[str]:
         """They come first: what the policy says of a path in them wins."""
         arguments: list[str] = []
         folders = self._program_folders(policy)
@@ -173,14 +175,14 @@ class BwrapSandbox:
                 arguments += ["--symlink", str(links[place]), str(place)]
         return arguments
 
-    def _program_folders(self, policy: Policy) -> tuple[ProgramFolder, ...]:
+    def _program_folders(self, policy: Confinement) -> tuple[ProgramFolder, ...]:
         if policy.mode == "full":
             return ()
         if policy not in self._programs:
             self._programs[policy] = program_folders(self._environment, policy)
         return self._programs[policy]
 
-    def _roots(self, policy: Policy) -> list[str]:
+    def _roots(self, policy: Confinement) -> list[str]:
         arguments: list[str] = []
         if policy.mode == "full":
             return arguments
@@ -190,7 +192,7 @@ class BwrapSandbox:
             arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
         return arguments
 
-    def _protected(self, prepared: Prepared) -> list[str]:
+    def _protected(self, prepared: PreparedRun) -> list[str]:
         arguments: list[str] = []
         roots = prepared.policy.roots()
         for git_dir in sorted(prepared.found.git_dirs):
@@ -207,7 +209,7 @@ class BwrapSandbox:
                 arguments += ["--ro-bind", str(path), str(path)]
         return arguments
 
-    def _hidden(self, prepared: Prepared) -> list[Path]:
+    def _hidden(self, prepared: PreparedRun) -> list[Path]:
         policy = prepared.policy
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
         there = [(path, node) for path in known if (node := _node(path))]
@@ -228,14 +230,14 @@ def _node(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _is_visible(path: Path, policy: Policy, programs: Iterable[Path]) -> bool:
+def _is_visible(path: Path, policy: Confinement, programs: Iterable[Path]) -> bool:
     shown = (policy.workspace, *policy.writable, *policy.readable, *programs)
     if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
         return True
     return not any(path.is_relative_to(folder) for folder in PRIVATE)
 
 
-def _links(found: Findings) -> Iterable[Path]:
+def _links(found: SurveyFindings) -> Iterable[Path]:
     """A symbolic link cannot be mounted over, so its place is checked afterwards."""
     return [path for path in found.protected if path.is_symlink()]
 

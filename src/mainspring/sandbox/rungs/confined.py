@@ -14,26 +14,26 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.protect import State, remember, repair
 from mainspring.sandbox.rungs.process import find_program
-from mainspring.sandbox.survey import Findings, Survey
+from mainspring.sandbox.survey import Survey, SurveyFindings
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedRun(msgspec.Struct, frozen=True):
     """A command made ready: its program found, its environment fresh, its workspace looked over."""
 
     command: Command
-    policy: Policy
+    policy: Confinement
     program: str
     env: dict[str, str]
-    found: Findings
+    found: SurveyFindings
     rlimits: list[tuple[int, int]]
     cgroups: tuple[str, ...]
 
@@ -42,8 +42,8 @@ QUICK_S = 0.003
 CLOSE_TRIES = 50
 P = ParamSpec("P")
 T = TypeVar("T")
-Launcher = Callable[[Prepared], Launch]
-Loose = Callable[[Findings], Iterable[Path]]
+Launcher = Callable[[PreparedRun], Launch]
+Loose = Callable[[SurveyFindings], Iterable[Path]]
 
 
 class Confined:
@@ -55,7 +55,7 @@ class Confined:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Confinement,
         environment: Mapping[str, str],
         *,
         launcher: Launcher,
@@ -75,12 +75,12 @@ class Confined:
         self._lock = asyncio.Lock()
         self._look_s = QUICK_S
 
-    async def run(self, command: Command, on_output: OnOutput | None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None) -> CommandResult:
         policy = command.policy or self._policy
         found, remembered = await self._surveyed(self._look, policy)
         with self._cgroups.enter(command.limits) as cgroup:
             launch = self._launch(command, policy, found, cgroup)
-            if isinstance(launch, Finished):
+            if isinstance(launch, CommandResult):
                 return launch
             finished = await self._custody.run(launch, command, on_output)
             finished = _name_limit(finished, cgroup, command)
@@ -102,10 +102,12 @@ class Confined:
             self._cgroups.discard(cgroup)
             raise
 
-    def _launch(self, command: Command, policy: Policy, found: Findings, cgroup: Cgroup) -> Launch | Finished:
+    def _launch(
+        self, command: Command, policy: Confinement, found: SurveyFindings, cgroup: Cgroup
+    ) -> Launch | CommandResult:
         env = fresh(self._host, {**self._scratch, **command.env})
         program = command.argv[0] if self._is_elsewhere else find_program(command, env)
-        if isinstance(program, Finished):
+        if isinstance(program, CommandResult):
             return program
         if not command.cwd.is_dir():
             return refused(str(command.cwd), "No such directory", 126)
@@ -113,7 +115,7 @@ class Confined:
             command.limits, has_memory_cgroup=cgroup.has("memory"), has_pids_cgroup=cgroup.has("pids")
         )
         folders = tuple(map(str, cgroup.folders))
-        return self._launcher(Prepared(command, policy, program, env, found, limits, folders))
+        return self._launcher(PreparedRun(command, policy, program, env, found, limits, folders))
 
     async def loopback(self) -> tuple[int, ...]:
         return await self._custody.loopback()
@@ -141,15 +143,15 @@ class Confined:
             finally:
                 self._look_s = time.monotonic() - started
 
-    def _look(self, policy: Policy) -> tuple[Findings, State]:
+    def _look(self, policy: Confinement) -> tuple[SurveyFindings, State]:
         found = self._survey.look(policy)
         return found, remember(self._loose(found))
 
-    def _repair(self, policy: Policy, found: Findings, remembered: State) -> tuple[str, ...]:
+    def _repair(self, policy: Confinement, found: SurveyFindings, remembered: State) -> tuple[str, ...]:
         return repair(policy, found, self._survey.look(policy), remembered)
 
 
-def _name_limit(finished: Finished, cgroup: Cgroup, command: Command) -> Finished:
+def _name_limit(finished: CommandResult, cgroup: Cgroup, command: Command) -> CommandResult:
     """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
     passed = "" if finished.stopped else cgroup.limit_passed()
     # A fork that failed once and was tried again stopped nothing.

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
 from mainspring.sandbox.limits import name_of
-from mainspring.sandbox.policy import Policy
-from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.process import PlainSandbox
-from mainspring.sandbox.survey import Findings
+from mainspring.sandbox.survey import SurveyFindings
 
 IMAGE = "debian:stable-slim"
 REMEDY = "Start its daemon: systemctl start docker"
@@ -40,7 +40,7 @@ class ContainerSandbox:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Confinement,
         *,
         environment: Mapping[str, str],
         program: str | None = None,
@@ -56,7 +56,7 @@ class ContainerSandbox:
             policy, environment, launcher=self._launch, loose=_links, scratch={}, is_elsewhere=True
         )
 
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         name = _fresh_name()
         is_over = False
         try:
@@ -84,7 +84,7 @@ class ContainerSandbox:
         argv = (self._program, "rm", "--force", name)
         await self._plain.run(Command(argv=argv, cwd=Path("/"), timeout_s=10))
 
-    def _launch(self, prepared: Prepared) -> Launch:
+    def _launch(self, prepared: PreparedRun) -> Launch:
         return Launch(
             argv=(self._program, *self._arguments(prepared)),
             # The client needs its own settings, the command gets none of them.
@@ -92,7 +92,7 @@ class ContainerSandbox:
             cwd="/",
         )
 
-    def _arguments(self, prepared: Prepared) -> list[str]:
+    def _arguments(self, prepared: PreparedRun) -> list[str]:
         policy, limits = prepared.policy, prepared.command.limits
         name = prepared.env["MAINSPRING_CONTAINER"]
         arguments = ["run", "--rm", "--init", "--pull", "never", "--name", name, "--read-only"]
@@ -137,5 +137,5 @@ def _mount(path: Path, access: str) -> list[str]:
     return ["--volume", f"{path}:{path}:{access}"]
 
 
-def _links(found: Findings) -> Iterable[Path]:
+def _links(found: SurveyFindings) -> Iterable[Path]:
     return [path for path in found.protected if path.is_symlink()]

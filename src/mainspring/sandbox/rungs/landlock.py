@@ -17,18 +17,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.kernel import (
     SYS_LANDLOCK_ADD_RULE,
     SYS_LANDLOCK_CREATE_RULESET,
     syscall,
 )
 from mainspring.sandbox.launch import Launch
-from mainspring.sandbox.policy import Policy
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.rungs.bwrap import root_only
-from mainspring.sandbox.rungs.confined import Confined, Prepared
+from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for, is_known_machine
-from mainspring.sandbox.survey import Findings
+from mainspring.sandbox.survey import SurveyFindings
 
 ASK_VERSION = 1
 RULE_PATH = 1
@@ -62,11 +62,11 @@ class LandlockSandbox:
     is_containing_background = False
     has_own_pids = False
 
-    def __init__(self, policy: Policy, *, environment: Mapping[str, str]) -> None:
+    def __init__(self, policy: Confinement, *, environment: Mapping[str, str]) -> None:
         self._abi = abi()
         if self._abi == 0 or not is_known_machine():
             raise SandboxError("This kernel has no Landlock.", remedy=REMEDY)
-        self._built: tuple[Policy, dict[str, int], int] | None = None
+        self._built: tuple[Confinement, dict[str, int], int] | None = None
         self._temporary = Path(tempfile.mkdtemp(prefix="mainspring-"))
         self._for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
         scratch = {"TMPDIR": str(self._temporary), "GOCACHE": str(self._temporary / "go-build")}
@@ -74,7 +74,7 @@ class LandlockSandbox:
             policy, environment, launcher=self._launch, loose=_everything, scratch=scratch
         )
 
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         return await self._confined.run(command, on_output)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
@@ -88,7 +88,7 @@ class LandlockSandbox:
         self._forget()
         shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _launch(self, prepared: Prepared) -> Launch:
+    def _launch(self, prepared: PreparedRun) -> Launch:
         policy = prepared.policy
         # A Unix socket leads to whoever listens, Landlock or not: a container engine, an agent with keys.
         families = UNIX | INET if policy.network.mode == "full" else frozenset[int]()
@@ -103,7 +103,7 @@ class LandlockSandbox:
             seccomp=filter_for(families),
         )
 
-    def _ruleset(self, policy: Policy) -> int:
+    def _ruleset(self, policy: Confinement) -> int:
         """A descriptor of the rules; built again only when a folder that was listed for them has changed."""
         if self._built is None or self._built[0] != policy or _times(self._built[1]) != self._built[1]:
             listed: dict[str, int] = {}
@@ -117,7 +117,7 @@ class LandlockSandbox:
             os.close(self._built[2])
             self._built = None
 
-    def _build(self, policy: Policy, listed: dict[str, int]) -> int:
+    def _build(self, policy: Confinement, listed: dict[str, int]) -> int:
         everything = BASE_RIGHTS
         for since, right in LATER_RIGHTS.items():
             everything |= right if self._abi >= since else 0
@@ -160,7 +160,7 @@ def carve(folder: Path, hidden: Iterable[Path], listed: dict[str, int]) -> list[
     return [path for path in covered if path not in inside]
 
 
-def _everything(found: Findings) -> Iterable[Path]:
+def _everything(found: SurveyFindings) -> Iterable[Path]:
     hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
     return hooks | found.protected.keys()
 

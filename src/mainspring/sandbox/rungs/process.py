@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from mainspring.sandbox import Background, Command, Finished, OnOutput
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import rlimits
@@ -27,9 +27,9 @@ class PlainSandbox:
         self._host = environment
         self._custody = Custody()
 
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> Finished:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         launch = self._launch(command)
-        if isinstance(launch, Finished):
+        if isinstance(launch, CommandResult):
             return launch
         return await self._custody.run(launch, command, on_output)
 
@@ -43,10 +43,10 @@ class PlainSandbox:
     async def close(self) -> None:
         await self._custody.close()
 
-    def _launch(self, command: Command) -> Launch | Finished:
+    def _launch(self, command: Command) -> Launch | CommandResult:
         env = fresh(self._host, command.env)
         program = find_program(command, env)
-        if isinstance(program, Finished):
+        if isinstance(program, CommandResult):
             return program
         return Launch(
             argv=(program, *command.argv[1:]),
@@ -56,7 +56,7 @@ class PlainSandbox:
         )
 
 
-def find_program(command: Command, env: Mapping[str, str]) -> str | Finished:
+def find_program(command: Command, env: Mapping[str, str]) -> str | CommandResult:
     """The program's path, or what a shell would say of one that is not there."""
     name = command.argv[0] if command.argv else ""
     if any("\0" in text for text in (*command.argv, str(command.cwd), *env, *env.values())):
