@@ -1,7 +1,7 @@
 """Whether a call may run, must be asked, or is refused: the words, and what each mode says by itself.
 
 A `Policy` is a pure function of what is proposed. `ModePolicy` knows only the mode; `policy.LayeredPolicy`
-puts rules, grants and the built-in dangers on top of it (and is a module of its own because it loads a shell parser).
+puts rules, grants and the built-in dangers on top of it, in a module of its own that loads a shell parser.
 Paths are compared as text: whoever proposes a call has resolved symlinks before. The sandbox is the guard;
 this is comfort on top of it.
 """

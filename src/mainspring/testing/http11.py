@@ -1,8 +1,8 @@
 """Just enough HTTP/1.1 for a server on loopback: requests with a length, keep-alive, chunked replies.
 
-`ServerConnection` calls `answer` once per complete request and plays the `HttpAnswer` that it gives; everything
-happens in event loop callbacks, so that a reply is on the wire before the loop turns. A client that sends requests
-before the last one was answered gets them answered in order.
+`ServerConnection` calls `answer` once per complete request and plays the `HttpAnswer` that it gives;
+everything happens in event loop callbacks, so that a reply is on the wire before the loop turns. A client
+that sends requests before the last one was answered gets them answered in order.
 """
 
 from __future__ import annotations
