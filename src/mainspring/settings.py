@@ -5,7 +5,6 @@ with settings. Nothing else in the house looks at the environment.
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -24,6 +23,7 @@ from mainspring.events import Cap, Effort, Limits
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
+from mainspring.system import account_home
 from mainspring.turns.router import Breaker
 from mainspring.waits.reach import Patience
 
@@ -131,7 +131,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_config(environment: Mapping[str, str] | None = None) -> Config:
     values = dict(os.environ if environment is None else environment)
-    values["HOME"] = values.get("HOME") or _account_home()
+    values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
         home = Path(chosen).expanduser().absolute()
@@ -141,14 +141,6 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
     settings = _load_settings(folder / "config.toml")
     return Config(home=home, folder=folder, settings=settings, environment=values)
-
-
-def _account_home() -> str:
-    """Where secrets of the user lie when HOME is not set, as in a service; else "/"."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return "/"
 
 
 def _load_settings(file: Path) -> Settings:

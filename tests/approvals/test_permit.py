@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from engines.house import House
-from mainspring import app
-from mainspring.app.steps import steps_home
+from mainspring.app import build as app
 from mainspring.catalog.folder import SessionFiles
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
@@ -84,7 +83,7 @@ async def by_call(house: House, person: Person) -> list[Event]:
 async def by_step(house: House, person: Person) -> list[Event]:
     step = ("touch", WANTED)
     name = await app.run_step(step, folder=house.workspace, mode="ask", approver=person, config=house.config)
-    file = SessionFiles(steps_home(house.config.home)).file(name)
+    file = SessionFiles(house.config.home / "steps").file(name)
     try:
         return [item.event for item in file.read()]
     finally:
