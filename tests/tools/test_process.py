@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring import app
+from mainspring.app import build as app
 from mainspring.catalog.folder import SessionFiles
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
