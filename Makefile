@@ -28,6 +28,7 @@ check: setup
 	$(BIN)/ruff check src tests bench scripts
 	$(BIN)/ruff format --check src tests bench scripts
 	$(BIN)/basedpyright
+	$(BIN)/basedpyright -p scripts/tests.json  # tests, measurements and scripts, in standard mode
 	$(BIN)/basedpyright -p scripts/darwin.json  # and for macOS with Python 3.14
 
 bench: setup

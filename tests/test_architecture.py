@@ -242,8 +242,7 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
         if room(path) in {"sandbox", "workspace", *FACES}:
             continue
         for node in ast.walk(tree(path)):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute):
+            if isinstance(node, ast.Call) and isinstance(called := node.func, ast.Attribute):
                 banned = {
                     "create_subprocess_exec",
                     "create_subprocess_shell",

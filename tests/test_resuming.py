@@ -22,7 +22,7 @@ from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel
 from mainspring.turns.model_request import ask
 from mainspring.turns.runtime import End, Turn, end_turn
-from mainspring.turns.spend import reserve
+from mainspring.turns.spend import Reservation, reserve
 from stage import Stage, call, calls, says, take
 
 STEPS = tuple(calls(call("do", {"what": str(number)})) for number in range(6))
@@ -46,6 +46,8 @@ def test_limits_that_nobody_told_on_resuming_stay_as_they_were(tmp_path):
     ended = again.take(limits=Limits(max_steps=50), told=Limits(max_steps=50))
     assert "limit of 2 calls" in ended.detail
     (resumed,) = again.events(SessionResumed)
+    assert resumed.limits is not None
+    assert resumed.limits.turn is not None
     assert (resumed.limits.turn.steps, resumed.limits.turn.calls) == (50, 2)
 
 
@@ -141,6 +143,7 @@ def test_the_stream_of_a_model_is_closed_when_its_reply_is_there(tmp_path, aroun
         model = stage.model(Closing)
         async with stage.opened() as session:
             reservation = await reserve(session, source="step", input_tokens=1)
+            assert isinstance(reservation, Reservation)
             request = Request("", (), [model.encode(UserMessage("go"))])
             await ask(session, around(model), request, reservation, input_tokens=1)
             return model.is_closed
