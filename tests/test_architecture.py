@@ -76,6 +76,7 @@ CLI_IMPORTS = (
     "mainspring.app",
     "mainspring.secrets.screen",  # text made safe for a terminal
     "mainspring.cli",
+    "mainspring.documents",  # events as lines, sessions as documents
     "mainspring.settings",
     "mainspring.errors",
     "mainspring.events",
@@ -84,10 +85,7 @@ CLI_IMPORTS = (
 )
 CLI_EXCEPTIONS = {
     "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked
-    "cli/render.py": ("mainspring.approvals",),  # as above
     "cli/demo.py": ("mainspring.catalog.folder",),  # counts what is in a journal, to prove what it says
-    "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
-    "cli/render_goals.py": ("mainspring.waits.describe",),  # renders waits as the agent is told of them
 }
 NO_EVENTS = {"testing/journals.py": "a journal must stand being asked for kinds that do not exist"}
 LOOP_LINES = 250

@@ -27,7 +27,7 @@ from mainspring.app.operations.approvals import (
 )
 from mainspring.app.policies import MODE_NAMES
 from mainspring.cli.numbers import POSITIVE
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 

@@ -24,8 +24,8 @@ from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
-from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.cli.system import say_limits
+from mainspring.documents.lines import as_json, as_text, call_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -33,6 +33,7 @@ from mainspring.events import (
     AssistantSaid,
     Cap,
     Effort,
+    Ending,
     Limits,
     Recorded,
     SessionStarted,
@@ -44,6 +45,16 @@ from mainspring.events import (
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
 from mainspring.settings import load_config, stop_signals
+
+_EXIT_CODES: dict[Ending, int] = {
+    "done": 0,
+    "failed": 1,
+    "blocked": 3,
+    "waiting": 3,
+    "budget": 4,
+    "limit": 5,
+    "interrupted": 130,
+}
 
 
 def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,7 +229,7 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
                 write(as_json(recorded) + b"\n")
                 sys.stdout.flush()
             if isinstance(recorded.event, TurnEnded):
-                code = EXIT_CODES[recorded.event.ending]
+                code = _EXIT_CODES[recorded.event.ending]
     return code
 
 
@@ -233,7 +244,7 @@ async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
     if ended is None:
         click.echo("Nothing to go on with: the last turn is done. Say something new.", err=True)
         return 0
-    return EXIT_CODES[ended.ending]
+    return _EXIT_CODES[ended.ending]
 
 
 class Lines:

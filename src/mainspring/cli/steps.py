@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 
