@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mainspring.cli.commands import _COMMANDS
+from mainspring.cli.commands import COMMANDS
 from mainspring.models.scripted import Script, ScriptedReply
 from mainspring.testing.server import HostedModelServer
 
@@ -53,7 +53,7 @@ def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
 def test_every_command_it_names_exists() -> None:
     named = set(re.findall(r"^\$ mainspring (\w+)", README, re.MULTILINE))
     assert named
-    assert named <= set(_COMMANDS)
+    assert named <= set(COMMANDS)
 
 
 def test_the_demo_kills_resumes_and_loses_nothing(tmp_path: Path) -> None:

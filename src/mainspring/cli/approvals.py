@@ -96,7 +96,7 @@ def check_command(
 ) -> None:
     """Say what would become of COMMAND, a line of shell, and why. Nothing is run.
 
-    With --template, COMMAND is the words of one command, as `mainspring step` takes them.
+    With --template, COMMAND is the words of one command, as `mainspring exec` takes them.
     """
     given: dict[str, Any] = {
         "folder": folder,

@@ -55,7 +55,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
         received.append(number)
         order = take_order(config, pursuit.session.id)
         pursuit.wanted = order or ("pause" if number == signal.SIGINT else "interrupt")
-        click.echo("stopping; once more to quit at once", err=True)
+        click.echo("stopping; press again to quit at once", err=True)
         working.cancel()
 
     for number in stop_signals():
