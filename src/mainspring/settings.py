@@ -130,6 +130,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_config(environment: Mapping[str, str] | None = None) -> Config:
+    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere."""
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")

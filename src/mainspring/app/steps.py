@@ -76,6 +76,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     stdout: Blob | None = None
     stderr: Blob | None = None
+    label: str = ""
 
 
 async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
@@ -178,7 +179,7 @@ class _Asker:
     def judge(self, proposed: Proposed) -> Judgement:
         return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         refusal = Requests({question.call: question}).refusal
         approver, timeout_s = self._runner.approver or _nobody, self._runner.approval_timeout_s
         questions = Questions(refusal, approver=approver, timeout_s=timeout_s)
@@ -295,6 +296,7 @@ async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | 
         reason=ended.reason if ended and ended.reason else reason and f"allowed: {reason}",
         stdout=ended.stdout if ended else None,
         stderr=ended.stderr if ended else None,
+        label=asked.label,
     )
 
 

@@ -54,6 +54,7 @@ def as_row(step: StepRecord) -> dict[str, Any]:
         "argv": step.argv,
         "cwd": step.cwd,
         "template": step.template,
+        "label": step.label,
         "start": when(step.started_us),
         "end": when(step.ended_us) if step.ended_us else None,
         "exit_code": step.exit_code,

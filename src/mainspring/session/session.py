@@ -54,6 +54,7 @@ from mainspring.session.feed import Feed
 from mainspring.session.parts import Parts, opening
 from mainspring.session.questions import Questions
 from mainspring.session.recorder import Recorder
+from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.text import whole_characters
 from mainspring.tools.toolbox import Toolbox
@@ -174,6 +175,10 @@ class Session:
             if any(isinstance(event, Compacted) for event in after):
                 await self._projection.load(self._journal, until=self._feed.last_seq)
             self._ensure_worker()
+
+    async def ask(self, text: str = "") -> Reply:
+        """Says something, or goes on without a text, and gives the answer of that turn."""
+        return await take_reply(self, text)
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
@@ -317,7 +322,7 @@ class Session:
     def show(self, delta: Delta) -> None:
         self._feed.show(delta)
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         open_call = self.state.open_call(question.call)
         if open_call is not None and open_call.answer is not None:
             return open_call.answer

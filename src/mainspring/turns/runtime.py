@@ -127,7 +127,7 @@ class Turn(Protocol):
 
     def show(self, delta: Delta) -> None: ...
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
         ...
 
