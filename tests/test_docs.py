@@ -73,6 +73,9 @@ def resolve(words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that is meant, and the words after its name."""
     command: click.Command = mainspring
     context = click.Context(mainspring)
+    general = {option for each in mainspring.params for option in each.opts}
+    while words and words[0] in general:
+        words = words[1:]
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         found = command.get_command(context, words[0])
         if found is None:

@@ -70,17 +70,24 @@ class _Commands(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
 
+_LOG = "mainspring.app.debug_log"
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, message="mainspring %(version)s")
-def mainspring() -> None:
+@click.option("--debug", "is_debug", is_flag=True, help="Append a log without secrets to a file.")
+def mainspring(*, is_debug: bool) -> None:
     """An agent runtime that you can leave alone for days.
 
     Exit codes: 0 done, 1 failed, 2 usage, 3 blocked or waiting for a person, 4 budget spent,
     5 limit of steps or time reached, 130 interrupted.
     """
+    settings = import_module("mainspring.settings")
+    if is_debug or settings.is_log_wanted():
+        path = import_module(_LOG).start_log(settings.load_config(), is_debug=is_debug)
+        if is_debug:
+            click.echo(f"log: {path}", err=True)
 
 
 def run_command() -> None:
@@ -92,6 +99,8 @@ def run_command() -> None:
         error.show()
         code = 2
     except MainspringError as error:
+        if _LOG in sys.modules:
+            sys.modules[_LOG].log_error(error)
         click.echo(f"mainspring: {error.message}", err=True)
         if error.remedy:
             click.echo(f"  {error.remedy}", err=True)
