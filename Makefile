@@ -52,7 +52,7 @@ prices: setup
 docs: setup docs-pages
 	@test -e .venv-docs/installed || ($(PYTHON) -m venv .venv-docs && .venv-docs/bin/pip install --quiet \
 	    --disable-pip-version-check --require-hashes -r requirements/docs.lock && touch .venv-docs/installed)
-	.venv-docs/bin/mkdocs build --strict --quiet
+	.venv-docs/bin/zensical build --strict -f mkdocs.yml
 	@echo "ready: site/index.html"
 
 # The pages that are made from the code: configuration, Python API, index.
@@ -68,4 +68,4 @@ release: setup
 	$(BIN)/python scripts/release.py
 
 clean:
-	rm -rf .venv .venv-docs dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-docs dist site .cache .pytest_cache .ruff_cache .hypothesis

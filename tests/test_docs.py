@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import importlib.util
 import re
@@ -73,6 +74,9 @@ def resolve(words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that is meant, and the words after its name."""
     command: click.Command = mainspring
     context = click.Context(mainspring)
+    general = {option for each in mainspring.params for option in each.opts}
+    while words and words[0] in general:
+        words = words[1:]
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         found = command.get_command(context, words[0])
         if found is None:
@@ -183,3 +187,24 @@ def test_pictures_show_what_the_program_prints(name: str) -> None:
     drawn = pictures.text_of((ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8"))
     now = pictures.text_of(pictures.draw(lines, pictures.DARK, title=""))
     assert in_substance(drawn) == in_substance(now), "run `make pictures`"
+
+
+def source_of(place: str) -> str:
+    """The source of `file.py:Class.function`; empty when there is none."""
+    file, _, name = place.partition(":")
+    text = (ROOT / "src" / "mainspring" / file).read_text("utf-8")
+    node: ast.AST | None = ast.parse(text)
+    for part in name.split("."):
+        inside = ast.iter_child_nodes(node) if node else ()
+        node = next((each for each in inside if getattr(each, "name", "") == part), None)
+    return (ast.get_source_segment(text, node) or "") if node else ""
+
+
+def test_the_walk_of_a_message_follows_the_code() -> None:
+    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+    hops = re.findall(r"^\| (\d+) \| `([^`]+)` \| `([^`]+)` \|", design, re.MULTILINE)
+    assert 10 < len(hops) <= 20
+    for number, place, called in hops:
+        assert re.search(rf"\b{re.escape(called)}\(", source_of(place)), (
+            f"hop {number}: {place} has no {called}("
+        )

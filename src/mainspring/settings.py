@@ -160,6 +160,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         except (ZoneInfoNotFoundError, OSError, ValueError):
             return UTC
 
+    @property
+    def log_file(self) -> Path:
+        """Where the debug log is written when somebody asks for one."""
+        return Path(self.variable("MAINSPRING_LOG") or self.home / "debug.log").expanduser().absolute()
+
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""
         return self.environment.get(name, "").strip()
@@ -178,6 +183,11 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
     settings = _load_settings(folder / "config.toml")
     return Config(home=home, folder=folder, settings=settings, environment=values)
+
+
+def is_log_wanted(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment asks for a debug log; asked before anything else is read."""
+    return bool((os.environ if environment is None else environment).get("MAINSPRING_LOG", "").strip())
 
 
 def _load_settings(file: Path) -> Settings:

@@ -99,7 +99,7 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     home = Path(config.variable("HOME") or "/")
     access = "read-only" if mode == "plan" else "workspace-write"
     policy = confined(workspace, home=home, data=config.home, mode=access)
-    names = ("sessions", "steps", "grants.json", "contents", "schedules.json", "daemon")
+    names = ("sessions", "steps", "grants.json", "contents", "schedules.json", "daemon", "debug.log")
     private = tuple(config.home.resolve() / name for name in names)
     return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
 

@@ -108,7 +108,7 @@ def write_help(formatter: click.HelpFormatter, *, is_all: bool) -> None:
                 row = heading.ljust(_NAME_COLUMN) + name.ljust(_SUMMARY_COLUMN - _NAME_COLUMN)
                 formatter.write(row + entry.summary + "\n")
                 heading = ""
-    formatter.write("\nOptions: -h, --help; --version; --all (list every command)\n")
+    formatter.write("\nOptions: -h, --help; --version; --all (list every command); --debug (write a log)\n")
     if is_all:
         formatter.write(f"\n{_EXIT_CODES}\n")
     else:
@@ -128,14 +128,21 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None: 
         ctx.exit()
 
 
+_LOG = "mainspring.app.debug_log"
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, message="mainspring %(version)s")
 @click.option("--all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all)
-def mainspring() -> None:
+@click.option("--debug", "is_debug", is_flag=True, help="Append a log without secrets to a file.")
+def mainspring(*, is_debug: bool) -> None:
     """An agent runtime that you can leave alone for days."""
+    settings = import_module("mainspring.settings")
+    if is_debug or settings.is_log_wanted():
+        path = import_module(_LOG).start_log(settings.load_config(), is_debug=is_debug)
+        if is_debug:
+            click.echo(f"log: {path}", err=True)
 
 
 def run_command() -> None:
@@ -147,6 +154,8 @@ def run_command() -> None:
         error.show()
         code = 2
     except MainspringError as error:
+        if _LOG in sys.modules:
+            sys.modules[_LOG].log_error(error)
         click.echo(f"mainspring: {error.message}", err=True)
         if error.remedy:
             click.echo(f"  {error.remedy}", err=True)

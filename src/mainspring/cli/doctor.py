@@ -1,4 +1,5 @@
-"""`doctor`: what mainspring finds on this machine, what holds here and what does not, and how to fix it."""
+"""`doctor`: what mainspring finds on this machine, what holds here and what does not, and how to fix it; and
+an archive about one session for a bug report."""
 
 from __future__ import annotations
 
@@ -10,16 +11,26 @@ from pathlib import Path
 import click
 import msgspec
 
+from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
+from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 
 
 @click.command("doctor")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
-def doctor_command(*, is_json: bool) -> None:
+@click.option("--bundle", metavar="SESSION", help="Write an archive about this session for a bug report.")
+@click.option("-o", "to", type=click.Path(path_type=Path), help="The file of that archive.")
+@click.option("--with-contents", is_flag=True, help="Put prompts, replies and outputs into it, too.")
+def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_contents: bool) -> None:
     """Say what this machine holds, what it does not, and the command that would fix it. Ends with 1 when
     something that is needed is missing."""
+    if bundle is not None:
+        _bundle(bundle, to, with_contents=with_contents)
+        return
+    if to is not None or with_contents:
+        raise UsageError("-o and --with-contents are about --bundle.", remedy="Name a session: --bundle ID.")
     diagnosis = asyncio.run(diagnose(load_config(), Path.cwd()))
     if is_json:
         click.echo(msgspec.json.encode({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))
@@ -27,6 +38,17 @@ def doctor_command(*, is_json: bool) -> None:
         for line in _lines(diagnosis):
             click.echo(plain(line))
     sys.exit(0 if diagnosis.is_healthy else 1)
+
+
+def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:
+    made = asyncio.run(make_bundle(load_config(), session, to, Path.cwd(), with_contents=with_contents))
+    click.echo(f"Wrote {made.path} ({made.bytes:,} bytes). In it:")
+    for name, said in made.contents.items():
+        click.echo(plain(f"  {name}: {said}"))
+    click.echo("Not in it:")
+    for each in made.left_out:
+        click.echo(f"  {each}")
+    click.echo("Nothing was sent. Look into it before you share it.")
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from mainspring.disk.log import is_logging, log
 from mainspring.events import Blob, Event, Recorded
+from mainspring.events.outline import outline
 from mainspring.journal import Journal, JournalReader
 from mainspring.secrets.redaction import redacted, redacted_blob
 from mainspring.secrets.vault import Vault
@@ -39,7 +41,11 @@ class Recorder:
 
     async def record(self, *events: Event) -> Sequence[Recorded]:
         """Durable on return, all of one call or none, as `Journal.append`."""
-        return await self._journal.append(*hide_secrets(events, self.vault))
+        recorded = await self._journal.append(*hide_secrets(events, self.vault))
+        if is_logging():
+            for each in recorded:
+                log(f"event {type(each.event).__name__}", seq=each.seq, **outline(each.event))
+        return recorded
 
     async def put_blob(self, data: bytes, media_type: str = "text/plain") -> Blob:
         """Keeps the bytes; a text without its secrets."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from urllib.parse import quote, urlsplit
 
 import h11
 import msgspec
 
+from mainspring.disk.log import is_logging, log
 from mainspring.errors import AuthFailed, BadRequest, ModelError, ModelTimeout, NetworkFailed
 from mainspring.models.failures import Endpoint, dropped, not_the_protocol
 from mainspring.net import http
@@ -42,6 +44,15 @@ class Transport:
     async def ask(self, method: str, path: str, body: bytes) -> ServerResponse:
         """Sends one request; returns when the head of its answer is here."""
         asked = self._request(method, path, body)
+        started = time.monotonic()
+        if is_logging():
+            log(
+                "request",
+                method=method,
+                host=self._url.hostname,
+                path=path.partition("?")[0],
+                bytes=len(body),
+            )
         connection = await self._kept() or await self._connect()
         try:
             head = await connection.exchange(asked, body, total_s=self._bounds.total_s)
@@ -51,6 +62,8 @@ class Transport:
         except BaseException:
             connection.abort()
             raise
+        if is_logging():
+            log("response", status=head.status, after_s=round(time.monotonic() - started, 3))
         return ServerResponse(self, connection, head, self._bounds.max_bytes)
 
     def too_large(self) -> ModelError:
@@ -70,6 +83,8 @@ class Transport:
 
     def explained(self, error: OSError) -> ModelError:
         """What went wrong on the way, as the error that it means."""
+        if is_logging():
+            log("connection failed", error=type(error).__name__, says=error)
         match error:
             case http.TooLong():
                 return ModelTimeout(
@@ -176,6 +191,7 @@ class ServerResponse:
         self._transport = transport
         self._connection = connection
         self._left_bytes = max_bytes
+        self._read_bytes = 0
 
     async def read(self) -> bytes | None:
         """Some more of the body, None at its end."""
@@ -184,6 +200,7 @@ class ServerResponse:
         except OSError as error:
             raise self._transport.explained(error) from error
         self._left_bytes -= len(chunk or b"")
+        self._read_bytes += len(chunk or b"")
         if self._left_bytes < 0:
             raise self._transport.too_large()
         return chunk
@@ -192,4 +209,6 @@ class ServerResponse:
         await self._connection.drain()
 
     def release(self) -> None:
+        if is_logging():
+            log("response read", bytes=self._read_bytes)
         self._transport.give_back(self._connection)
