@@ -128,19 +128,17 @@ def field_docs(kind: type) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
     for field, below in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            text = below.value.value if is_text(below) else ""
-            if text:
-                found[field.target.id] = one_line(text)
+        text = text_of(below)
+        if text and isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            found[field.target.id] = one_line(text)
     return found
 
 
-def is_text(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def text_of(node: ast.stmt) -> str:
+    """The text that a statement consists of, or nothing."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return node.value.value if isinstance(node.value.value, str) else ""
+    return ""
 
 
 def struct_in(hint: Any) -> type[msgspec.Struct] | None:
