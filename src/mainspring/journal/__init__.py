@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from mainspring.events import Blob, Event, Recorded
+
+_E = TypeVar("_E", bound=Event)
 
 KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
 """The events of a session in the making, each with its time in microseconds. Called with the session's id and
@@ -82,3 +84,9 @@ class Journal(JournalReader, Protocol):
         """Sets the one function that is called for each append, in order, on the event loop, after its events
         are durable and before `append` returns to its caller."""
         ...
+
+
+async def last_event(journal: JournalReader, kind: type[_E]) -> _E | None:
+    """The newest event of a kind; None when there is none."""
+    found = await journal.last(kind.__name__)
+    return found.event if found and isinstance(found.event, kind) else None

@@ -91,18 +91,14 @@ async def fork(
 async def replay_session(config: Config, session: str) -> AsyncGenerator[ReplayedRequest]:
     """The requests of a session, each beside what would be sent now, offline; the last is the first that
     would be another."""
-    store = sessions_of(config)
-    reader = await store.read(await store.find(session))
     is_compared = False
-    try:
-        vault = vault_of(store, reader.session, config)
+    async with journal_of(config, session) as reader:
+        vault = vault_of(sessions_of(config), reader.session, config)
         async for request in replay(reader, lambda name: build_model(vault.expand(name), config)):
             is_compared = is_compared or request.verdict != "unknown"
             yield request
             if request.verdict == "different":
                 return
-    finally:
-        await reader.close()
     if not is_compared:
         raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
 

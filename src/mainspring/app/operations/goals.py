@@ -12,10 +12,10 @@ from typing import Literal
 import msgspec
 
 from mainspring.app.goals import GoalOptions, start_goal, tell_goal
-from mainspring.app.operations.daemon import ensure_daemon
-from mainspring.app.records import workspace_of
+from mainspring.app.operations.sessions import newest_in
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
+from mainspring.daemon.launch import ensure
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
 from mainspring.goals import control
@@ -67,10 +67,8 @@ async def list_goals(config: Config) -> list[SessionRow]:
 
 async def newest_goal(config: Config, folder: Path) -> str:
     """The session of the newest goal of a folder."""
-    here = str(await asyncio.to_thread(folder.resolve))
-    for row in await list_goals(config):
-        if workspace_of(row, sessions_of(config), config) == here:
-            return row.id
+    if found := await newest_in(folder, await list_goals(config), config):
+        return found
     raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
 
 
@@ -118,7 +116,7 @@ async def begin_goal(config: Config, given: str, options: GoalOptions) -> str:
 async def begin_in_background(config: Config, given: str, options: GoalOptions) -> str:
     """Begins a goal and leaves it to the daemon, which is started if need be; gives its session."""
     session = await begin_goal(config, given, options)
-    await asyncio.to_thread(ensure_daemon, config)
+    await asyncio.to_thread(ensure, config)
     return session
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,11 +25,15 @@ async def list_sessions(config: Config) -> list[SessionRow]:
 
 async def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
-    here = str(await asyncio.to_thread(folder.resolve))
-    for row in await list_sessions(config):
-        if workspace_of(row, sessions_of(config), config) == here:
-            return row.id
+    if found := await newest_in(folder, await list_sessions(config), config):
+        return found
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+
+
+async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
+    """The first of these sessions that works in a folder; empty when none does."""
+    here, store = str(await asyncio.to_thread(folder.resolve)), sessions_of(config)
+    return next((row.id for row in rows if workspace_of(row, store, config) == here), "")
 
 
 @asynccontextmanager
