@@ -23,6 +23,11 @@ class EngineTask(msgspec.Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
+def no_arguments(task: EngineTask) -> tuple[str, ...]:
+    del task
+    return ()
+
+
 class EngineFolders(msgspec.Struct, frozen=True):
     """Where an agent keeps its state: folders, and files beside them."""
 
@@ -44,7 +49,7 @@ class EngineDescription(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     program: str = ""
     install: str = ""
-    arguments: Callable[[EngineTask], tuple[str, ...]]
+    arguments: Callable[[EngineTask], tuple[str, ...]] = no_arguments
     reader: Callable[[], LineReader]
     state: Callable[[Path, Mapping[str, str]], EngineFolders] = nowhere
     variables: tuple[str, ...] = ()

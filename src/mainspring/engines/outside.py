@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -16,15 +16,7 @@ from mainspring.engines.facts import PROXIES, EngineDescription, EngineTask
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen
-from mainspring.models import (
-    AssistantMessage,
-    Message,
-    Price,
-    Request,
-    ResultsMessage,
-    StreamItem,
-    UserMessage,
-)
+from mainspring.models import Message, Price, Request, StreamItem, UserMessage
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
 from mainspring.turns.runtime import End, Turn, closed
@@ -38,11 +30,10 @@ _INTERRUPTED = (
 
 
 class _Encoded(msgspec.Struct, frozen=True):
-    """A message as this house keeps it, since no wire is asked for one."""
+    """A message as this house keeps it, since no wire is asked for one; only what a user said is read."""
 
     user: UserMessage | None = None
-    assistant: AssistantMessage | None = None
-    results: ResultsMessage | None = None
+    other: Any = None
 
 
 class OutsideModel:
@@ -57,13 +48,8 @@ class OutsideModel:
         self.price = price
 
     def encode(self, message: Message) -> bytes:
-        match message:
-            case UserMessage():
-                return msgspec.json.encode(_Encoded(user=message))
-            case AssistantMessage():
-                return msgspec.json.encode(_Encoded(assistant=message))
-            case ResultsMessage():
-                return msgspec.json.encode(_Encoded(results=message))
+        is_user = isinstance(message, UserMessage)
+        return msgspec.json.encode(_Encoded(user=message) if is_user else _Encoded(other=message))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         del request
@@ -77,11 +63,6 @@ class OutsideModel:
         return
 
 
-def _unknown(model: str) -> Price | None:
-    del model
-    return None
-
-
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """An outside agent as it is set up here. `command` begins with the whole path of its program. `price_of`
     knows the price of a model by the agent's own name of it."""
@@ -92,7 +73,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     settings: EngineSettings
     environment: Mapping[str, str]
     model: OutsideModel
-    price_of: Callable[[str], Price | None] = _unknown
+    price_of: Callable[[str], Price | None] = lambda _model: None
 
     def variables(self, sandbox: Sandbox) -> dict[str, str]:
         wanted = (*PROXIES, *self.facts.variables, *self.settings.env)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mainspring.engines.facts import EngineDescription, EngineTask
+from mainspring.engines.facts import EngineDescription
 from mainspring.engines.messages import Item, Spoken
 
 
@@ -13,15 +13,9 @@ class PlainReader:
         yield Spoken(line.decode(errors="replace") + "\n", is_piece=True)
 
 
-def _nothing(task: EngineTask) -> tuple[str, ...]:
-    del task
-    return ()
-
-
 FACTS = EngineDescription(
     name="exec",
     title="a command",
-    arguments=_nothing,
     reader=PlainReader,
     has_version=False,
 )

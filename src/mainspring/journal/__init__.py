@@ -7,13 +7,15 @@ open (a lease that ran out): whoever lost it cannot append. Nothing here knows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from mainspring.events import Blob, Event, Recorded
+
+_E = TypeVar("_E", bound=Event)
 
 KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
 """The events of a session in the making, each with its time in microseconds. Called with the session's id and
@@ -82,3 +84,24 @@ class Journal(JournalReader, Protocol):
         """Sets the one function that is called for each append, in order, on the event loop, after its events
         are durable and before `append` returns to its caller."""
         ...
+
+
+async def events_in(
+    journal: JournalReader,
+    *,
+    kinds: Collection[str] = (),
+    after: int = 0,
+    until: int | None = None,
+    limit: int = 1000,
+) -> AsyncGenerator[Recorded]:
+    """Every event of these kinds (or all), a page of at most `limit` at a time."""
+    while page := await journal.read(after=after, until=until, kinds=kinds, limit=limit):
+        for recorded in page:
+            yield recorded
+        after = page[-1].seq
+
+
+async def last_event(journal: JournalReader, kind: type[_E]) -> _E | None:
+    """The newest event of a kind; None when there is none."""
+    found = await journal.last(kind.__name__)
+    return found.event if found and isinstance(found.event, kind) else None

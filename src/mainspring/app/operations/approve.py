@@ -13,6 +13,7 @@ import time
 import msgspec
 
 from mainspring.app.operations.answers import edited, lasting
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
@@ -103,14 +104,9 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
 
 async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
     """The whole id of a session, what it asks, and whether that is for a goal."""
-    store = sessions_of(config)
-    session = await store.find(session)
-    reader = await store.read(session)
-    try:
+    async with journal_of(config, session) as reader:
         state = await load_state(reader)
-        return session, state.requests, state.has_goal
-    finally:
-        await reader.close()
+        return reader.session, state.requests, state.has_goal
 
 
 def _given(question: ApprovalAsked, requests: Requests, reply: ApprovalReply) -> ApprovalGiven:

@@ -13,7 +13,7 @@ from mainspring.app.records import recording
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, SessionStarted, UserSaid
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, last_event
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
@@ -64,13 +64,13 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
     async with recording(session, config) as recorder:
         journal, vault = recorder.journal, recorder.vault
         at = await _branch(journal, vault)
-        started = await journal.last("SessionStarted")
-        if at is None or started is None or not isinstance(started.event, SessionStarted):
+        started = await last_event(journal, SessionStarted)
+        if at is None or started is None:
             raise UsageError(
                 "This session has no branch that could land.",
                 remedy="`run --branch` works on one; without it, changes are in the folder already.",
             )
-        root = Path(vault.expand(started.event.workspace))
+        root = Path(vault.expand(started.workspace))
         git = Git(root, config.environment)
         if how != "discard" and (made := await _commit(journal, git, at, vault)):
             await recorder.record(made)  # an undo since the last turn
@@ -99,8 +99,8 @@ async def _commit(journal: JournalReader, git: Git, at: _At, vault: Vault) -> Br
 
 async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
     """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
-    started = await journal.last("SessionStarted")
-    inherited = started.event.parent_seq if started and isinstance(started.event, SessionStarted) else 0
+    started = await last_event(journal, SessionStarted)
+    inherited = started.parent_seq if started else 0
     at: _At | None = None
     for item in await read_all(journal, kinds=("BranchMoved",), after=inherited):
         match item.event:
@@ -114,9 +114,8 @@ async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
 
 
 async def _message(journal: JournalReader) -> str:
-    said = await journal.last("UserSaid")
-    text = said.event.text if said and isinstance(said.event, UserSaid) else ""
-    return f"{_title(text)}\n\nSession: {journal.session}"
+    said = await last_event(journal, UserSaid)
+    return f"{_title(said.text if said else '')}\n\nSession: {journal.session}"
 
 
 async def _whole_message(journal: JournalReader, after: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from mainspring.app.build import open as open_session
 from mainspring.app.build import skills_of
 from mainspring.app.models import build_model
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges
@@ -30,7 +30,8 @@ from mainspring.events import (
     Usage,
 )
 from mainspring.folds.ledger import STEP
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, last_event
+from mainspring.session.session import Session
 from mainspring.settings import Config
 from mainspring.workspace.skills import Broken
 
@@ -50,22 +51,21 @@ class WindowUse(msgspec.Struct, frozen=True):
 
 async def window_use(config: Config, session: str) -> WindowUse:
     """What fills the window of a session now: its parts, and what the provider counted last."""
-    async with _reading(config, session) as journal:
-        prompt, chosen = await journal.last("PromptSet"), await journal.last("ModelChosen")
+    async with journal_of(config, session) as journal:
+        prompt, chosen = await last_event(journal, PromptSet), await last_event(journal, ModelChosen)
         dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
         compacted = await live_compaction(journal, dead)
         after = compacted.keep_from_seq - 1 if compacted else 0
         events = list(live(await read_all(journal, kinds=KINDS, after=after), dead))
         last = await _last_usage(journal)
-        started, engine = await journal.last("SessionStarted"), await journal.last("EngineChosen")
-    name = chosen.event.model if chosen and isinstance(chosen.event, ModelChosen) else ""
-    known = prompt.event if prompt and isinstance(prompt.event, PromptSet) else PromptSet(system="")
-    parts = weigh(known, compacted, events)
+        started, engine = await last_event(journal, SessionStarted), await last_event(journal, EngineChosen)
+    name = chosen.model if chosen else ""
+    parts = weigh(prompt or PromptSet(system=""), compacted, events)
     vault = vault_of(sessions_of(config), journal.session, config)
-    outside = engine.event.engine if engine and isinstance(engine.event, EngineChosen) else ""
+    outside = engine.engine if engine else ""
     broken: list[Broken] = []
-    if started and isinstance(started.event, SessionStarted):
-        _, broken = skills_of(Path(vault.expand(started.event.workspace)), config)
+    if started:
+        _, broken = skills_of(Path(vault.expand(started.workspace)), config)
     return WindowUse(
         model=name,
         engine="" if outside == builtin.NAME else outside,
@@ -79,35 +79,22 @@ async def window_use(config: Config, session: str) -> WindowUse:
 
 async def compact_session(config: Config, session: str, *, model: str = "") -> Compacted:
     """Makes the history of a session short; nothing is lost. A model is the session's from here on."""
-    limits = await _last_limits(config, session)
-    opened = open_session(session=session, model=model, limits=limits, allow_unpriced=True, config=config)
-    async with opened as running:
+    async with await _opened(config, session, model) as running:
         return await running.compact()
 
 
 async def expand_session(config: Config, session: str, *, model: str = "") -> None:
     """Takes the last compaction of a session back."""
-    limits = await _last_limits(config, session)
-    opened = open_session(session=session, model=model, limits=limits, allow_unpriced=True, config=config)
-    async with opened as running:
+    async with await _opened(config, session, model) as running:
         await running.expand()
 
 
-async def _last_limits(config: Config, session: str) -> Limits:
-    """The limits that the session last ran under: they hold for its summary too."""
-    async with _reading(config, session) as journal:
-        started = await journal.last("TurnStarted")
-    return started.event.limits if started and isinstance(started.event, TurnStarted) else Limits()
-
-
-@asynccontextmanager
-async def _reading(config: Config, session: str) -> AsyncGenerator[JournalReader]:
-    store = sessions_of(config)
-    journal = await store.read(await store.find(session))
-    try:
-        yield journal
-    finally:
-        await journal.close()
+async def _opened(config: Config, session: str, model: str) -> AbstractAsyncContextManager[Session]:
+    """A session under the limits that it last ran under: they hold for its summary too."""
+    async with journal_of(config, session) as journal:
+        started = await last_event(journal, TurnStarted)
+    limits = started.limits if started else Limits()
+    return open_session(session=session, model=model, limits=limits, allow_unpriced=True, config=config)
 
 
 async def _last_usage(journal: JournalReader) -> Usage:

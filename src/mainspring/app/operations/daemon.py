@@ -15,7 +15,7 @@ import msgspec
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
 from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
-from mainspring.daemon.launch import ensure, launch, tell_ready
+from mainspring.daemon.launch import launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
@@ -72,11 +72,6 @@ def start_daemon(config: Config, *, is_sessions: bool = False) -> int:
     """Starts it, and gives its pid when it is up; with `is_sessions` it resumes crashed sessions without a
     goal too."""
     return launch(config, ["--sessions"] if is_sessions else []).pid
-
-
-def ensure_daemon(config: Config) -> None:
-    """Makes the daemon look at what there is to do, and starts it when it is not running."""
-    ensure(config)
 
 
 def wake_daemon(config: Config) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from mainspring.app.build import workspace_at
 from mainspring.app.models import build_model
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import UsageError
@@ -26,6 +26,7 @@ from mainspring.events import (
     TurnEnded,
     encode,
 )
+from mainspring.journal import events_in
 from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.settings import Config
 
@@ -91,18 +92,14 @@ async def fork(
 async def replay_session(config: Config, session: str) -> AsyncGenerator[ReplayedRequest]:
     """The requests of a session, each beside what would be sent now, offline; the last is the first that
     would be another."""
-    store = sessions_of(config)
-    reader = await store.read(await store.find(session))
     is_compared = False
-    try:
-        vault = vault_of(store, reader.session, config)
+    async with journal_of(config, session) as reader:
+        vault = vault_of(sessions_of(config), reader.session, config)
         async for request in replay(reader, lambda name: build_model(vault.expand(name), config)):
             is_compared = is_compared or request.verdict != "unknown"
             yield request
             if request.verdict == "different":
                 return
-    finally:
-        await reader.close()
     if not is_compared:
         raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
 
@@ -117,7 +114,7 @@ async def compare(config: Config, one: str, other: str) -> SessionComparison:
 
 async def _events(config: Config, session: str) -> list[Recorded]:
     async with journal_of(config, session) as reader:
-        return [recorded async for recorded in pages(reader)]
+        return [recorded async for recorded in events_in(reader)]
 
 
 def _shared(one: list[Recorded], other: list[Recorded]) -> int:

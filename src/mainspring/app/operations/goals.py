@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from mainspring.app.goals import GoalOptions, start_goal, tell_goal
-from mainspring.app.operations.daemon import ensure_daemon
-from mainspring.app.records import workspace_of
+from mainspring.app.operations.sessions import newest_in
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
+from mainspring.daemon.launch import ensure
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
-from mainspring.goals import control
+from mainspring.goals.control import Order
+from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile, profile_names
@@ -39,8 +39,6 @@ __all__ = [
     "state_of",
     "take_order",
 ]
-
-Order = Literal["pause", "stop"]
 
 
 class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,10 +65,8 @@ async def list_goals(config: Config) -> list[SessionRow]:
 
 async def newest_goal(config: Config, folder: Path) -> str:
     """The session of the newest goal of a folder."""
-    here = str(await asyncio.to_thread(folder.resolve))
-    for row in await list_goals(config):
-        if workspace_of(row, sessions_of(config), config) == here:
-            return row.id
+    if found := await newest_in(folder, await list_goals(config), config):
+        return found
     raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
 
 
@@ -106,7 +102,7 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
 
 def take_order(config: Config, session: str) -> Order | None:
     """The order that another process left for this one, which works on the goal; once."""
-    return control.take_order(sessions_of(config).directory(session))
+    return take_order_in(sessions_of(config).directory(session))
 
 
 async def begin_goal(config: Config, given: str, options: GoalOptions) -> str:
@@ -118,7 +114,7 @@ async def begin_goal(config: Config, given: str, options: GoalOptions) -> str:
 async def begin_in_background(config: Config, given: str, options: GoalOptions) -> str:
     """Begins a goal and leaves it to the daemon, which is started if need be; gives its session."""
     session = await begin_goal(config, given, options)
-    await asyncio.to_thread(ensure_daemon, config)
+    await asyncio.to_thread(ensure, config)
     return session
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.documents.html import as_html
 from mainspring.documents.markdown import as_markdown
@@ -17,15 +18,10 @@ __all__ = ["Report", "goal_report", "report_markdown", "report_page"]
 
 async def goal_report(config: Config, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""
-    store = sessions_of(config)
-    session = await store.find(session)
-    owner = await store.owner(session)
-    reader = await store.read(session)
-    try:
+    async with journal_of(config, session) as reader:
+        owner = await sessions_of(config).owner(reader.session)
         is_running = owner is not None and owner.is_alive
         return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
-    finally:
-        await reader.close()
 
 
 def report_page(report: Report) -> str:

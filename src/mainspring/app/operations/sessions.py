@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.settings import Config
 
 _POLL_S = 0.1
@@ -25,11 +25,15 @@ async def list_sessions(config: Config) -> list[SessionRow]:
 
 async def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
-    here = str(await asyncio.to_thread(folder.resolve))
-    for row in await list_sessions(config):
-        if workspace_of(row, sessions_of(config), config) == here:
-            return row.id
+    if found := await newest_in(folder, await list_sessions(config), config):
+        return found
     raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+
+
+async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
+    """The first of these sessions that works in a folder; empty when none does."""
+    here, store = str(await asyncio.to_thread(folder.resolve)), sessions_of(config)
+    return next((row.id for row in rows if workspace_of(row, store, config) == here), "")
 
 
 @asynccontextmanager
@@ -46,18 +50,8 @@ async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalRead
 async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
     """Everything that is on record for a session."""
     async with journal_of(config, session) as reader:
-        async for recorded in pages(reader):
+        async for recorded in events_in(reader):
             yield recorded
-
-
-async def pages(
-    reader: JournalReader, *, after: int = 0, kinds: tuple[str, ...] = ()
-) -> AsyncGenerator[Recorded]:
-    """The events of a journal, read page by page."""
-    while page := await reader.read(after=after, kinds=kinds):
-        for recorded in page:
-            yield recorded
-        after = page[-1].seq
 
 
 class Follower:
@@ -80,7 +74,7 @@ class Follower:
             ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
             while True:
                 owner = await self._sessions.owner(self.session)
-                async for recorded in pages(reader, after=self._after):
+                async for recorded in events_in(reader, after=self._after):
                     self._after = recorded.seq
                     is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
                     self.has_ended = isinstance(recorded.event, ends) or (self.has_ended and not is_begun)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in, last_event
 from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.settings import Config
@@ -43,7 +43,7 @@ async def file_changes(
     steps: dict[str, int] = {}
     known = 0
     async with journal_of(config, session) as reader:
-        async for recorded in pages(reader, kinds=("AssistantSaid", "FilesChanged")):
+        async for recorded in events_in(reader, kinds=("AssistantSaid", "FilesChanged")):
             match recorded.event:
                 case AssistantSaid() as said:
                     known = max(known, said.step)
@@ -80,10 +80,10 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
 
 
 async def _workspace(journal: JournalReader, vault: Vault) -> Path:
-    started = await journal.last("SessionStarted")
-    if started is None or not isinstance(started.event, SessionStarted):
+    started = await last_event(journal, SessionStarted)
+    if started is None:
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    return Path(vault.expand(started.event.workspace))
+    return Path(vault.expand(started.workspace))
 
 
 async def _diffs(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:

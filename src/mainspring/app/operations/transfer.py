@@ -11,12 +11,12 @@ from typing import BinaryIO
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Header, Sessions
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
-from mainspring.journal import JournalReader, Verification
+from mainspring.journal import JournalReader, Verification, events_in, last_event
 from mainspring.settings import Config
 from mainspring.workspace.git import Git
 
@@ -52,7 +52,7 @@ class Export:
         )
 
     def events(self) -> AsyncGenerator[Recorded]:
-        return pages(self._reader)
+        return events_in(self._reader)
 
     async def get(self, blob: Blob) -> bytes:
         return await self._reader.get(blob)
@@ -71,7 +71,7 @@ async def verify_session(config: Config, session: str) -> Verification:
 
 
 async def _facts(reader: JournalReader) -> ExportFacts:
-    started, model = await reader.last("SessionStarted"), await reader.last("ModelChosen")
+    started, model = await reader.last("SessionStarted"), await last_event(reader, ModelChosen)
     last = await reader.last()
     begun = started.event if started and isinstance(started.event, SessionStarted) else None
     return ExportFacts(
@@ -80,7 +80,7 @@ async def _facts(reader: JournalReader) -> ExportFacts:
         until_us=last.time_us if last else 0,
         started_us=started.time_us if started and begun else 0,
         workspace=begun.workspace if begun else "",
-        model=model.event.model if model and isinstance(model.event, ModelChosen) else "",
+        model=model.model if model else "",
     )
 
 

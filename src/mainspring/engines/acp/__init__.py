@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
-from mainspring.engines.facts import EngineDescription, EngineTask
+from mainspring.engines.facts import EngineDescription
 from mainspring.engines.messages import Item
 from mainspring.engines.outside import Outside
 from mainspring.engines.runner import EngineRun, Follow
@@ -26,15 +26,9 @@ class _NoReader:
         raise NotImplementedError
 
 
-def _nothing(task: EngineTask) -> tuple[str, ...]:
-    del task
-    return ()
-
-
 FACTS = EngineDescription(
     name="acp",
     title="an agent that speaks ACP",
-    arguments=_nothing,
     reader=_NoReader,
     has_version=False,
 )

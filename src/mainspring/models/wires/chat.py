@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import msgspec
 
 from mainspring.errors import Overloaded
-from mainspring.events import CallAsked, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
+from mainspring.events import CallAsked, Speed, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
 from mainspring.models import (
     AssistantMessage,
     Attachment,
@@ -28,7 +28,6 @@ from mainspring.models.providers import ChatQuirks
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text
-from mainspring.models.wires.timings import Timings
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
@@ -231,10 +230,22 @@ class _Groq(msgspec.Struct):
     usage: _Usage | None = None
 
 
+class _Timings(msgspec.Struct):
+    """How fast a llama.cpp server was, in its last chunk. A rate is null when nothing was measured: a prompt
+    that was all in the cache."""
+
+    prompt_per_second: float | None = None
+    predicted_per_second: float | None = None
+
+    def speed(self) -> Speed:
+        read, written = self.prompt_per_second or 0.0, self.predicted_per_second or 0.0
+        return Speed(input_per_s=round(read, 1), output_per_s=round(written, 1))
+
+
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
-    timings: Timings | None = None
+    timings: _Timings | None = None
     x_groq: _Groq | None = None
     error: Any = None
 
@@ -262,7 +273,7 @@ class _Reader:
         self._details = Details()
         self._finish = ""
         self._usage = Usage()
-        self._timings: Timings | None = None
+        self._timings: _Timings | None = None
         self._has_refused = False
         self.is_done = False
 

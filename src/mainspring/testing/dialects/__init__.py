@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -25,6 +25,19 @@ class Frame(msgspec.Struct, frozen=True):
 
     place: Place
     data: bytes
+
+
+class _Role(msgspec.Struct):
+    role: str = ""
+
+
+class _Body(msgspec.Struct):
+    messages: list[_Role]
+    model: str = ""
+    stream: bool = False
+
+
+_BODY = msgspec.json.Decoder(_Body)
 
 
 class Dialect(Protocol):
@@ -51,3 +64,18 @@ def pieces(text: str, size: int) -> list[str]:
     if size <= 0:
         return [text] if text else []
     return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+class WithMessages:
+    """`Dialect.asked` for the wires whose requests have `messages` with roles."""
+
+    def asked(self, _path: str, body: bytes, /) -> Asked:
+        asked = _BODY.decode(body)
+        replies = sum(message.role == "assistant" for message in asked.messages)
+        return Asked(replies=replies, model=asked.model, is_stream=asked.stream)
+
+
+def named_frame(place: Place, kind: str, **fields: Any) -> Frame:
+    """An event of the wires that name their events."""
+    data = msgspec.json.encode({"type": kind, **fields})
+    return Frame(place, b"event: %b\ndata: %b\n\n" % (kind.encode(), data))

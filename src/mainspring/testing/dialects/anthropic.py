@@ -8,7 +8,8 @@ import msgspec
 
 from mainspring.events import Stop, Usage
 from mainspring.models.scripted import ScriptedReply
-from mainspring.testing.dialects import Asked, Frame, Place, pieces
+from mainspring.testing.dialects import Frame, Place, WithMessages, pieces
+from mainspring.testing.dialects import named_frame as _frame
 
 _STOPS: dict[Stop, str] = {
     "end": "end_turn",
@@ -31,25 +32,7 @@ _ERRORS: dict[int, str] = {
 _SIGNATURE = "c2lnbmF0dXJl"
 
 
-class _Role(msgspec.Struct):
-    role: str = ""
-
-
-class _Body(msgspec.Struct):
-    messages: list[_Role]
-    model: str = ""
-    stream: bool = False
-
-
-_BODY = msgspec.json.Decoder(_Body)
-
-
-class Anthropic:
-    def asked(self, _path: str, body: bytes, /) -> Asked:
-        asked = _BODY.decode(body)
-        replies = sum(message.role == "assistant" for message in asked.messages)
-        return Asked(replies=replies, model=asked.model, is_stream=asked.stream)
-
+class Anthropic(WithMessages):
     def frames(self, reply: ScriptedReply, usage: Usage, model: str) -> list[Frame]:
         begun = {**_message(model), "usage": {**_counts(usage), "output_tokens": 1}}
         frames = [_frame("open", "message_start", message=begun), _frame("open", "ping")]
@@ -122,8 +105,3 @@ def _counts(usage: Usage) -> dict[str, int]:
         "cache_read_input_tokens": usage.cached_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
     }
-
-
-def _frame(place: Place, kind: str, **fields: Any) -> Frame:
-    data = msgspec.json.encode({"type": kind, **fields})
-    return Frame(place, b"event: %b\ndata: %b\n\n" % (kind.encode(), data))

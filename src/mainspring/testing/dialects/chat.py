@@ -8,7 +8,7 @@ import msgspec
 
 from mainspring.events import Stop, Usage
 from mainspring.models.scripted import ScriptedCall, ScriptedReply
-from mainspring.testing.dialects import Asked, Frame, Place, pieces
+from mainspring.testing.dialects import Frame, Place, WithMessages, pieces
 
 _FINISH: dict[Stop, str] = {
     "end": "stop",
@@ -27,25 +27,7 @@ _ERRORS: dict[int, tuple[str, str | None, str]] = {
 }
 
 
-class _Role(msgspec.Struct):
-    role: str = ""
-
-
-class _Body(msgspec.Struct):
-    messages: list[_Role]
-    model: str = ""
-    stream: bool = False
-
-
-_BODY = msgspec.json.Decoder(_Body)
-
-
-class Chat:
-    def asked(self, _path: str, body: bytes, /) -> Asked:
-        asked = _BODY.decode(body)
-        replies = sum(message.role == "assistant" for message in asked.messages)
-        return Asked(replies=replies, model=asked.model, is_stream=asked.stream)
-
+class Chat(WithMessages):
     def frames(self, reply: ScriptedReply, usage: Usage, model: str) -> list[Frame]:
         frames = [_delta("open", model, {"role": "assistant", "content": ""})]
         for piece in pieces(reply.thinking, reply.chunk_size):

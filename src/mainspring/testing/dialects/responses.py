@@ -9,7 +9,8 @@ import msgspec
 
 from mainspring.events import Usage
 from mainspring.models.scripted import ScriptedReply
-from mainspring.testing.dialects import Asked, Frame, Place, pieces
+from mainspring.testing.dialects import Asked, Frame, pieces
+from mainspring.testing.dialects import named_frame as _frame
 from mainspring.testing.dialects.chat import openai_error
 
 
@@ -137,8 +138,3 @@ def _response(reply: ScriptedReply, usage: Usage, model: str) -> dict[str, Any]:
             "total_tokens": usage.total_tokens,
         },
     }
-
-
-def _frame(place: Place, kind: str, **fields: Any) -> Frame:
-    data = msgspec.json.encode({"type": kind, **fields})
-    return Frame(place, b"event: %b\ndata: %b\n\n" % (kind.encode(), data))
