@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.documents.transcript import as_html, as_markdown
+from mainspring.documents import html, markdown
+from mainspring.documents.transcript import transcript
 from mainspring.events import (
     AssistantSaid,
     Blob,
@@ -66,6 +67,14 @@ EVENTS = [
     AssistantSaid(step=2, parts=(Text(text="Done."),)),
     TurnEnded(turn=1, ending="done", steps=2),
 ]
+
+
+def as_markdown(events, facts, get):
+    return markdown.as_markdown(transcript(events, facts, get))
+
+
+def as_html(events, facts, get):
+    return html.as_html("Session golden", transcript(events, facts, get))
 
 
 def recorded():

@@ -13,19 +13,23 @@ import click
 
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
+from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
-from mainspring.documents.transcript import as_html, as_markdown
+from mainspring.documents.markdown import as_markdown
+from mainspring.documents.transcript import transcript
 from mainspring.errors import UsageError
 from mainspring.settings import load_config
-
-_DOCUMENTS = {"markdown": as_markdown, "html": as_html}
 
 
 @click.command("export")
 @click.argument("session")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write, else standard output.")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", *_DOCUMENTS]), default="jsonl", help="Default: jsonl."
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "markdown", "html"]),
+    default="jsonl",
+    help="Default: jsonl.",
 )
 @click.option("--blobs", type=click.Path(path_type=Path), help="Folder for the blobs, else in the file.")
 @click.option("--readable", "is_readable_only", is_flag=True, help="Of a damaged journal, what is readable.")
@@ -39,9 +43,10 @@ def export_command(
             said = f"{header.events} events of session {header.session}, head {header.head[:16]}"
         else:
             facts = {**_facts(export.facts), **export.environment}
-            parts = _DOCUMENTS[form](
-                iterate(export.events(), runner), facts, lambda blob: runner.run(export.get(blob))
-            )
+            events = iterate(export.events(), runner)
+            blocks = transcript(events, facts, lambda blob: runner.run(export.get(blob)))
+            title = f"Session {export.facts.session}"
+            parts = as_html(title, blocks) if form == "html" else as_markdown(blocks)
             to.writelines(part.encode("utf-8", "replace") for part in parts)
             said = f"session {export.facts.session} as {form}"
     click.echo(said, err=True)

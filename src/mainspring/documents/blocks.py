@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
 Tone = Literal["", "good", "bad", "doubt", "quiet"]
 
 
@@ -73,15 +74,17 @@ def _is_filled(cell: Spans) -> bool:
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """What somebody said, word for word."""
+    """What somebody said, word for word. `is_markdown` when its own lists and code should be seen as such."""
 
     text: str
+    is_markdown: bool = False
 
 
 class OutputBlock(msgspec.Struct, frozen=True):
-    """What a program printed."""
+    """What a program printed, or wrote in a language."""
 
     text: str
+    language: str = "text"
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -91,7 +94,8 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class Collapsible(msgspec.Struct, frozen=True):
-    """A part that is opened when it is wanted."""
+    """A part that is opened when it is wanted. Where nothing opens, its title is a heading, at level 0 a bold
+    line."""
 
     title: Spans
     blocks: tuple[Block, ...]

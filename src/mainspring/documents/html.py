@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from mainspring.documents.blocks import (
+    PICTURE_TYPES,
     Banner,
     Block,
     Collapsible,
@@ -23,7 +24,6 @@ from mainspring.documents.blocks import (
     Spans,
     Table,
 )
-from mainspring.documents.previews import PICTURES
 from mainspring.secrets.screen import plain
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -131,7 +131,7 @@ def _room(cell: Spans) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    if picture.media_type not in PICTURES:
+    if picture.media_type not in PICTURE_TYPES:
         return ""
     data = b64encode(picture.data).decode()
     name = _text(picture.name)

@@ -30,6 +30,7 @@ _SPECIAL = re.compile(r"[\\`*\[|~$]|<(?=[A-Za-z/!?]|$)|&(?=#|\w+;|$)|(?<![^\W_])
 _STARTS = re.compile(r"^([-+=:#>]|\d+[.)])")
 _SCHEME = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
 _BACKTICKS = re.compile(r"`+")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 def as_markdown(blocks: Iterable[Block]) -> Iterator[str]:
@@ -51,13 +52,16 @@ def _block(block: Block) -> Iterator[str]:
             yield "".join(f"- {_start(_spans(item))}\n" for item in block.items)
         case Table():
             yield from _table(block)
-        case Quote(text=text) | OutputBlock(text=text):
-            yield _fenced(text)
+        case Quote():
+            yield _quoted(block.text) if block.is_markdown else _fenced(block.text)
+        case OutputBlock():
+            yield _fenced(block.text, block.language)
         case Picture():
             kind, size = _line(block.media_type), f"{len(block.data):,} bytes"
-            yield f"\\[picture: {_code(block.name)}, {kind}, {size}; `--html` shows it\\]\n"
+            yield f"\\[picture: {_code(block.name)}, {kind}, {size}; the page in HTML shows it\\]\n"
         case Collapsible():
-            yield f"{'#' * block.level} {_spans(block.title)}\n\n"
+            title = _spans(block.title)
+            yield f"{'#' * block.level} {title}\n\n" if block.level else f"**{title.strip()}**\n\n"
             yield from as_markdown(block.blocks)
 
 
@@ -107,7 +111,22 @@ def _code(text: str, *, is_cell: bool = False) -> str:
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
-def _fenced(text: str) -> str:
+def _quoted(text: str) -> str:
+    """A quotation, so that its headings are not ours; tags in it are text, and its code is closed."""
+    lines: list[str] = []
+    fence = ""
+    for line in plain(text).splitlines():
+        found = _FENCE.match(line)
+        is_closing = found is not None and found[1].startswith(fence) and not found[2].strip()
+        lines.append(f"> {line if fence else line.replace('<', '&lt;')}".rstrip())
+        if fence:
+            fence = "" if is_closing else fence
+        elif found is not None and not (found[1][0] == "`" and "`" in found[2]):
+            fence = found[1]
+    return "\n".join(lines + ([f"> {fence}"] if fence else [])) + "\n"
+
+
+def _fenced(text: str, language: str = "text") -> str:
     shown = plain(text).rstrip()
     fence = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(shown)), default=0))
-    return f"{fence}text\n{shown}\n{fence}\n"
+    return f"{fence}{language}\n{shown}\n{fence}\n"
