@@ -124,15 +124,15 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         system = join_prompt(prompt)
         for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
             check_context(each, system, toolbox.specs)
-        confinement = confinement_of(known.place, chosen_mode, config)
+        files = Files(confinement_of(known.place, chosen_mode, config))
         parts = Parts(
             **models,
             ready=partial(ready_later, environment=config.environment),
             effort=effort or (None if known.model else config.settings.effort),
             toolbox=toolbox,
             policy=policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config),
-            sandbox=partial(confine, sandbox, confinement, config),
-            files=Files(confinement),
+            sandbox=partial(confine, sandbox, files.policy, config, files.scan),
+            files=files,
             engine=takes,
             engine_name=name,
             workspace=str(known.place),
@@ -150,7 +150,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             compactor=compactor,
             compact_at=config.settings.compact_at,
             idle_steps=config.settings.idle_steps,
-            reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
+            reach=Reach(store, partial(outside, files.policy, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
         recorder = recorder or await create_recorder(store, config)
@@ -254,6 +254,7 @@ def _with_folder(parts: Parts, store: Sessions, recorder: Recorder, config: Conf
         policy.workspace,
         config.home / "contents",
         environment=config.environment,
+        scan=parts.files.scan,
         left_out=(config.home,),
         is_secret=lambda name: is_hidden_name(name, policy),
         holds_secrets=recorder.vault.holds_secrets,

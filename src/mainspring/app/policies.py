@@ -11,6 +11,7 @@ import msgspec
 
 from mainspring.approvals import LEVELS, MODES, Judgement, Mode, ModePolicy, Policy, Proposed, by_level
 from mainspring.approvals.grants import GrantFile
+from mainspring.disk.scan import Scan
 from mainspring.errors import UsageError
 from mainspring.events import (
     Limits,
@@ -25,12 +26,14 @@ RUNG_NAMES = LADDER
 RULES_FILE = "approvals.toml"
 
 
-async def confine(sandbox: Sandbox | str, policy: Confinement, config: Config) -> Sandbox:
+async def confine(
+    sandbox: Sandbox | str, policy: Confinement, config: Config, scan: Scan | None = None
+) -> Sandbox:
     if not isinstance(sandbox, str):
         return sandbox
     from mainspring.sandbox.ladder import choose  # noqa: PLC0415 - needed by the first command, not by a start
 
-    return await choose(policy, config.environment, name=sandbox)
+    return await choose(policy, config.environment, name=sandbox, scan=scan)
 
 
 async def outside(policy: Confinement, config: Config) -> Sandbox:

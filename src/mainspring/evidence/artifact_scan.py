@@ -85,7 +85,7 @@ class GoalFolder:
         self._holds_secrets = holds_secrets
         self._is_closed = False
         own = (*left_out, root / _OWN_FOLDER)
-        self._tree = Tree(root, left_out=own, is_stopped=lambda: self._is_closed)
+        self._tree = Tree(root, scan=files.scan, left_out=own, is_stopped=lambda: self._is_closed)
         self._turn = threading.Lock()
         self._rules = ""
         self._levels: dict[str, list[Level]] = {}

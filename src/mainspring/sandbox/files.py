@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import PathRefused
 from mainspring.sandbox.custody.kernel import syscall
 from mainspring.sandbox.policy import Confinement
@@ -58,8 +59,9 @@ class FolderEntry(msgspec.Struct, frozen=True):
 class Files:
     """Paths given to it may be relative to the workspace."""
 
-    def __init__(self, policy: Confinement) -> None:
+    def __init__(self, policy: Confinement, scan: Scan | None = None) -> None:
         self.policy = policy
+        self.scan = scan or Scan()
 
     def resolve(self, path: str | Path) -> Path:
         """The real path, symbolic links followed; it need not exist."""
@@ -90,10 +92,14 @@ class Files:
     def entries(self, path: str | Path = ".") -> list[FolderEntry]:
         """A folder's entries by name; hidden ones are left out."""
         real = self._readable(path)
-        with _opened(real, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as found:
-            shown = [entry for entry in found if not self.policy.refuses_read(real / entry.name)]
-            listed = [FolderEntry(entry.name, entry.is_dir(), entry.is_symlink()) for entry in shown]
-        return sorted(listed, key=lambda entry: entry.name)
+        with _opened(real, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            found = self.scan.read(fd)
+        return [
+            FolderEntry(name, name in found.folders or (is_link and (real / name).is_dir()), is_link)
+            for name in sorted(found.names)
+            if not self.policy.refuses_read(real / name)
+            for is_link in (name in found.links,)
+        ]
 
     def write(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import LADDER, Command, Confinement, Sandbox
 from mainspring.sandbox.probe import build, check_custody
@@ -11,8 +12,11 @@ from mainspring.sandbox.probe import build, check_custody
 _CONFINING = tuple(name for name in LADDER if name != "none")
 
 
-async def choose(policy: Confinement, environment: Mapping[str, str], *, name: str = "") -> Sandbox:
-    """The rung of that name, or the first that runs a command; `none` only by its name."""
+async def choose(
+    policy: Confinement, environment: Mapping[str, str], *, name: str = "", scan: Scan | None = None
+) -> Sandbox:
+    """The rung of that name, or the first that runs a command; `none` only by its name. `scan` is what others
+    read of the workspace."""
     if name == "none":
         return build("none", policy, environment)
     check_custody()
@@ -20,7 +24,7 @@ async def choose(policy: Confinement, environment: Mapping[str, str], *, name: s
     for rung in (name,) if name else _CONFINING:
         sandbox: Sandbox | None = None
         try:
-            sandbox = build(rung, policy, environment)
+            sandbox = build(rung, policy, environment, scan=scan)
             done = await sandbox.run(Command(argv=("true",), cwd=policy.workspace, timeout_s=20))
             if done.exit_code == 0:
                 return sandbox

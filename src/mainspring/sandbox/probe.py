@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import LADDER, Command, Name, ProcessLimits, Sandbox
 from mainspring.sandbox.cgroups import find_parents
@@ -75,15 +76,17 @@ async def probe(environment: Mapping[str, str]) -> SandboxReport:
     )
 
 
-def build(name: str, policy: Confinement, environment: Mapping[str, str]) -> Sandbox:
+def build(
+    name: str, policy: Confinement, environment: Mapping[str, str], *, scan: Scan | None = None
+) -> Sandbox:
     check_custody()
     match name:
         case "bwrap":
-            return BwrapSandbox(policy, environment=environment)
+            return BwrapSandbox(policy, environment=environment, scan=scan)
         case "landlock":
-            return LandlockSandbox(policy, environment=environment)
+            return LandlockSandbox(policy, environment=environment, scan=scan)
         case "container":
-            return ContainerSandbox(policy, environment=environment)
+            return ContainerSandbox(policy, environment=environment, scan=scan)
         case "none":
             return PlainSandbox(environment=environment)
         case _:

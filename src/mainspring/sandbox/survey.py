@@ -1,8 +1,9 @@
 """Find in a workspace what a policy protects or hides, at any depth and for every run anew.
 
 Repositories are found wherever they are: nested, bare, submodules, worktrees, `gitdir:` targets. The kernel
-tells which folders changed, so a second look costs what has changed; where it cannot, a folder is listed
-again when its modification time is another, which costs one stat per folder. Links are not followed.
+tells which folders changed, so a second look costs what has changed; where it cannot, every folder is asked
+for its times. A listing that the time machine read is used only when the folder, asked now, proves that it
+still holds (`disk/scan.py`): something untrusted may have run since. Links are not followed.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import errno
 import os
 import re
 import stat
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import FolderListing, Scan, walk
 from mainspring.sandbox.policy import (
     MAX_FOLDERS,
     PROTECTED_IN_GIT,
@@ -29,7 +30,6 @@ from mainspring.sandbox.watch import Changes, FolderWatch
 
 MAX_WATCHED = 20_000
 MAX_GIT_FILE = 64 * 1024
-SETTLED_NS = 1_000_000_000
 HOOKS_PATH = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -46,23 +46,32 @@ class SurveyFindings(msgspec.Struct, frozen=True):
     is_partial: bool = False
 
 
-class _Folder(msgspec.Struct):
-    mtime_ns: int
-    below: list[str]
+class _Folder(msgspec.Struct, frozen=True):
+    """What a listing means under a policy; the listing is the folder's until it changes."""
+
+    listing: FolderListing
     protected: list[tuple[str, int]]
     hidden: list[tuple[str, int]]
-    git: list[str]
-    is_bare: bool
+    below: list[str]
+
+    @property
+    def has_git(self) -> bool:
+        return ".git" in self.listing.names
+
+    @property
+    def is_bare(self) -> bool:
+        return is_repository(self.listing.names)
 
     @property
     def is_telling(self) -> bool:
-        return bool(self.protected or self.hidden or self.git or self.is_bare)
+        return bool(self.protected or self.hidden or self.has_git or self.is_bare)
 
 
 class Survey:
     """Keeps what it learned about folders between looks."""
 
-    def __init__(self, *, is_watching: bool = True) -> None:
+    def __init__(self, scan: Scan | None = None, *, is_watching: bool = True) -> None:
+        self._scan = scan or Scan()
         self._known: dict[str, _Folder] = {}
         self._telling: list[tuple[str, _Folder]] = []
         self._policy: Confinement | None = None
@@ -106,22 +115,25 @@ class Survey:
         """Lists what changed, and walks over the rest."""
         known: dict[str, _Folder] = {}
         unseen: set[str] = set()
-        waiting = [(str(root), changes.is_all) for root in (policy.workspace, *policy.writable)]
-        while waiting and len(known) < MAX_FOLDERS:
-            path, is_new = waiting.pop()
+
+        def enter(item: tuple[str, bool]) -> Iterable[tuple[str, bool]]:
+            path, is_new = item
             if path in known:
-                continue
+                return ()
             is_new = is_new or path in changes.trees
             try:
                 folder = self._folder(path, policy, is_same=not is_new and path not in changes.folders)
             except FileNotFoundError:
-                continue
+                return ()
             except OSError:
                 # Closed to us; the kernel would not tell when it is opened.
                 unseen.add(path)
-                continue
+                return ()
             known[path] = folder
-            waiting += [(f"{path}/{name}", is_new) for name in folder.below]
+            return [(f"{path}/{name}", is_new) for name in folder.below]
+
+        roots = [(str(root), changes.is_all) for root in (policy.workspace, *policy.writable)]
+        walk(roots, enter, is_over=lambda: len(known) >= MAX_FOLDERS)
         self._known, self._unseen = known, unseen
         self._telling = [(path, folder) for path, folder in known.items() if folder.is_telling]
 
@@ -130,16 +142,9 @@ class Survey:
             if is_same and path in self._known:
                 return self._known[path]
             self._add(path)
-        if self._watch:
-            return _list(path, policy)
-        mtime_ns = os.lstat(path).st_mtime_ns
-        seen = self._known.get(path)
-        if seen is not None and seen.mtime_ns == mtime_ns:
-            return seen
-        folder = _list(path, policy)
-        # A change within the clock's grain would not show; look again next time.
-        folder.mtime_ns = mtime_ns if time.time_ns() - mtime_ns > SETTLED_NS else -1
-        return folder
+        listing = self._scan.read_path(path)
+        known = self._known.get(path)
+        return known if known and known.listing is listing else _judged(path, listing, policy)
 
     def _add(self, path: str) -> None:
         """Has a folder watched before it is listed; without room for it, all are looked at as before."""
@@ -156,35 +161,30 @@ class Survey:
                 raise
 
 
-def _list(path: str, policy: Confinement) -> _Folder:
-    folder = _Folder(0, [], [], [], [], is_bare=False)
-    names: set[str] = set()
-    with os.scandir(path) as entries:
-        for entry in entries:
-            name = entry.name
-            names.add(name)
-            if not name.startswith("."):
-                if entry.is_dir(follow_symlinks=False):
-                    folder.below.append(name)
-            elif name == ".git":
-                folder.git.append(name)
-            elif name.casefold() in policy.protected_names and name not in policy.granted:
-                folder.protected.append((name, entry.inode()))
-                if is_hidden_name(name, policy):
-                    folder.hidden.append((name, entry.inode()))
-            elif is_hidden_name(name, policy) and not entry.is_dir():
-                folder.hidden.append((name, entry.inode()))
-            elif entry.is_dir(follow_symlinks=False):
-                folder.below.append(name)
-    folder.is_bare = is_repository(names)
-    return folder
+def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
+    protected: list[tuple[str, int]] = []
+    hidden: list[tuple[str, int]] = []
+    below = listing.folders
+    for name, inode in listing.inodes.items():
+        if not name.startswith(".") or name == ".git":
+            continue
+        is_protected = name.casefold() in policy.protected_names and name not in policy.granted
+        is_hidden = is_hidden_name(name, policy) and (is_protected or not Path(path, name).is_dir())
+        if not is_protected and not is_hidden:
+            continue
+        if is_protected:
+            protected.append((name, inode))
+        if is_hidden:
+            hidden.append((name, inode))
+        below -= {name}
+    return _Folder(listing, protected, hidden, sorted(below - {".git"}))
 
 
 def _repositories(path: Path, folder: _Folder) -> Iterator[Path]:
     if folder.is_bare:
         yield from _with_common(path)
-    for name in folder.git:
-        yield from git_dirs_of(path / name)
+    if folder.has_git:
+        yield from git_dirs_of(path / ".git")
 
 
 def git_dirs_of(dot_git: Path) -> Iterator[Path]:

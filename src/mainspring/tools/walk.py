@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import walk
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.sandbox import Command, CommandResult
 from mainspring.sandbox.files import Files
@@ -131,29 +132,31 @@ class Level(msgspec.Struct, frozen=True):
 def walked(files: Files, root: Path) -> Listing:
     """The listing without ripgrep."""
     found: list[str] = []
-    levels = [level_of(files, folder) for folder in reversed(root.parents)]
     deadline = time.monotonic() + _TIMEOUT_S
-    for path in _walk(files, root, levels):
-        if len(found) == MAX_FILES or time.monotonic() > deadline:
-            return Listing(root, tuple(found), is_cut=True)
-        found.append(os.path.relpath(path, root))
-    return Listing(root, tuple(sorted(found, key=order)))
 
+    def enter(item: tuple[Path, list[Level]]) -> Iterable[tuple[Path, list[Level]]]:
+        folder, above = item
+        levels = [*above, level_of(files, folder)]
+        below: list[tuple[Path, list[Level]]] = []
+        try:
+            entries = files.entries(folder)
+        except (OSError, PathRefused):
+            return ()  # it went away, or may not be seen
+        for entry in entries:
+            path = folder / entry.name
+            if entry.name == ".git" or entry.is_link or is_ignored(levels, path, is_dir=entry.is_dir):
+                continue
+            if entry.is_dir:
+                below.append((path, levels))
+            elif path.is_file():
+                found.append(os.path.relpath(path, root))
+        return below
 
-def _walk(files: Files, folder: Path, above: list[Level]) -> Iterator[Path]:
-    levels = [*above, level_of(files, folder)]
-    try:
-        entries = files.entries(folder)
-    except (OSError, PathRefused):
-        return  # it went away, or may not be seen
-    for entry in entries:
-        path = folder / entry.name
-        if entry.name == ".git" or entry.is_link or is_ignored(levels, path, is_dir=entry.is_dir):
-            continue
-        if entry.is_dir:
-            yield from _walk(files, path, levels)
-        elif path.is_file():
-            yield path
+    def is_over() -> bool:
+        return len(found) > MAX_FILES or time.monotonic() > deadline
+
+    walk([(root, [level_of(files, folder) for folder in reversed(root.parents)])], enter, is_over=is_over)
+    return Listing(root, tuple(sorted(found, key=order)[:MAX_FILES]), is_cut=is_over())
 
 
 def level_of(files: Files, folder: Path) -> Level:

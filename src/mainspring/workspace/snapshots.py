@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import NEVER_NS, Scan
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import Keep
@@ -50,6 +51,7 @@ class Snapshots:
         folder: Path,
         *,
         environment: Mapping[str, str],
+        scan: Scan | None = None,
         left_out: tuple[Path, ...] = (),
         is_secret: Callable[[str], bool] = lambda _: False,
         holds_secrets: Callable[[bytes], bool] = lambda _: False,
@@ -67,12 +69,13 @@ class Snapshots:
         self._max_file_bytes = max_file_bytes
         self._turn = threading.Lock()
         self._is_closed = False
-        self._tree = Tree(root, left_out=left_out, is_stopped=lambda: self._is_closed)
+        self._tree = Tree(root, scan=scan, left_out=left_out, is_stopped=lambda: self._is_closed)
         self._contents: Contents | None = None
         self._problem = ""
         self._objects: dict[str, str] = {}
         self._later: set[str] = set()
         self._running: dict[str, None] = {}
+        self._began_ns = NEVER_NS
         self._found: dict[str, Difference] = {}
 
     async def prepare(self) -> None:
@@ -81,13 +84,17 @@ class Snapshots:
     async def begin(self, call: str) -> None:
         if not self._running:
             await asyncio.to_thread(self._take)  # what others changed is none of this call's doing
+        # Folders that the sandbox reads after the command are not read again; with several calls at work,
+        # another may have changed them since.
+        self._began_ns = NEVER_NS if self._running else time.time_ns()
         self._running[call] = None
 
     async def end(self, calls: Sequence[str], keep: Keep, *, is_certain: bool = True) -> FilesChanged | None:
         during = tuple(dict.fromkeys((*self._running, *calls)))
         for call in calls:
             self._running.pop(call, None)
-        taken = [item for item in await asyncio.to_thread(self._take) if _is_change(item)]
+        found = await asyncio.to_thread(self._take, since_ns=self._began_ns)
+        taken = [item for item in found if _is_change(item)]
         notes = sorted(_note(item) for item in taken if _is_uncovered(item))
         changes = sorted((item for item in taken if not _is_uncovered(item)), key=lambda item: item.path)
         if len(changes) > MAX_CHANGES:
@@ -120,10 +127,10 @@ class Snapshots:
             private = [(sha256, self._private[sha256]) for sha256 in batch if sha256 in self._private]
             return private + (list(self._contents.get(batch, self._git.objects)) if self._contents else [])
 
-    def _take(self) -> list[Difference]:
+    def _take(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
         """Looks, and gives everything that was found since the last time."""
         with self._turn:
-            self._look_now()
+            self._look_now(since_ns=since_ns)
             found, self._found = self._found, {}
             return list(found.values())
 
@@ -131,11 +138,11 @@ class Snapshots:
         with self._turn:
             self._look_now()
 
-    def _look_now(self) -> None:
+    def _look_now(self, *, since_ns: int = NEVER_NS) -> None:
         if self._is_closed:
             return
         is_first = self._contents is None and self._open()
-        differences = self._tree.look()
+        differences = self._tree.look(since_ns=since_ns)
         if len(differences) > _MANY:
             self._objects = self._git.tracked()
         self._remember(differences)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from pathlib import Path
 
 import msgspec
+
+from mainspring.disk.scan import NEVER_NS, FolderListing, Scan, open_folder, walk
 
 _HEAVY_NAMES = """
     .git .hg .svn .jj node_modules bower_components __pycache__ .tox .nox .gradle .terraform .next .nuxt
@@ -65,12 +67,9 @@ class Difference(msgspec.Struct, gc=False):
 
 
 class _Folder(msgspec.Struct):
-    """The names in a folder when it had this status; zero stands for never."""
+    """What is known in a folder, and the listing that it was compared with last."""
 
-    mtime_ns: int = 0
-    ctime_ns: int = 0
-    inode: int = 0
-    is_fresh: bool = True
+    listing: FolderListing | None = None
     is_heavy: bool = False
     names: dict[str, TreeEntry] = {}
 
@@ -96,9 +95,15 @@ class Tree:
     """Everything below `root`, by paths relative to it."""
 
     def __init__(
-        self, root: Path, *, left_out: tuple[Path, ...] = (), is_stopped: Callable[[], bool] = lambda: False
+        self,
+        root: Path,
+        *,
+        scan: Scan | None = None,
+        left_out: tuple[Path, ...] = (),
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._root = os.fspath(root)
+        self._scan = scan or Scan()
         self._left_out = frozenset(
             os.fspath(path.relative_to(root)) for path in left_out if path.is_relative_to(root)
         )
@@ -127,48 +132,57 @@ class Tree:
             for name, entry in folder.names.items():
                 yield f"{above}/{name}" if above else name, entry
 
-    def look(self) -> list[Difference]:
-        """Looks again. What is only fresh is given with its old entry as both states."""
+    def look(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
+        """Looks again. What is only fresh is given with its old entry as both states. Names that somebody
+        read since then are taken over, although they may have changed within a tick (see `Scan.read`)."""
         found: list[Difference] = []
         try:
             self._device = os.lstat(self._root).st_dev
         except OSError:
             self._forget("", found)
             return found
-        todo = [""]
-        while todo and not self._is_stopped():
-            path = todo.pop()
-            folder = self._folders.setdefault(path, _Folder())
+
+        def enter(path: str) -> list[str]:
             try:
-                self._look_into(path, folder, found, todo)
+                fd = open_folder(f"{self._root}/{path}")
+                try:
+                    return self._look_into(fd, path, self._scan.read(fd, since_ns=since_ns), found)
+                finally:
+                    os.close(fd)
             except OSError:
                 # It went away or closed itself while we looked; what was in it is gone for us.
                 self._forget(path, found)
+                return []
+
+        walk([""], enter, is_over=self._is_stopped)
         return found
 
-    def _look_into(self, path: str, folder: _Folder, found: list[Difference], todo: list[str]) -> None:
-        fd = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            status = os.fstat(fd)
-            is_same = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino) == (
-                folder.mtime_ns,
-                folder.ctime_ns,
-                folder.inode,
-            )
-            added: set[str] = set()
-            if not is_same or folder.is_fresh:
-                # The status from before the listing: a name that comes meanwhile changes it again.
-                folder.mtime_ns, folder.ctime_ns = status.st_mtime_ns, status.st_ctime_ns
-                folder.inode, folder.is_fresh = status.st_ino, is_fresh(status.st_ctime_ns)
-                added = self._list(fd, path, folder, found)
-            if not folder.is_heavy:
-                self._ask(fd, f"{path}/" if path else "", folder, found, todo, added)
-        finally:
-            os.close(fd)
+    def _look_into(self, fd: int, path: str, listing: FolderListing, found: list[Difference]) -> list[str]:
+        """Compares what is in a folder, and gives the folders in it that are to be entered."""
+        folder = self._folders.setdefault(path, _Folder())
+        above = f"{path}/" if path else ""
+        added: Iterable[str] = ()
+        if listing is not folder.listing:
+            folder.listing = listing
+            added = self._compare_names(path, folder, listing.names, found)
+        if folder.is_heavy:
+            return []
+        todo: list[str] = []
+        self._compare_status(fd, above, folder, found, todo)
+        for name in added:
+            try:
+                status = os.lstat(name, dir_fd=fd)
+            except OSError:
+                continue
+            self._add(above + name, folder, name, entry_of(status), found)
+            if stat.S_ISDIR(status.st_mode) and not _is_closed(name, status, self._device):
+                todo.append(above + name)
+        return todo
 
-    def _list(self, fd: int, path: str, folder: _Folder, found: list[Difference]) -> set[str]:
-        """Compares the names in a folder, and gives those that are new."""
-        names = set(os.listdir(fd))
+    def _compare_names(
+        self, path: str, folder: _Folder, names: KeysView[str], found: list[Difference]
+    ) -> Iterable[str]:
+        """Takes out what is gone from a folder, and gives the names that are new."""
         folder.is_heavy = bool(path) and (
             not HEAVY_MARKS.isdisjoint(names) or self.count + len(names) > MAX_ENTRIES
         )
@@ -176,31 +190,16 @@ class Tree:
             self._drop_names(path, folder)
             if entry := self.get(path):
                 entry.reason = heavy_reason("CACHEDIR.TAG" if HEAVY_MARKS & names else "")
-            return set()
+            return ()
         above = f"{path}/" if path else ""
         for name in folder.names.keys() - names:
             self._remove(above + name, folder, name, found)
-        added = names - folder.names.keys()
-        for name in added:
-            if above + name in self._left_out:
-                continue
-            try:
-                entry = entry_of(os.stat(name, dir_fd=fd, follow_symlinks=False))
-            except OSError:
-                continue
-            self._add(above + name, folder, name, entry, found)
-        return added
+        return [name for name in names - folder.names.keys() if above + name not in self._left_out]
 
-    def _ask(
-        self,
-        fd: int,
-        above: str,
-        folder: _Folder,
-        found: list[Difference],
-        todo: list[str],
-        added: set[str],
+    def _compare_status(
+        self, fd: int, above: str, folder: _Folder, found: list[Difference], todo: list[str]
     ) -> None:
-        """Compares the status of every name in a folder."""
+        """Compares the status of every known name in a folder."""
         status_of = os.lstat
         gone: list[str] = []
         changed: list[tuple[str, os.stat_result]] = []
@@ -218,7 +217,7 @@ class Tree:
                 or now.st_size != entry.size
             ):
                 changed.append((name, now))
-            elif entry.is_fresh and name not in added:
+            elif entry.is_fresh:
                 found.append(Difference(above + name, entry, entry))
             if stat.S_ISDIR(now.st_mode) and not _is_closed(name, now, self._device):
                 todo.append(above + name)

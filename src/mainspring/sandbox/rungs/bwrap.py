@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import SCRATCH
@@ -50,7 +51,12 @@ class BwrapSandbox:
     has_own_pids = True
 
     def __init__(
-        self, policy: Confinement, *, environment: Mapping[str, str], program: str | None = None
+        self,
+        policy: Confinement,
+        *,
+        environment: Mapping[str, str],
+        program: str | None = None,
+        scan: Scan | None = None,
     ) -> None:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
         if found is None:
@@ -65,7 +71,7 @@ class BwrapSandbox:
         self._loopbacks: dict[Network, tuple[int, ...]] = {}
         self._opening = asyncio.Lock()
         self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH)
+            policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH), scan=scan
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:

@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
@@ -61,6 +62,7 @@ class Confined:
         launcher: Launcher,
         loose: Loose,
         scratch: Mapping[str, str],
+        scan: Scan | None = None,
         is_elsewhere: bool = False,
     ) -> None:
         self._policy = policy
@@ -69,7 +71,7 @@ class Confined:
         self._launcher = launcher
         self._loose = loose
         self._is_elsewhere = is_elsewhere
-        self._survey = Survey()
+        self._survey = Survey(scan)
         self._cgroups = Cgroups()
         self._custody = Custody()
         self._lock = asyncio.Lock()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import DEFAULT_PATH
@@ -45,6 +46,7 @@ class ContainerSandbox:
         environment: Mapping[str, str],
         program: str | None = None,
         image: str = IMAGE,
+        scan: Scan | None = None,
     ) -> None:
         found = program or find_engine(environment)
         if found is None:
@@ -53,7 +55,7 @@ class ContainerSandbox:
         self._image = image
         self._plain = PlainSandbox(environment=environment)
         self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_links, scratch={}, is_elsewhere=True
+            policy, environment, launcher=self._launch, loose=_links, scratch={}, scan=scan, is_elsewhere=True
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:

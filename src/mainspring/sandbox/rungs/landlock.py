@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.kernel import (
@@ -62,7 +63,9 @@ class LandlockSandbox:
     is_containing_background = False
     has_own_pids = False
 
-    def __init__(self, policy: Confinement, *, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, policy: Confinement, *, environment: Mapping[str, str], scan: Scan | None = None
+    ) -> None:
         self._abi = abi()
         if self._abi == 0 or not is_known_machine():
             raise SandboxError("This kernel has no Landlock.", remedy=REMEDY)
@@ -71,7 +74,7 @@ class LandlockSandbox:
         self._for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
         scratch = {"TMPDIR": str(self._temporary), "GOCACHE": str(self._temporary / "go-build")}
         self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_everything, scratch=scratch
+            policy, environment, launcher=self._launch, loose=_everything, scratch=scratch, scan=scan
         )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
