@@ -19,6 +19,7 @@ from mainspring.events import (
     FileChange,
     FilesChanged,
     FileState,
+    Media,
     NoteAdded,
     Recorded,
     SessionStarted,
@@ -296,3 +297,14 @@ def test_a_file_that_is_no_session_is_refused(world, tmp_path):
 def test_undone_is_shown_in_a_document():
     events = [*recorded(), Recorded(99, 1_700_000_000_000_099, Undone(to_seq=1, scope="both"))]
     assert "undone: everything after event 1" in "".join(as_markdown(events, FACTS, lambda _: b""))
+
+
+def test_a_picture_is_in_the_page_and_named_in_markdown():
+    picture = Media(blob=Blob(sha256="c" * 64, size=2, media_type="image/gif"), name="moving.gif")
+    other = Media(blob=Blob(sha256="c" * 64, size=2, media_type="text/html"), name="page.html")
+    events = [Recorded(1, 0, UserSaid(text="look", media=(picture, other)))]
+    page = "".join(as_html(events, FACTS, lambda blob: BLOBS[blob.sha256]))
+    assert 'src="data:image/gif;base64,AAE="' in page
+    assert "page.html" not in page
+    text = "".join(as_markdown(events, FACTS, lambda blob: BLOBS[blob.sha256]))
+    assert "picture: `moving.gif`, image/gif, 2 bytes" in text

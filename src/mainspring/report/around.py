@@ -27,7 +27,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.report.facts import Approval, Notice, Outage, ProcessFacts, Wait
+from mainspring.report.facts import Approval, Notice, Outage, ProcessFacts, Wait, fact_of
 from mainspring.waits.describe import duration, joined
 
 KINDS: tuple[type[Event], ...] = (
@@ -85,12 +85,8 @@ class EventsAround:
             case ModeChosen(mode=mode, level=level):
                 self.mode = f"{mode} ({level})" if level else mode
             case ProcessStarted() as event:
-                self.processes[event.handle] = ProcessFacts(
-                    seq=recorded.seq,
-                    handle=event.handle,
-                    command=event.command[:MAX_DETAIL],
-                    is_staying=event.is_staying,
-                )
+                shown = msgspec.structs.replace(event, command=event.command[:MAX_DETAIL])
+                self.processes[event.handle] = ProcessFacts(seq=recorded.seq, **msgspec.structs.asdict(shown))
             case ProcessEnded(handle=handle):
                 self.processes.pop(handle, None)
             case SessionResumed() | Crashed() | Undone():
@@ -156,27 +152,16 @@ class EventsAround:
     def _apply_approval(self, recorded: Recorded) -> None:
         match recorded.event:
             case ApprovalAsked() as event:
-                self.approvals[event.call, event.arguments_sha256] = Approval(
-                    seq=recorded.seq,
-                    call=event.call,
-                    tool=event.tool,
-                    arguments=event.arguments[:MAX_DETAIL],
-                    reason=why_asked(event)[:MAX_DETAIL],
-                )
+                arguments, reason = event.arguments[:MAX_DETAIL], why_asked(event)[:MAX_DETAIL]
+                asked = fact_of(Approval, recorded, arguments=arguments, reason=reason)
+                self.approvals[event.call, event.arguments_sha256] = asked
             case ApprovalGiven() as event:
                 key = (event.call, event.arguments_sha256)
                 asked = self.approvals.get(key) or Approval(
                     seq=recorded.seq, call=event.call, tool="", arguments=""
                 )
-                self.approvals[key] = msgspec.structs.replace(
-                    asked,
-                    decision=event.decision,
-                    by=event.by,
-                    scope=event.scope,
-                    pattern=event.pattern,
-                    expires_us=event.expires_us,
-                    answer_seq=recorded.seq,
-                )
+                known = {name: getattr(asked, name) for name in ("seq", "tool", "arguments", "reason")}
+                self.approvals[key] = fact_of(Approval, recorded, answer_seq=recorded.seq, **known)
             case _:
                 pass
 

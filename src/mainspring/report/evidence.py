@@ -10,7 +10,7 @@ import msgspec
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, CheckEnded, Event, Evidence, GoalChecks, Recorded, WorkFinished
 from mainspring.journal import JournalReader
-from mainspring.report.facts import CheckFacts, Cited, CommandFacts, Finish
+from mainspring.report.facts import CheckFacts, Cited, CommandFacts, Finish, fact_of
 
 SHOWN_CHECKS = 60
 SHOWN_REFUSALS = 20
@@ -25,9 +25,10 @@ Condition = tuple[str, str]
 
 
 class _Looked(msgspec.Struct, frozen=True):
-    seq: int
-    time_us: int
-    event: CheckEnded
+    """A look at a condition, and where its whole output is kept."""
+
+    check: CheckFacts
+    output: Blob | None
 
 
 class Checks:
@@ -44,7 +45,7 @@ class Checks:
     def apply(self, recorded: Recorded, iteration: int) -> None:
         match recorded.event:
             case CheckEnded() as event:
-                looked = _Looked(recorded.seq, recorded.time_us, event)
+                looked = _looked(recorded, event.output)
                 self._newest[event.kind, event.check] = looked
                 self.total += 1
                 if not event.passed:
@@ -60,26 +61,18 @@ class Checks:
     def conditions(self) -> int:
         return len(self._newest)
 
-    def of(self, iteration: int) -> dict[Condition, CheckFacts]:
-        """What was looked at in one iteration."""
-        return {
-            condition: _check(looked)
-            for condition, looked in self._newest.items()
-            if looked.event.iteration == iteration
-        }
-
     def newest(self) -> dict[Condition, CheckFacts]:
-        return {condition: _check(looked) for condition, looked in self._newest.items()}
+        return {condition: looked.check for condition, looked in self._newest.items()}
 
     async def shown(self, journal: JournalReader) -> tuple[CheckFacts, ...]:
         """The newest look at each condition, what failed first, with the end of its output."""
-        looked = sorted(self._newest.values(), key=lambda each: (each.event.passed, -each.seq))
+        looked = sorted(self._newest.values(), key=lambda each: (each.check.passed, -each.check.seq))
         return tuple([await _with_output(each, journal) for each in looked[:SHOWN_CHECKS]])
 
     async def refusals(self, journal: JournalReader) -> tuple[CheckFacts, ...]:
         """The looks that refused a done and are not the newest at their condition; the last ones first."""
-        newest = {looked.seq for looked in self._newest.values()}
-        past = [looked for looked in reversed(self._failed) if looked.seq not in newest]
+        newest = {looked.check.seq for looked in self._newest.values()}
+        past = [looked for looked in reversed(self._failed) if looked.check.seq not in newest]
         return tuple([await _with_output(each, journal) for each in past])
 
     def finishes(self, result: Callable[[str], CommandFacts | None]) -> tuple[Finish, ...]:
@@ -107,29 +100,18 @@ def wanted(checks: GoalChecks) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _check(looked: _Looked) -> CheckFacts:
-    event = looked.event
-    return CheckFacts(
-        seq=looked.seq,
-        time_us=looked.time_us,
-        iteration=event.iteration,
-        check=event.check,
-        kind=event.kind,
-        passed=event.passed,
-        exit_code=event.exit_code,
-        detail=event.detail,
-        sha256=event.sha256,
-        output_blob=event.output.sha256 if event.output else "",
-        duration_s=event.duration_s,
-    )
+def _looked(recorded: Recorded, output: Blob | None) -> _Looked:
+    blob = output.sha256 if output else ""
+    return _Looked(fact_of(CheckFacts, recorded, output="", output_blob=blob), output)
 
 
 async def _with_output(looked: _Looked, journal: JournalReader) -> CheckFacts:
-    check, blob = _check(looked), looked.event.output
-    if blob is None:
-        return check
-    text = await read_text(journal, blob)
-    return msgspec.structs.replace(check, output=text[-MAX_OUTPUT:], is_output_cut=len(text) > MAX_OUTPUT)
+    if looked.output is None:
+        return looked.check
+    text = await read_text(journal, looked.output)
+    return msgspec.structs.replace(
+        looked.check, output=text[-MAX_OUTPUT:], is_output_cut=len(text) > MAX_OUTPUT
+    )
 
 
 async def read_text(journal: JournalReader, blob: Blob) -> str:

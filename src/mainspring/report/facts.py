@@ -5,12 +5,22 @@ What is too much to show is cut, and a count beside it (`…_left_out`) says how
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from mainspring.catalog import Spent
 from mainspring.documents.previews import Preview
-from mainspring.events import Evaluation, GoalChecks, GoalRules
+from mainspring.events import (
+    ArtifactChange,
+    Claim,
+    Evaluation,
+    GoalChecks,
+    GoalRules,
+    ProcessStarted,
+    Recorded,
+)
+from mainspring.evidence.artifacts import Artifact
 from mainspring.evidence.metrics import Outcome
 
 Standing = Literal["verified", "unverified", "refuted", "not done", "so far"]
@@ -19,7 +29,18 @@ up, or not decided yet."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of a report."""
+    """A part of a report. What an event or a fold already says is taken from it: see `fact_of`, and the facts
+    that extend another struct."""
+
+
+FactKind = TypeVar("FactKind", bound=Fact)
+
+
+def fact_of(kind: type[FactKind], recorded: Recorded, **more: Any) -> FactKind:
+    """An event as a fact: where it stands, its fields that the fact has as well, and what else is said."""
+    found = {"seq": recorded.seq, "time_us": recorded.time_us}
+    found |= {name: getattr(recorded.event, name) for name in recorded.event.__struct_fields__}
+    return kind(**{name: value for name, value in found.items() if name in kind.__struct_fields__} | more)
 
 
 class ReportText(Fact, frozen=True):
@@ -44,16 +65,11 @@ class Close(Fact, frozen=True):
     is_verified: bool = False
 
 
-class Spending(Fact, frozen=True):
+class Spending(Spent, frozen=True, kw_only=True, omit_defaults=False):
+    """What one source spent at one model."""
+
     source: str
     model: str
-    requests: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    usd: float
-    unsettled: int = 0
-    unpriced: int = 0
 
 
 class Clock(Fact, frozen=True):
@@ -84,12 +100,6 @@ class CommandFacts(Fact, frozen=True):
     sha256: str = ""
 
 
-class FileLine(Fact, frozen=True):
-    path: str
-    kind: str
-    made_by: str = ""
-
-
 class IterationFacts(Fact, frozen=True):
     """One iteration. Without an outcome it is not over."""
 
@@ -103,7 +113,7 @@ class IterationFacts(Fact, frozen=True):
     said_seq: int = 0
     is_said_cut: bool = False
     changed: tuple[str, ...] = ()
-    files: tuple[FileLine, ...] = ()
+    files: tuple[ArtifactChange, ...] = ()
     files_total: int = 0
     commands: tuple[CommandFacts, ...] = ()
     calls_total: int = 0
@@ -182,29 +192,16 @@ class Metric(Fact, frozen=True):
     plot: str = ""
 
 
-class ClaimFacts(Fact, frozen=True):
+class ClaimFacts(Claim, frozen=True, kw_only=True, omit_defaults=False):
     """A claim of a derivation; `seq` is the event of the check that decided it, 0 when none did."""
 
-    name: str
-    statement: str
-    status: str
-    depends_on: tuple[str, ...] = ()
-    check: str = ""
-    is_goal: bool = False
     is_on_path: bool = False
     seq: int = 0
     exit_code: int | None = None
     detail: str = ""
-    note: str = ""
 
 
-class ArtifactFacts(Fact, frozen=True):
-    path: str
-    sha256: str
-    size: int
-    iteration: int
-    made_by: str = ""
-    renamed_from: str = ""
+class ArtifactFacts(Artifact, frozen=True, kw_only=True):
     preview: Preview | None = None
 
 
@@ -260,13 +257,10 @@ class Notice(Fact, frozen=True):
     detail: str = ""
 
 
-class ProcessFacts(Fact, frozen=True):
+class ProcessFacts(ProcessStarted, frozen=True, kw_only=True):
     """A background command whose end is not on record."""
 
     seq: int
-    handle: str
-    command: str
-    is_staying: bool = False
 
 
 class Remaining(Fact, frozen=True):

@@ -7,6 +7,7 @@ from collections import Counter, deque
 import msgspec
 
 from mainspring.events import (
+    ArtifactChange,
     ArtifactsChanged,
     AssistantSaid,
     Blob,
@@ -27,7 +28,7 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.evidence.artifacts import command_of
-from mainspring.report.facts import Clock, CommandFacts, FileLine, IterationFacts
+from mainspring.report.facts import Clock, CommandFacts, IterationFacts
 
 KINDS: tuple[type[Event], ...] = (
     AssistantSaid,
@@ -76,7 +77,7 @@ class _Open(msgspec.Struct, kw_only=True):
     said_seq: int = 0
     newest: deque[_Result]
     failed: deque[_Result]
-    files: dict[str, FileLine]
+    files: dict[str, ArtifactChange]
     files_total: int = 0
     calls: int = 0
     calls_failed: int = 0
@@ -280,8 +281,7 @@ def _take_files(current: _Open, event: ArtifactsChanged) -> None:
     current.files_total += event.new + event.modified + event.deleted + event.renamed
     for change in event.changes:
         if len(current.files) < _FILES:
-            line = FileLine(path=change.path, kind=change.kind, made_by=change.made_by)
-            current.files[change.path] = line
+            current.files[change.path] = change
 
 
 def _facts(read: _Open, *, is_full: bool) -> IterationFacts:

@@ -28,7 +28,7 @@ from mainspring.journal import JournalReader
 from mainspring.report import around, evidence, iterations, results
 from mainspring.report.around import EventsAround
 from mainspring.report.evidence import SHOWN_CHECKS, Checks
-from mainspring.report.facts import Close, Report, ReportText, Spending
+from mainspring.report.facts import Close, Report, ReportText, Spending, fact_of
 from mainspring.report.iterations import MAX_SAID, Iterations
 from mainspring.report.results import SHOWN_METRICS, Results, artifact_facts
 from mainspring.report.standing import SHOWN_LEFT, NextSteps, judge, left_of, next_commands
@@ -100,22 +100,10 @@ class _Read:
         match recorded.event:
             case GoalSet() as event:
                 self._apply_goal(event, recorded)
-            case GoalEnded() as event:
-                self.closes.append(
-                    Close(
-                        seq=recorded.seq,
-                        time_us=recorded.time_us,
-                        ending=event.ending,
-                        reason=event.reason,
-                        exit_code=event.exit_code,
-                        is_verified=event.is_verified,
-                    )
-                )
-            case GoalPaused() as event:
-                close = Close(
-                    seq=recorded.seq, time_us=recorded.time_us, ending="paused", reason=event.reason
-                )
-                self.closes.append(close)
+            case GoalEnded():
+                self.closes.append(fact_of(Close, recorded))
+            case GoalPaused():
+                self.closes.append(fact_of(Close, recorded, ending="paused"))
             case EngineChosen() as event:
                 self.engine = event
             case ModelChosen(model=model):
@@ -134,15 +122,8 @@ class _Read:
         is_new = before is None or before.text != event.text
         if not is_new and not changes:
             return
-        text = ReportText(
-            seq=recorded.seq,
-            time_us=recorded.time_us,
-            text=event.text[:_MAX_TEXT] if is_new else "",
-            by=event.by,
-            source=event.source if is_new else "",
-            changes=changes,
-        )
-        self.texts.append(text)
+        shown = {"text": event.text[:_MAX_TEXT]} if is_new else {"text": "", "source": ""}
+        self.texts.append(fact_of(ReportText, recorded, changes=changes, **shown))
 
     def spent(self) -> Spent:
         total = Spent()
@@ -156,17 +137,7 @@ class _Read:
             key = (purpose.source, purpose.model)
             totals[key] = totals.get(key, Spent()).plus(spent)
         rows = [
-            Spending(
-                source=source,
-                model=model,
-                requests=spent.requests,
-                input_tokens=spent.input_tokens,
-                cached_tokens=spent.cached_tokens,
-                output_tokens=spent.output_tokens,
-                usd=spent.usd,
-                unsettled=spent.unsettled,
-                unpriced=spent.unpriced,
-            )
+            Spending(source=source, model=model, **msgspec.structs.asdict(spent))
             for (source, model), spent in totals.items()
         ]
         return tuple(sorted(rows, key=lambda row: (-row.usd, -row.input_tokens, row.source, row.model)))

@@ -15,7 +15,7 @@ from mainspring.events import (
     MeasurementsTaken,
     Recorded,
 )
-from mainspring.evidence.artifacts import Artifact, Artifacts
+from mainspring.evidence.artifacts import Artifacts
 from mainspring.evidence.claims import Claims
 from mainspring.evidence.metrics import Better, Metrics, MetricVerdict, Summary, asked_for
 from mainspring.evidence.plots import line_plot
@@ -117,18 +117,19 @@ class Results:
 
     def _claim(self, name: str, *, is_on_path: bool) -> ClaimFacts:
         claim, checked = self.claims.all[name], self.claims.checked(name)
-        return ClaimFacts(
-            name=name,
+        shown = msgspec.structs.replace(
+            claim,
             statement=claim.statement[:_MAX_TEXT],
             status=self.claims.status(name),
-            depends_on=claim.depends_on,
             check=claim.check[:_MAX_TEXT],
-            is_goal=claim.is_goal,
+            note=claim.note[:_MAX_TEXT],
+        )
+        return ClaimFacts(
+            **msgspec.structs.asdict(shown),
             is_on_path=is_on_path,
             seq=self._checked.get(name, 0) if checked else 0,
             exit_code=checked.exit_code if checked else None,
             detail=checked.detail[:_MAX_TEXT] if checked else "",
-            note=claim.note[:_MAX_TEXT],
         )
 
 
@@ -151,20 +152,8 @@ async def artifact_facts(artifacts: Artifacts, journal: JournalReader) -> tuple[
             if preview is not None:
                 seen[each.sha256] = preview
                 left -= blob.size if blob.media_type in PICTURES else 0
-        facts.append(_artifact(each, preview))
+        facts.append(ArtifactFacts(**msgspec.structs.asdict(each), preview=preview))
     return tuple(facts)
-
-
-def _artifact(artifact: Artifact, preview: Preview | None) -> ArtifactFacts:
-    return ArtifactFacts(
-        path=artifact.path,
-        sha256=artifact.sha256,
-        size=artifact.size,
-        iteration=artifact.iteration,
-        made_by=artifact.made_by,
-        renamed_from=artifact.renamed_from,
-        preview=preview,
-    )
 
 
 def _better(metric: str, goal: GoalSet) -> Better | None:
