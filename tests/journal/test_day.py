@@ -16,16 +16,16 @@ SPENDER = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from mainspring.catalog.sqlite import Store
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.catalog.day import Today
 from mainspring.turns.spend import reserve
 from test_ledger import Journaled, Limits, Cap, Reservation
 
 async def main():
-    store = Store(Path(sys.argv[1]))
+    store = SqliteSessions(Path(sys.argv[1]))
     journal = await store.create(sys.argv[2])
     turn = Journaled(sys.argv[2], Limits(day=Cap(usd=float(sys.argv[4]))), day=store.today())
-    turn.emit = journal.append
+    turn.record = journal.append
     made = 0
     for number in range(20):
         made += isinstance(await reserve(turn, source="title", spend=f"t{number}", input_tokens=100), Reservation)
