@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench lock prices release clean
+.PHONY: setup demo test test-fast check bench lock prices docs docs-pages pictures release clean
 
 setup: .venv/installed
 
@@ -28,6 +28,7 @@ check: setup
 	$(BIN)/ruff check src tests bench scripts
 	$(BIN)/ruff format --check src tests bench scripts
 	$(BIN)/basedpyright
+	$(BIN)/basedpyright -p scripts/tests.json  # tests, measurements and scripts, in standard mode
 	$(BIN)/basedpyright -p scripts/darwin.json  # and for macOS with Python 3.14
 
 bench: setup
@@ -40,14 +41,31 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --extra local --constraint requirements/dev.lock pyproject.toml \
 	    -o requirements/local.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-header --group docs -o requirements/docs.lock
 
 # The shipped table of prices, from the genai-prices of the lock. For newer ones: raise it there (make lock) first.
 prices: setup
 	$(BIN)/python scripts/prices.py
+
+# The pages as a website in site/; a broken link is an error. The tool has an environment of its own.
+docs: setup docs-pages
+	@test -e .venv-docs/installed || ($(PYTHON) -m venv .venv-docs && .venv-docs/bin/pip install --quiet \
+	    --disable-pip-version-check --require-hashes -r requirements/docs.lock && touch .venv-docs/installed)
+	.venv-docs/bin/mkdocs build --strict --quiet
+	@echo "ready: site/index.html"
+
+# The pages that are made from the code: configuration, Python API, index.
+docs-pages: setup
+	$(BIN)/python scripts/docs.py
+
+# The pictures of a run and of a report, from real runs with a scripted model.
+pictures: setup
+	$(BIN)/python scripts/pictures.py
 
 # Builds wheel and sdist into dist/, checks them, and writes the release notes. Uploads nothing.
 release: setup
 	$(BIN)/python scripts/release.py
 
 clean:
-	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-docs dist site .pytest_cache .ruff_cache .hypothesis

@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 import time
 from importlib import import_module
+from typing import Any
 
 # The standard library and click decide by the system what they load; they must decide for the real one.
 _LOADED_BEFORE = (
@@ -44,14 +45,15 @@ def become(system: str) -> None:
     for name in _LOADED_BEFORE:
         import_module(name)
     sysconfig.get_config_vars()
-    tempfile._O_TMPFILE_WORKS = False
+    tempfile.__dict__["_O_TMPFILE_WORKS"] = False
     for missing in (_NOT_ON_MACOS, _NOT_ON_WINDOWS) if system == "win32" else (_NOT_ON_MACOS,):
         for module, names in missing.items():
             for name in names.split():
                 if hasattr(module, name):  # not every Python has all of them
                     delattr(module, name)
     if system == "win32":
-        sys.modules.update(dict.fromkeys(_MODULES_NOT_ON_WINDOWS))
+        missing_modules: dict[str, Any] = dict.fromkeys(_MODULES_NOT_ON_WINDOWS)
+        sys.modules.update(missing_modules)
     readlink = os.readlink
 
     def readlink_elsewhere(path: str, **options: int) -> str:

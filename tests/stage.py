@@ -14,6 +14,7 @@ from mainspring.errors import ModelError
 from mainspring.events import Event, Limits, Recorded, TurnEnded
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.secrets.recorder import Recorder
@@ -37,8 +38,13 @@ class Nowhere:
 
     name = "nowhere"
     is_containing = False
+    is_containing_background = False
+    has_own_pids = False
 
-    async def run(self, command: Any, on_output: Any = None) -> Any:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
+        raise NotImplementedError
+
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         raise NotImplementedError
 
     async def end_left(self) -> None:
@@ -81,7 +87,7 @@ class PausingModel(ScriptedModel):
         self.is_streaming = asyncio.Event()
         self.may_go_on = asyncio.Event()
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         async for item in super().stream(request):
             yield item
             self.is_streaming.set()

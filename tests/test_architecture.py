@@ -47,8 +47,9 @@ FACES = {"cli", "testing", "__main__"}
 LONG_FILES: dict[str, int] = {
     "events/session.py": 420,  # every kind of event of a session, in one table to read
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 81}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 90}  # names every part of a session once
 BROAD_EXCEPTS = {
+    "app/blocking.py": "an error of a thread is raised where it is waited for",
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session/session.py": "a fault in a turn is recorded, then raised again",
 }
@@ -75,6 +76,7 @@ CLI_IMPORTS = (
     "mainspring.app",
     "mainspring.secrets.screen",  # text made safe for a terminal
     "mainspring.cli",
+    "mainspring.documents",  # events as lines, sessions as documents
     "mainspring.settings",
     "mainspring.errors",
     "mainspring.events",
@@ -83,12 +85,12 @@ CLI_IMPORTS = (
 )
 CLI_EXCEPTIONS = {
     "cli/ask.py": ("mainspring.approvals",),  # says why a question is asked
-    "cli/render.py": ("mainspring.approvals",),  # as above
     "cli/demo.py": ("mainspring.catalog.folder",),  # counts what is in a journal, to prove what it says
-    "cli/documents.py": ("mainspring.workspace.diffs",),  # renders changes of files
-    "cli/render_goals.py": ("mainspring.waits.describe",),  # renders waits as the agent is told of them
 }
-NO_EVENTS = {"testing/journals.py": "a journal must stand being asked for kinds that do not exist"}
+NO_EVENTS = {
+    "__init__.py": "names what the package gives, events among them",
+    "testing/journals.py": "a journal must stand being asked for kinds that do not exist",
+}
 LOOP_LINES = 250
 
 
@@ -241,8 +243,7 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
         if room(path) in {"sandbox", "workspace", *FACES}:
             continue
         for node in ast.walk(tree(path)):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute):
+            if isinstance(node, ast.Call) and isinstance(called := node.func, ast.Attribute):
                 banned = {
                     "create_subprocess_exec",
                     "create_subprocess_shell",

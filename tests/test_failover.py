@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,7 +49,7 @@ class Line:
 
         return kind(self.stage.script, name=name, on_request=on_request)
 
-    def parts(self, *names: str) -> dict[str, object]:
+    def parts(self, *names: str) -> dict[str, Any]:
         first, *others = map(self.model, names)
         return {"model": first, "fallbacks": tuple(others), "connect": self.model}
 
@@ -69,7 +70,7 @@ def test_what_another_model_may_not_have_is_answered_by_another_model(
 
 def test_every_model_is_asked_once_and_the_ending_names_them_all(tmp_path: Path) -> None:
     stage = Stage(tmp_path, says("Done."))
-    down = {name: [Overloaded(f"{name} is full.")] for name in "abc"}
+    down: dict[str, list[ModelError]] = {name: [Overloaded(f"{name} is full.")] for name in "abc"}
     line = Line(stage, **down)
     ended = stage.take("go", **line.parts("a", "b", "c"))
     assert line.asked == ["a", "b", "c"]
@@ -104,6 +105,7 @@ def test_a_reset_within_our_patience_is_waited_for_and_its_model_is_asked_first(
     assert line.asked == ["a", "b", "c", "a"]
     (started,) = stage.events(WaitStarted)
     resets = [failed.resets_at_us for failed in stage.events(RequestFailed)]
+    assert resets[0] is not None
     assert started.conditions == (OnQuota(model="a", at_us=resets[0]),)
     assert [ended.cause for ended in stage.events(WaitEnded)] == ["met"]
 
@@ -122,6 +124,7 @@ def test_a_process_that_dies_anywhere_in_a_wait_for_a_provider_asks_nothing_too_
         assert resumed.asked == ["a"], seq
         assert len(again.events(WaitEnded)) == 1, seq
         reserved = [item for item in again.journal() if item.kind == "SpendReserved"][-1]
+        assert reset_us is not None
         assert reserved.time_us >= reset_us
 
 

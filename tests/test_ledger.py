@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +30,7 @@ from mainspring.events import (
 from mainspring.folds.ledger import Refusal
 from mainspring.folds.state import State
 from mainspring.models import Price
-from mainspring.turns.runtime import Budget
+from mainspring.turns.runtime import Budget, Runtime
 from mainspring.turns.spend import Reservation, reserve, settle
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75)
@@ -49,6 +49,11 @@ class Journaled:
             SessionStarted(session=name, workspace="/", version="1"),
             TurnStarted(turn=1, limits=limits or Limits()),
         )
+
+    @property
+    def as_turn(self) -> Runtime:
+        """The parts of a turn that spending touches are all here."""
+        return cast("Runtime", self)
 
     @property
     def limits(self) -> Limits:
@@ -275,7 +280,7 @@ def test_each_share_of_a_cap_for_the_day_is_told_once_a_day() -> None:
 def test_a_failed_step_does_not_count_and_its_money_does() -> None:
     turn = Journaled(limits=Limits(max_steps=1))
     made = taken(turn)
-    asyncio.run(settle(turn, made, Usage(input_tokens=1000, output_tokens=10), is_failed=True))
+    asyncio.run(settle(turn.as_turn, made, Usage(input_tokens=1000, output_tokens=10), is_failed=True))
     turn.crash()
     assert turn.state.ledger.tally("turn").steps == 0
     assert turn.state.ledger.spent_tokens == 1010
@@ -327,7 +332,7 @@ class Bank:
 
     async def begin(self, *wanted: tuple[Journaled, int]) -> None:
         made = await asyncio.gather(
-            *(reserve(turn, source="step", input_tokens=tokens) for turn, tokens in wanted)
+            *(reserve(turn.as_turn, source="step", input_tokens=tokens) for turn, tokens in wanted)
         )
         for (turn, tokens), reservation in zip(wanted, made, strict=True):
             if isinstance(reservation, Reservation):
@@ -362,7 +367,7 @@ def test_no_order_of_reserving_settling_and_crashing_passes_a_cap(
             turn, reservation = bank.running.pop(first % len(bank.running))
             usage = bank.used(reservation, second, third)
             bank.bill(turn, usage)
-            await settle(turn, reservation, usage)
+            await settle(turn.as_turn, reservation, usage)
         elif kind == "crash":
             lost = [(turn, made) for turn, made in bank.running if second or turn is bank.turns[first]]
             for turn, reservation in lost:

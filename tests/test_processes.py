@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 from mainspring.events import NoteAdded, ProcessEnded, ProcessStarted, Recorded
 from mainspring.folds.processes import Processes, news
@@ -18,8 +19,8 @@ def folded(*events):
     return processes
 
 
-def told(processes):
-    return asyncio.run(news(processes))
+def told(processes: Processes) -> list[Any]:
+    return list(asyncio.run(news(processes)))
 
 
 def started(folder: Path, handle="p1"):
@@ -64,6 +65,8 @@ def test_the_first_end_counts(tmp_path):
         started(tmp_path), ProcessEnded(handle="p1", exit_code=3), ProcessEnded(handle="p1", exit_code=4)
     )
     known = processes.get("p1")
+    assert known is not None
+    assert known.ended is not None
     assert known.ended.exit_code == 3
 
 

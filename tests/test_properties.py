@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +25,7 @@ from mainspring.events import (
     Recorded,
     SpendReserved,
     SpendSettled,
+    Stop,
     TurnEnded,
     Undone,
 )
@@ -50,7 +51,9 @@ generated = settings(
 CALLS = st.sampled_from(
     ["do", "do", "publish", "look", "fail", "say", "note", "stop", "unknown", "malformed"]
 )
-DECISIONS = st.sampled_from(["allow", "allow", "reject", "stop", "expire", "edit", "nobody"])
+Planned = Literal["allow", "reject", "stop", "expire", "edit", "nobody"]
+PLANNED: list[Planned] = ["allow", "allow", "reject", "stop", "expire", "edit", "nobody"]
+DECISIONS = st.sampled_from(PLANNED)
 
 
 @st.composite
@@ -63,7 +66,10 @@ def replies(draw: st.DrawFn) -> ScriptedReply:
         else ScriptedCall(name=name, id=same_id)
         for name in names
     )
-    stop = draw(st.sampled_from([None] * 8 + ["length"] + ([] if asked else ["refused"])))
+    stops: list[Stop | None] = [*[None] * 8, "length"]
+    if not asked:
+        stops.append("refused")
+    stop = draw(st.sampled_from(stops))
     return ScriptedReply(text=draw(st.sampled_from(["", "Text."])), calls=asked, stop=stop)
 
 
@@ -77,7 +83,7 @@ class Plan(msgspec.Struct):
     """What happens in a session, decided before it begins."""
 
     replies: list[ScriptedReply]
-    decisions: list[str]
+    decisions: list[Planned]
     failing: set[int]
     actions: list[str]
 

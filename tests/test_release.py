@@ -189,7 +189,10 @@ def test_the_version_stands_in_one_place() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert mainspring.__version__ == version
     for path in (ROOT / "src").rglob("*.py"):
-        assert f'"{version}"' not in path.read_text(), path
+        text = path.read_text()
+        if path.name == "owner.py":  # a lock without a version is one of 0.1.0
+            text = text.replace('version: str = "0.1.0"', "")
+        assert f'"{version}"' not in text, path
 
 
 def test_the_licence_of_the_price_data_is_shipped() -> None:

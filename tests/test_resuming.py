@@ -23,7 +23,7 @@ from mainspring.session.session import runtime_of
 from mainspring.turns.endings import End, end_turn
 from mainspring.turns.model_request import ask
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.spend import reserve
+from mainspring.turns.spend import Reservation, reserve
 from stage import Stage, call, calls, says, take
 
 STEPS = tuple(calls(call("do", {"what": str(number)})) for number in range(6))
@@ -47,6 +47,8 @@ def test_limits_that_nobody_told_on_resuming_stay_as_they_were(tmp_path):
     ended = again.take(limits=Limits(max_steps=50), given_limits=Limits(max_steps=50))
     assert "limit of 2 calls" in ended.detail
     (resumed,) = again.events(SessionResumed)
+    assert resumed.limits is not None
+    assert resumed.limits.turn is not None
     assert (resumed.limits.turn.steps, resumed.limits.turn.calls) == (50, 2)
 
 
@@ -147,6 +149,7 @@ def test_the_stream_of_a_model_is_closed_when_its_reply_is_there(tmp_path, aroun
         async with stage.opened() as session:
             turn = runtime_of(session)
             reservation = await reserve(turn, source="step", input_tokens=1)
+            assert isinstance(reservation, Reservation)
             request = Request("", (), [model.encode(UserMessage("go"))])
             await ask(turn, around(model), request, reservation, input_tokens=1)
             return model.is_closed

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from mainspring.events import (
     CallStarted,
     Compacted,
     Crashed,
+    Decision,
     NoteAdded,
     SessionResumed,
     SpendReserved,
@@ -36,7 +38,7 @@ from stage import SESSION, PausingModel, Stage, call, calls, limits, results, sa
 ASKS = calls(call("publish", {"what": "x"}))
 
 
-def _answer(decision="allow", **fields):
+def _answer(decision: Decision = "allow", **fields: Any):
     async def approver(question):
         return ApprovalGiven(
             call=question.call, arguments_sha256=question.arguments_sha256, decision=decision, **fields
@@ -251,9 +253,11 @@ def test_stop_as_an_answer_ends_the_turn_without_waiting_for_other_questions(tmp
             await session.say("go")
             await wait_for(session, ApprovalAsked)
             second = next(item for item in session.state.open_calls if item.asked.call.endswith("1"))
-            while second is None or second.question is None:
+            while second.question is None:
                 await wait_for(session, ApprovalAsked, after=runtime_of(session).feed.last_seq - 1)
-                second = session.state.open_call(second.asked.call)
+                still_open = session.state.open_call(second.asked.call)
+                assert still_open is not None
+                second = still_open
             await session.approve(
                 second.asked.call, "stop", arguments_sha256=second.question.arguments_sha256
             )

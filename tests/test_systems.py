@@ -86,7 +86,7 @@ def test_sessions_are_read_on_every_system(run: Run, model: str, tmp_path: Path,
         ["models"],
         ["engines"],
         ["ps"],
-        ["steps"],
+        ["execs"],
         ["memory"],
         ["goal", "list"],
         ["goal", "schedules"],
@@ -150,7 +150,7 @@ def test_a_session_is_resumed_on_macos(run: Run, model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["demo"], ["daemon", "start"], ["daemon", "run", "--once"], ["step", "--", "true"]]
+    "command", [["demo"], ["daemon", "start"], ["daemon", "run", "--once"], ["exec", "--", "true"]]
 )
 @pytest.mark.parametrize("system", ["darwin", "win32"])
 def test_what_needs_commands_is_refused_with_what_to_do_instead(

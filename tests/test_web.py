@@ -11,8 +11,11 @@ from mainspring.net.web import FetchFailed, Web, host_of, is_public
 HERE = ipaddress.ip_address("127.0.0.1")
 
 
-def answer(status=200, body=b"hello", **headers):
-    lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in headers.items())]
+def answer(status=200, body=b"hello", **headers: str):
+    lines = [
+        f"HTTP/1.1 {status} X",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
+    ]
     return "\r\n".join([*lines, f"content-length: {len(body)}", "connection: close", "", ""]).encode() + body
 
 
@@ -133,7 +136,7 @@ def test_only_plain_web_addresses_are_fetched(url):
 
 def test_the_connection_goes_to_the_checked_address_and_names_the_host():
     page, seen = fetch(
-        "http://site.test:PORT/a?b=c#d", {"/a?b=c": answer(**{"content-type": "text/plain; charset=utf-8"})}
+        "http://site.test:PORT/a?b=c#d", {"/a?b=c": answer(content_type="text/plain; charset=utf-8")}
     )
     assert (page.status, page.data, page.media_type, page.charset) == (200, b"hello", "text/plain", "utf-8")
     assert "\nhost: site.test:" in seen[0].lower()

@@ -1,8 +1,9 @@
 """An agent runtime that you can leave alone for days.
 
     async with mainspring.open(".", model="…") as session:
-        async for event in session.run("…"):
-            ...
+        reply = await session.ask("…")
+
+    reply = mainspring.run("…", model="…")
 
 Names below are loaded when they are first used, so importing the package costs nothing.
 """
@@ -11,36 +12,124 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost 6 ms
 if TYPE_CHECKING:
+    from mainspring import errors, events, testing
     from mainspring.app.build import open  # noqa: A004
-    from mainspring.app.loops import DrvloopConfig, ExploopConfig, run_drvloop, run_exploop
-    from mainspring.events import Limits
+    from mainspring.app.goals import GoalOptions, resume_goal, start_goal
+    from mainspring.app.loops import (
+        DrvloopConfig,
+        ExploopConfig,
+        run_drvloop,
+        run_drvloop_async,
+        run_exploop,
+        run_exploop_async,
+    )
+    from mainspring.app.operations.approvals import is_allowed
+    from mainspring.app.programs import OpenOptions, StepResult, run, run_async, run_step, run_step_async
+    from mainspring.approvals import Judgement, Policy, Proposed
+    from mainspring.approvals.questions import Approver
+    from mainspring.catalog import Sessions
+    from mainspring.errors import MainspringError
+    from mainspring.events import ApprovalAsked, ApprovalGiven, Cap, Event, GoalChecks, Limits, Usage
+    from mainspring.goals.loop import Pursuit
+    from mainspring.models import Model
+    from mainspring.session.reply import Reply
     from mainspring.session.session import Session
+    from mainspring.settings import Config, load_config
+    from mainspring.tools import CallContext, Output, Tool
     from mainspring.tools.schema import tool
 
     __version__: str
 
 __all__ = [
+    "ApprovalAsked",
+    "ApprovalGiven",
+    "Approver",
+    "CallContext",
+    "Cap",
+    "Config",
     "DrvloopConfig",
+    "Event",
     "ExploopConfig",
+    "GoalChecks",
+    "GoalOptions",
+    "Judgement",
     "Limits",
+    "MainspringError",
+    "Model",
+    "OpenOptions",
+    "Output",
+    "Policy",
+    "Proposed",
+    "Pursuit",
+    "Reply",
     "Session",
+    "Sessions",
+    "StepResult",
+    "Tool",
+    "Usage",
     "__version__",
+    "errors",
+    "events",
+    "is_allowed",
+    "load_config",
     "open",
+    "resume_goal",
+    "run",
+    "run_async",
     "run_drvloop",
+    "run_drvloop_async",
     "run_exploop",
+    "run_exploop_async",
+    "run_step",
+    "run_step_async",
+    "start_goal",
+    "testing",
     "tool",
 ]
 
 _HOMES = {
-    "open": "app.build",
+    "ApprovalAsked": "events",
+    "ApprovalGiven": "events",
+    "Approver": "approvals.questions",
+    "CallContext": "tools",
+    "Cap": "events",
+    "Config": "settings",
     "DrvloopConfig": "app.loops",
+    "Event": "events",
     "ExploopConfig": "app.loops",
+    "GoalChecks": "events",
+    "GoalOptions": "app.goals",
+    "Judgement": "approvals",
     "Limits": "events",
+    "MainspringError": "errors",
+    "Model": "models",
+    "OpenOptions": "app.programs",
+    "Output": "tools",
+    "Policy": "approvals",
+    "Proposed": "approvals",
+    "Pursuit": "goals.loop",
+    "Reply": "session.reply",
     "Session": "session.session",
+    "Sessions": "catalog",
+    "StepResult": "app.programs",
+    "Tool": "tools",
+    "Usage": "events",
+    "is_allowed": "app.operations.approvals",
+    "load_config": "settings",
+    "open": "app.build",
+    "resume_goal": "app.goals",
+    "run": "app.programs",
+    "run_async": "app.programs",
     "run_drvloop": "app.loops",
+    "run_drvloop_async": "app.loops",
     "run_exploop": "app.loops",
+    "run_exploop_async": "app.loops",
+    "run_step": "app.programs",
+    "run_step_async": "app.programs",
+    "start_goal": "app.goals",
     "tool": "tools.schema",
 }
+_MODULES = ("errors", "events", "testing")
 
 
 def __getattr__(name: str) -> object:
@@ -48,8 +137,14 @@ def __getattr__(name: str) -> object:
         from mainspring.version import installed_version  # noqa: PLC0415 - read when it is asked for
 
         return installed_version()
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - not needed by `--version`
 
+    if name in _MODULES:
+        return import_module(f"mainspring.{name}")
     return getattr(import_module(f"mainspring.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,6 @@ with settings. Nothing else in the house looks at the environment.
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -24,6 +23,7 @@ from mainspring.events import Cap, Effort, Limits
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
+from mainspring.system import account_home
 from mainspring.turns.router import Breaker
 from mainspring.waits.reach import Patience
 
@@ -35,9 +35,13 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Caps for every run, by scope; what a run is told itself replaces them."""
 
     turn: Cap = Cap()
+    """Of one turn."""
     session: Cap = Cap()
+    """Of one session, however often it is resumed."""
     goal: Cap = Cap()
+    """Of one goal, over all its iterations."""
     day: Cap = Cap()
+    """Of all sessions together, in one day (UTC); not on calls or time."""
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,10 +49,15 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     these patterns allows may run: words like `pytest *` or `git status $`."""
 
     commands: tuple[str, ...] = ()
+    """Patterns of what may run; empty: whatever the policy allows."""
     timeout_s: float = 600.0
+    """Seconds that the command may take."""
     cpu_s: int = 0
+    """Seconds of processor time; 0 is no limit."""
     memory_mb: int = 0
+    """Megabytes of memory; 0 is no limit."""
     mode: str = ""
+    """The mode to judge it in; empty: the usual one."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,37 +65,64 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     how old an interruption may be, whether plain sessions are resumed too, and how it treats what crashes."""
 
     max_running: Annotated[int, msgspec.Meta(ge=1)] = 2
+    """Goals at work at once; one that waits does not count."""
     resume_within_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
+    """What was interrupted earlier is left alone."""
     sessions: bool = False
+    """Also resume crashed sessions without a goal."""
     max_crashes: Annotated[int, msgspec.Meta(ge=1)] = 3
+    """In a row, without getting on; then a goal is left alone."""
     crash_wait_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    """Seconds before a crashed goal is resumed."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
     model: str = ""
+    """The default model, as `--model` takes it; MAINSPRING_MODEL comes first."""
     models: tuple[str, ...] = ()
+    """The default model and, after it, those to go on with when it fails."""
     fallback: tuple[str, ...] = ()
+    """More models to go on with when one fails, in order."""
     effort: Effort | None = None
+    """How hard the model thinks; without it, as the provider does by itself."""
     tiers: dict[str, str | dict[str, str]] = {}
+    """Models by strength; a tier is a model, or one per provider: the first with a key is taken."""
     router: bool = False
+    """Choose a tier for each turn by what was said, failing tests and the size of the context."""
     escalation: Breaker = Breaker()
+    """When failing turns go to the next tier."""
     retry: RetryPolicy = RetryPolicy()
+    """How often a failed request is made again, and after how long."""
     mode: str = ""
+    """What may be done without asking: plan, ask, edits, auto, yolo, or L0 to L5."""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds until an unanswered question counts as a no; without it, as long as it takes."""
     prices: dict[str, Price] = {}
+    """Prices of models by name, instead of those in the shipped table."""
     caps: Caps = Caps()
+    """What may be used, by scope."""
     local_context_tokens: int = 16 * 1024
+    """The context of a model that runs on this machine, in tokens."""
     context_tokens: dict[str, int] = {}
+    """The context of models by name, in tokens, where it is not known."""
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    """The share of the context that is filled before history is made short."""
     compaction_model: str = ""
+    """Writes summaries of long histories; without it, or when it fails, the session's own model does."""
     idle_steps: Annotated[int, msgspec.Meta(ge=0)] = IDLE_STEPS
+    """Steps in which nothing new happens before a turn is ended; 0 is never."""
     steps: dict[str, Template] = {}
+    """What `mainspring exec --template NAME` gets."""
     waits: Patience = Patience()
+    """How long is waited."""
     engine: str = ""
+    """Who takes the turns; empty is builtin."""
     engines: dict[str, EngineSettings] = {}
+    """Other agents, by name."""
     daemon: DaemonSettings = DaemonSettings()
+    """What the daemon does by itself."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +166,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_config(environment: Mapping[str, str] | None = None) -> Config:
+    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere."""
     values = dict(os.environ if environment is None else environment)
-    values["HOME"] = values.get("HOME") or _account_home()
+    values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
         home = Path(chosen).expanduser().absolute()
@@ -141,14 +178,6 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
     settings = _load_settings(folder / "config.toml")
     return Config(home=home, folder=folder, settings=settings, environment=values)
-
-
-def _account_home() -> str:
-    """Where secrets of the user lie when HOME is not set, as in a service; else "/"."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return "/"
 
 
 def _load_settings(file: Path) -> Settings:

@@ -117,6 +117,16 @@ def user_name() -> str:
         return str(os.getuid())
 
 
+def account_home() -> str:
+    """The home folder of the account, where HOME is not set, as in a service; else "/"."""
+    if sys.platform == "win32":
+        return "/"
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
 def open_process(pid: int) -> int:
     """A descriptor (pidfd) that means this process and no later one of its number."""
     if sys.platform == "linux":

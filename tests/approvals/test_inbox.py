@@ -18,7 +18,7 @@ ASKS = calls(call("publish", {"what": "x"}))
 
 
 def answer(question: ApprovalAsked, **fields: Any) -> ApprovalGiven:
-    usual = {
+    usual: dict[str, Any] = {
         "call": question.call,
         "arguments_sha256": question.arguments_sha256,
         "decision": "allow",

@@ -7,7 +7,7 @@ says why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from engines.house import House
-from mainspring import app
-from mainspring.app.steps import steps_home
+from mainspring.app import build as app
 from mainspring.catalog.folder import SessionFiles
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
@@ -66,7 +65,7 @@ class Person:
         return self._given(question, **fields) if fields else None
 
     def _given(self, question: ApprovalAsked, **fields: Any) -> ApprovalGiven:
-        usual = {"call": question.call, "arguments_sha256": question.arguments_sha256}
+        usual: dict[str, Any] = {"call": question.call, "arguments_sha256": question.arguments_sha256}
         return ApprovalGiven(**(usual | fields))
 
 
@@ -84,7 +83,7 @@ async def by_call(house: House, person: Person) -> list[Event]:
 async def by_step(house: House, person: Person) -> list[Event]:
     step = ("touch", WANTED)
     name = await app.run_step(step, folder=house.workspace, mode="ask", approver=person, config=house.config)
-    file = SessionFiles(steps_home(house.config.home)).file(name)
+    file = SessionFiles(house.config.home / "steps").file(name)
     try:
         return [item.event for item in file.read()]
     finally:
@@ -95,14 +94,14 @@ async def by_engine(house: House, person: Person) -> list[Event]:
     return await by_session(house, person, engine="touching")
 
 
-def by_acp(how: str) -> Callable[[House, Person], Awaitable[list[Event]]]:
+def by_acp(how: str) -> Callable[[House, Person], Coroutine[Any, Any, list[Event]]]:
     async def taken(house: House, person: Person) -> list[Event]:
         return await by_session(house, person, how, engine="acp_agent")
 
     return taken
 
 
-CALLERS: dict[str, tuple[str, Callable[[House, Person], Awaitable[list[Event]]]]] = {
+CALLERS: dict[str, tuple[str, Callable[[House, Person], Coroutine[Any, Any, list[Event]]]]] = {
     "call": ("shell", by_call),
     "step": ("step", by_step),
     "engine": ("engine", by_engine),

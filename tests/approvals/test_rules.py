@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +36,7 @@ def judge(
     return policy.judge(proposed)
 
 
-def shell(command: str, **more: object) -> Proposed:
+def shell(command: str, **more: Any) -> Proposed:
     return Proposed(tool="shell", effect="execute", command=command, workspace="/home/me/w", **more)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mainspring.approvals import ModePolicy, Proposed, strictness
+from mainspring.approvals import Mode, ModePolicy, Proposed, strictness
 from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
 from mainspring.approvals.shell import read
@@ -140,7 +140,7 @@ RULES = parse(
 @settings(max_examples=400, deadline=None)
 @given(COMPOSED, st.sampled_from(["ask", "edits", "auto", "yolo"]), st.booleans())
 def test_no_line_is_judged_milder_than_any_of_its_parts(
-    composed: Composed, mode: str, is_contained: bool
+    composed: Composed, mode: Mode, is_contained: bool
 ) -> None:
     line, parts = composed
     policy = LayeredPolicy(ModePolicy(mode, max_cost_usd=1.0), home="/home/me", user=RULES)

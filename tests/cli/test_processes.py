@@ -109,7 +109,7 @@ def test_nothing_is_left_after_a_normal_end_but_what_is_to_stay(machine: Machine
     ended = of_kind(machine.events(session), "ProcessEnded")
     assert [body["reason"] for body in ended] == ["ended with its session"]
     nothing = machine.run("resume", session, *FREE)
-    assert "Nothing to go on with" in nothing.stderr
+    assert "Nothing to continue" in nothing.stderr
 
 
 def test_what_is_not_there_cannot_be_stopped(machine: Machine) -> None:

@@ -243,7 +243,7 @@ def test_resuming_something_that_is_done_says_so_and_a_new_text_goes_on(machine:
     machine.run("run", "--model", model, "go")
     again = machine.run("resume")
     assert again.returncode == 0
-    assert "Nothing to go on with" in again.stderr
+    assert "Nothing to continue" in again.stderr
     said = machine.run("resume", machine.only_session()["id"][:5], "and now?")
     assert said.stdout == "two\n"
     roles = [message["role"] for message in machine.seen[-1].json()["messages"]]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mainspring.cli.commands import _COMMANDS
+from mainspring.cli.commands import ALIASES, COMMANDS, GROUPS
 from mainspring.cli.transfer import written
 
 from .conftest import Machine, lines, until
@@ -73,13 +74,39 @@ def test_verify_names_the_first_broken_event_and_ends_with_1(machine: Machine) -
     assert "damaged" in verified.stdout
 
 
-def test_every_command_in_the_table_has_help_and_help_lists_every_command(machine: Machine) -> None:
-    listed = machine.run("--help").stdout
-    for name in _COMMANDS:
-        assert f"  {name} " in listed
+def test_every_command_in_the_table_has_help_and_help_all_lists_each_once_in_its_group(
+    machine: Machine,
+) -> None:
+    lines = machine.run("--help", "--all").stdout.splitlines()
+    assert machine.run("--all", "--help").stdout.splitlines() == lines
+    for name, entry in COMMANDS.items():
+        assert [line[10:].rstrip() for line in lines if line[10:].split(" ")[0] == name] == [
+            f"{name:<11}{entry.summary}"
+        ]
         helped = machine.run(name, "--help")
         assert helped.returncode == 0, helped.stderr
         assert "Usage:" in helped.stdout
+    assert sum(map(len, GROUPS.values())) == len(COMMANDS), "a command stands in two groups"
+
+
+def test_help_shows_common_commands_on_one_screen_of_24_by_80(machine: Machine) -> None:
+    lines = machine.run("--help").stdout.splitlines()
+    assert machine.run().stderr.splitlines() == lines, "without a command, as an error"
+    assert len(lines) < 24, "the prompt needs a line too"
+    for shown in (lines, machine.run("--help", "--all").stdout.splitlines()):
+        assert max(map(len, shown)) <= 80
+    listed = {line[10:].split(" ")[0] for line in lines}
+    for name, entry in COMMANDS.items():
+        assert (name in listed) == entry.is_common, name
+    assert [name for name in GROUPS if any(line.startswith(name) for line in lines)] == list(GROUPS)
+
+
+@pytest.mark.parametrize("old", ALIASES)
+def test_an_old_name_of_a_command_works_and_is_not_listed(machine: Machine, old: str) -> None:
+    assert not re.search(rf"^.{{10}}{old} ", machine.run("--help", "--all").stdout, re.MULTILINE)
+    assert old not in COMMANDS
+    now, before = (machine.run(name, "--help") for name in (ALIASES[old], old))
+    assert (before.returncode, before.stdout.splitlines()[1:]) == (0, now.stdout.splitlines()[1:])
 
 
 def test_version_and_help_import_nothing_heavy() -> None:

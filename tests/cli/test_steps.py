@@ -1,4 +1,4 @@
-"""`mainspring step` and `steps`: a real process, refused without a person, and what the lists say afterwards."""
+"""`mainspring exec` and `execs`: a real process, refused without a person, and what the lists say afterwards."""
 
 import asyncio
 import json
@@ -36,11 +36,11 @@ def ran(machine, *argv):
 
 
 def rows(machine):
-    return [json.loads(line) for line in machine.run("steps", "--json").stdout.splitlines()]
+    return [json.loads(line) for line in machine.run("execs", "--json").stdout.splitlines()]
 
 
 def test_a_step_that_nobody_approves_is_refused_and_recorded(machine):
-    done = machine.run("step", "--sandbox", "none", "--", "touch", "made")
+    done = machine.run("exec", "--sandbox", "none", "--", "touch", "made")
     assert done.returncode == 3
     assert "nobody was there to approve it" in done.stderr
     assert not (machine.workspace / "made").exists()
@@ -51,17 +51,17 @@ def test_a_step_that_nobody_approves_is_refused_and_recorded(machine):
 
 
 def test_json_is_one_object(machine):
-    done = machine.run("step", "--json", "--sandbox", "none", "--", "true")
+    done = machine.run("exec", "--json", "--sandbox", "none", "--", "true")
     assert json.loads(done.stdout)["state"] == "refused"
 
 
 def test_a_template_names_limits_and_unknown_ones_are_told(machine):
     machine.home.mkdir(parents=True, exist_ok=True)
     (machine.home / "config.toml").write_text('[steps.tests]\ncommands = ["pytest *"]\n')
-    done = machine.run("step", "--sandbox", "none", "--template", "tests", "--", "rm", "x")
+    done = machine.run("exec", "--sandbox", "none", "--template", "tests", "--", "rm", "x")
     assert done.returncode == 3
     assert "the template tests does not allow this command" in done.stderr
-    done = machine.run("step", "--template", "other", "--", "true")
+    done = machine.run("exec", "--template", "other", "--", "true")
     assert done.returncode == 2
     assert "config.toml has: tests" in done.stderr
 
@@ -73,16 +73,16 @@ def test_steps_are_listed_and_shown_with_their_output(machine):
         (second, "ok", 0),
         (first, "error", 4),
     ]
-    listed = machine.run("steps").stdout.splitlines()
+    listed = machine.run("execs").stdout.splitlines()
     assert listed[1].startswith(first)
-    shown = machine.run("steps", "show", first[:6])
+    shown = machine.run("execs", "show", first[:6])
     assert shown.stdout.endswith("--- stdout\nout\n--- stderr\nerr\n")
-    whole = json.loads(machine.run("steps", "show", first, "--json").stdout)
+    whole = json.loads(machine.run("execs", "show", first, "--json").stdout)
     assert (whole["stdout"], whole["stderr"], whole["bytes"], whole["exit_code"]) == ("out\n", "err\n", 8, 4)
     assert machine.run("sessions", "--json").stdout == ""
 
 
 def test_a_step_that_is_not_there_is_told(machine):
-    done = machine.run("steps", "show", "nothing")
+    done = machine.run("execs", "show", "nothing")
     assert done.returncode == 2
-    assert "There is no step nothing" in done.stderr
+    assert "There is no command nothing" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from itertools import pairwise
 from typing import Any
 
@@ -56,7 +57,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.models import Price, Request
+from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.session.session import runtime_of
 from mainspring.turns.compactor import Compactor
@@ -343,7 +344,7 @@ def test_a_failing_model_for_summaries_is_replaced_by_the_sessions_own(tmp_path,
     own, steps = Writer(GOOD), stage.model()
 
     class Own(ScriptedModel):
-        async def stream(self, request: Request) -> Any:
+        async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
             model = own if request.system == INSTRUCTIONS else steps
             async for item in model.stream(request):
                 yield item

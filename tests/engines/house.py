@@ -7,14 +7,15 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import mainspring
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import BadRequest, ModelError
+from mainspring.events import TextDelta
 from mainspring.models import ReplyFinished, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.session.session import Session
@@ -22,7 +23,7 @@ from mainspring.settings import Config, Settings
 
 FAKES = Path(__file__).parent / "fakes"
 ROOT = Path(__file__).parent.parent.parent
-PROTOCOLS = {"plain": "exec", "acp_agent": "acp"}
+PROTOCOLS: dict[str, Literal["exec", "acp"]] = {"plain": "exec", "acp_agent": "acp"}
 NAMES = ("codex", "claude", "gemini", "opencode", "plain", "acp_agent")
 
 
@@ -70,13 +71,11 @@ class Acting(ScriptedModel):
     def _refused(self, request: Request) -> ModelError | None:
         return BadRequest("it broke") if self._said.startswith("fail") else None
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         async for item in super().stream(request):
             if self._said.startswith("size") and not isinstance(item, ReplyFinished):
                 text = json.loads(request.messages[0])["text"]
-                item = mainspring.events.TextDelta(
-                    text=f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}"
-                )
+                item = TextDelta(text=f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}")
             yield item
 
 

@@ -120,7 +120,7 @@ def test_noise_on_its_output_is_counted(tmp_path: Path) -> None:
 
 def test_an_agent_that_dies_is_a_failure_with_its_exit_code(tmp_path: Path) -> None:
     events = take(House(tmp_path), "fail")
-    assert events[-1].detail == "acp_agent exited with code 3 before it answered. it broke"
+    assert "it broke" in of(events, TurnEnded)[-1].detail
     assert of(events, EngineEnded)[0].exit_code == 3
 
 

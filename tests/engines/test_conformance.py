@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from .house import NAMES, Acting, House
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", ["builtin", *NAMES])
 def test_an_engine_keeps_the_rules(
-    name: str, check: Callable[[Stage], Awaitable[None]], tmp_path: Path
+    name: str, check: Callable[[Stage], Coroutine[Any, Any, None]], tmp_path: Path
 ) -> None:
     house = House(tmp_path)
 

@@ -134,9 +134,11 @@ def due_by_brute_force(text: str, moment: datetime, zone: tzinfo) -> bool:
     wall = local.replace(tzinfo=None, fold=0)
     if cron.is_repeating:
         return is_named(wall)
-    jump = (moment + timedelta(hours=3)).astimezone(zone).utcoffset() - (
-        moment - timedelta(hours=3)
-    ).astimezone(zone).utcoffset()  # pyright: ignore[reportOptionalOperand]
+    later = (moment + timedelta(hours=3)).astimezone(zone).utcoffset()
+    earlier = (moment - timedelta(hours=3)).astimezone(zone).utcoffset()
+    assert later is not None
+    assert earlier is not None
+    jump = later - earlier
     before = wall - jump
     is_moved = jump > timedelta() and is_left_out(before, zone) and is_named(before)
     return is_moved or (local.fold == 0 and is_named(wall))

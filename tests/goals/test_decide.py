@@ -7,6 +7,7 @@ from mainspring.events import (
     GoalRules,
     GoalSet,
     IterationEnded,
+    IterationOutcome,
     IterationStarted,
     PlanSet,
     Recorded,
@@ -29,7 +30,9 @@ def goal_after(*events):
     return goal
 
 
-def iteration(number, outcome="continued", *, changed=(), is_waiting=False, detail=""):
+def iteration(
+    number: int, outcome: IterationOutcome = "continued", *, changed=(), is_waiting=False, detail=""
+):
     return (
         IterationStarted(iteration=number),
         TurnStarted(turn=number),

@@ -27,6 +27,7 @@ def test_a_time_is_due_once_it_has_come() -> None:
     now = us("2026-11-16T02:00:20")
     found = due(NIGHTLY, us("2026-11-15T02:00"), now, UTC)
     assert found == Due(at_us=us("2026-11-16T02:00"), how="on time")
+    assert found is not None
     assert due(NIGHTLY, found.at_us, now, UTC) is None
 
 

@@ -92,7 +92,7 @@ def arm(folder: Path, kill: str) -> None:
     kind, _, where = kill.partition(":")
     subscribe = SqliteJournal.subscribe
 
-    def armed(journal: SqliteJournal, on_appended: Any) -> None:
+    def armed(self: SqliteJournal, on_appended: Any) -> None:
         def told(recorded: Any) -> None:
             is_there = kind in ("event", "cancel") and recorded[-1].seq >= int(where)
             if kind == "event" and is_there:
@@ -102,8 +102,8 @@ def arm(folder: Path, kill: str) -> None:
                 working.pop().cancel()
 
         if kind == "commit":
-            die_before_commit(journal, int(where))
-        subscribe(journal, told)
+            die_before_commit(self, int(where))
+        subscribe(self, told)
 
     SqliteJournal.subscribe = armed
     if kind == "strike":

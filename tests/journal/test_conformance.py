@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,12 +23,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Sessions:
 
 
 @pytest.mark.parametrize("check", journals.CHECKS, ids=lambda check: check.__name__)
-def test_a_journal(check: Callable[[journals.JournalPlace], Awaitable[None]], store: Sessions) -> None:
+def test_a_journal(
+    check: Callable[[journals.JournalPlace], Coroutine[Any, Any, None]], store: Sessions
+) -> None:
     asyncio.run(check(sessions.JournalOf(store)))
 
 
 @pytest.mark.parametrize("check", sessions.CHECKS, ids=lambda check: check.__name__)
-def test_sessions(check: Callable[[Sessions], Awaitable[None]], store: Sessions) -> None:
+def test_sessions(check: Callable[[Sessions], Coroutine[Any, Any, None]], store: Sessions) -> None:
     asyncio.run(check(store))
 
 
@@ -69,5 +72,7 @@ ALONE = [check for check in journals.CHECKS if "second_writer" not in check.__na
 
 
 @pytest.mark.parametrize("check", ALONE, ids=lambda check: check.__name__)
-def test_a_journal_without_a_store(check: Callable[[journals.JournalPlace], Awaitable[None]]) -> None:
+def test_a_journal_without_a_store(
+    check: Callable[[journals.JournalPlace], Coroutine[Any, Any, None]],
+) -> None:
     asyncio.run(check(OneJournal()))

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from typing import Any
 
 import apsw
 import pytest
@@ -123,7 +124,9 @@ def test_verify_names_the_first_broken_event_and_why(store, case):
 def test_a_body_that_no_longer_decodes_is_named_by_reading(store):
     path = journal_of(store)
     connection = apsw.Connection(str(path))
-    rows = connection.execute("SELECT seq, time_us, kind, body, hash FROM events ORDER BY seq").fetchall()
+    rows: list[Any] = connection.execute(
+        "SELECT seq, time_us, kind, body, hash FROM events ORDER BY seq"
+    ).fetchall()
     head = rows[48][4]
     for seq, time_us, kind, body, _hash in rows[49:]:
         body = b'{"text":7}' if seq == 50 else body

@@ -9,6 +9,7 @@ from .samples import write
 def test_a_killed_writer_loses_nothing_it_acknowledged(store, worker, acknowledged):
     write(store, "one", [])
     process = worker("write_for_ever")
+    promised = 0
     for _ in range(acknowledged):
         promised = int(process.stdout.readline())
     process.kill()

@@ -47,13 +47,13 @@ def test_frequent_and_rare_kinds_come_in_order_page_by_page(tmp_path):
 class Counting(MemoryJournal):
     """Knows how many events were read."""
 
-    count = 0
+    events_read = 0
 
     async def read(
         self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
     ) -> list[Recorded]:
         page = await super().read(after=after, until=until, kinds=kinds, limit=limit)
-        self.count += len(page)
+        self.events_read += len(page)
         return page
 
 
@@ -63,7 +63,7 @@ def test_results_of_recent_calls_are_found_without_reading_the_old_ones():
         await journal.append(
             *(CallEnded(call=f"c{number}", outcome="ok", output="") for number in range(5 * MANY))
         )
-        return list(await ended_calls(journal, calls)), journal.count
+        return list(await ended_calls(journal, calls)), journal.events_read
 
     newest, count = asyncio.run(found())
     assert newest[-1] == f"c{5 * MANY - 1}"

@@ -10,7 +10,7 @@ import msgspec
 
 from mainspring.events import Part
 from mainspring.models import Message, ReplyFinished, Request
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.models.scripted import Script
 from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
@@ -64,7 +64,7 @@ def ask(wire: str, script: Script, *histories: Sequence[Message], **fields: Any)
             model = build(wire, server, **options)
             for step, history in enumerate(histories, start=1):
                 messages = [model.encode(message) for message in history]
-                reply, finished = Reply(), None
+                reply, finished = ReplyBuilder(), None
                 async for item in model.stream(Request(messages=messages, **fields)):
                     if isinstance(item, ReplyFinished):
                         finished = item

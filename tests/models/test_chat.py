@@ -17,7 +17,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
 from mainspring.models.wires.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.testing.server import ModelServer
@@ -322,7 +322,7 @@ def test_reasoning_in_details_is_merged_and_goes_back_as_it_came() -> None:
         delta(reasoning=" see.", reasoning_details=[second, hidden]),
         delta("stop", content="so"),
     )
-    reply = Reply()
+    reply = ReplyBuilder()
     for item in items[:-1]:
         reply.add(item)  # type: ignore[arg-type]
     quirks = ChatQuirks(thinking_field="reasoning_details")

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 
+import msgspec
 import pytest
 from genai_prices import Usage as ListUsage
 from genai_prices import types as listed
@@ -36,15 +37,20 @@ def expected(model: listed.ModelInfo, now: datetime) -> tuple[Price | None, int 
         each for each in (prices.input_mtok, prices.output_mtok) if isinstance(each, listed.TieredPrices)
     ]
     starts = sorted({tier.start for each in tiered for tier in each.tiers})
-    plain, *long = (
-        [
-            amount(getattr(prices, name), tokens)
-            for name in ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
-        ]
-        for tokens in (0, *(start + 1 for start in starts))
+    plain, *long = (price_at(prices, tokens) for tokens in (0, *(start + 1 for start in starts)))
+    steps = tuple(LongPrice(start, price) for start, price in zip(starts, long, strict=True))
+    return msgspec.structs.replace(plain, long=steps), model.context_window
+
+
+def price_at(prices: listed.ModelPrice, tokens: int) -> Price:
+    """What a token costs in a request of so many."""
+    put_in, got_out = amount(prices.input_mtok, tokens), amount(prices.output_mtok, tokens)
+    assert put_in is not None
+    assert got_out is not None
+    cache_read, cache_write = (
+        amount(each, tokens) for each in (prices.cache_read_mtok, prices.cache_write_mtok)
     )
-    steps = tuple(LongPrice(start, Price(*each)) for start, each in zip(starts, long, strict=True))
-    return Price(*plain, long=steps), model.context_window
+    return Price(put_in, got_out, cache_read, cache_write)
 
 
 def amount(listed_amount: Decimal | listed.TieredPrices | None, tokens: int) -> float | None:

@@ -1,11 +1,11 @@
 """Calls that a model wrote as text are calls; everything else stays text."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from mainspring.events import CallDelta, TextDelta, Usage
+from mainspring.events import CallDelta, Stop, TextDelta, Usage
 from mainspring.models import ReplyFinished, StreamItem
 from mainspring.models.rescue import Rescued, RescuedCall, rescue, rescued
 
@@ -67,8 +67,8 @@ def test_what_is_a_call_and_what_is_text(case: str) -> None:
     assert rescue(text, KNOWN) == expected
 
 
-def streamed(*pieces: StreamItem, stop: str = "end") -> list[StreamItem]:
-    async def stream() -> AsyncIterator[StreamItem]:
+def streamed(*pieces: StreamItem, stop: Stop = "end") -> list[StreamItem]:
+    async def stream() -> AsyncGenerator[StreamItem]:
         for piece in (*pieces, ReplyFinished(stop, Usage())):
             yield piece
 

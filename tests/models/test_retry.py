@@ -19,7 +19,7 @@ from mainspring.models import (
     ToolResult,
     UserMessage,
 )
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
 from mainspring.models.wires.transport import TransportLimits
@@ -45,7 +45,7 @@ class Told(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        reply = Reply()
+        reply = ReplyBuilder()
         for item in self.items:
             if isinstance(item, Retrying):
                 reply.clear()

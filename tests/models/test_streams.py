@@ -8,7 +8,7 @@ from every_wire import build
 
 from mainspring.events import Part, Stop, Usage
 from mainspring.models import ReplyFinished, StreamItem
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.models.wires.http import _Intake
 
 STREAMS = sorted((Path(__file__).parent.parent / "streams").glob("*.sse"))
@@ -32,7 +32,7 @@ def test_a_stream_gives_what_stands_beside_it(stream: Path, size: int) -> None:
     for start in range(0, len(received), size):
         items += intake.take(received[start : start + size])
     items += intake.end()
-    reply = Reply()
+    reply = ReplyBuilder()
     for item in items[:-1]:
         reply.add(item)  # type: ignore[arg-type]
     assert reply.parts(1) == expected.parts

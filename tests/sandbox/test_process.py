@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,17 +15,17 @@ from mainspring.sandbox import Command, CommandResult, ProcessLimits
 from mainspring.sandbox.custody.stub import _join_cgroup
 from mainspring.sandbox.rungs.process import PlainSandbox
 
-Run = Callable[..., Awaitable[CommandResult]]
+Run = Callable[..., Coroutine[Any, Any, CommandResult]]
 
 
 def within(tmp_path: Path, story: Callable[[Run], Awaitable[None]]) -> None:
     async def main() -> None:
         sandbox = PlainSandbox(environment={"PATH": os.environ["PATH"], "GITHUB_TOKEN": "s3cret"})
 
-        async def run(script: str, **options: object) -> CommandResult:
+        async def run(script: str, **options: Any) -> CommandResult:
             on_output = options.pop("on_output", None)
-            command = Command(argv=("bash", "-c", script), cwd=tmp_path, **options)  # type: ignore[arg-type]
-            return await sandbox.run(command, on_output)  # type: ignore[arg-type]
+            command = Command(argv=("bash", "-c", script), cwd=tmp_path, **options)
+            return await sandbox.run(command, on_output)
 
         try:
             await story(run)

@@ -126,6 +126,7 @@ def test_a_session_that_lost_its_journal_records_nothing_more_and_is_resumed(tmp
 
     async def lived() -> None:
         lost: list[int] = []
+        name = ""
         with pytest.raises(JournalOwned):
             async with house.open() as session:
                 name = session.id
@@ -182,6 +183,7 @@ def test_a_goal_whose_process_died_is_resumed(tmp_path: Path) -> None:
     how = {"config": house.config, "sessions": house.sessions}
 
     async def pursued() -> None:
+        name = ""
         with pytest.raises(JournalOwned):
             async with start_goal("make a file", options, **how) as pursuit:
                 name = pursuit.session.id

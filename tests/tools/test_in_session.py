@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from pathlib import Path
 
 from mainspring.app import build as app
 from mainspring.events import (
@@ -9,6 +10,7 @@ from mainspring.events import (
     ApprovalGiven,
     CallEnded,
     CallStarted,
+    Decision,
     Evidence,
     PlanItem,
     PlanSet,
@@ -17,6 +19,7 @@ from mainspring.events import (
     WorkFinished,
 )
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.sandbox import Sandbox
 from mainspring.settings import load_config
 
 QUESTION = ScriptedCall(name="ask", arguments={"question": "Which one?", "choices": ["red", "blue"]})
@@ -26,7 +29,7 @@ def call(name, **arguments):
     return ScriptedCall(name=name, arguments=arguments)
 
 
-def take_turn(folder, *steps, text="go", session="", approver=None, sandbox="none"):
+def take_turn(folder: Path, *steps, text="go", session="", approver=None, sandbox: Sandbox | str = "none"):
     """Every event of a turn in which the model makes these calls, step by step, and then says that it is done."""
 
     async def run():
@@ -50,7 +53,7 @@ def only(events, kind):
     return [event for event in events if isinstance(event, kind)]
 
 
-def answering(text, decision="allow"):
+def answering(text: str, decision: Decision = "allow"):
     async def approver(question):
         return ApprovalGiven(
             call=question.call, arguments_sha256=question.arguments_sha256, decision=decision, feedback=text
@@ -139,7 +142,7 @@ def test_what_did_not_fit_is_read_by_its_handle(tmp_path):
     session, events = take_turn(tmp_path, [command], approver=answering(""))
     (ended,) = only(events, CallEnded)
     assert len(ended.output) <= 24_000
-    handle = re.search(r"blob:[0-9a-f]{64}", ended.output)[0]
+    (handle,) = re.findall(r"blob:[0-9a-f]{64}", ended.output)
     read = call("read", path=handle, offset=10_001, limit=2)
     _, events = take_turn(tmp_path, [], [], [read], text="more", session=session)
     assert only(events, CallEnded)[0].output.splitlines()[:2] == [" 10001\t10000", " 10002\t10001"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring import app
+import mainspring
 from mainspring.catalog.folder import SessionFiles
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
@@ -160,7 +160,7 @@ def test_a_compaction_names_what_commands_left_running(tmp_path):
     async def compacted():
         config = load_config({"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"})
         (tmp_path / "work").mkdir()
-        opened = app.open(
+        opened = mainspring.open(
             tmp_path / "work",
             model=model,
             config=config,

@@ -47,7 +47,7 @@ class Asleep(Stage):
         self.work.mkdir(exist_ok=True, parents=True)
         self.folder = folder
         self.vault = Vault()
-        self.reach = Reach(sessions=self.store, outside=partial(plain, path), **({"pace": QUICK} | reach))
+        self.reach = Reach(sessions=self.store, outside=partial(plain, path), **{"pace": QUICK, **reach})
 
     @asynccontextmanager
     async def awake(self, **changes: Any) -> AsyncIterator[Session]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mainspring.events import OnFile, OnTime
@@ -70,11 +72,16 @@ def test_a_clock_that_jumps_forward_ends_the_wait_and_one_that_jumps_back_prolon
 
 
 def test_the_order_of_reasons():
+    def cause(*given: Any, **how: Any) -> str:
+        decision = decide(*given, now_us=NOW, **how)
+        assert decision is not None
+        return decision.cause
+
     lost = {0: Observation("nobody knows", is_lost=True)}
-    assert decide(wanted(*TWO), lost, now_us=NOW).cause == "unknown"
-    assert decide(wanted(*TWO), lost, now_us=NOW, is_interrupted=True).cause == "cancelled"
+    assert cause(wanted(*TWO), lost) == "unknown"
+    assert cause(wanted(*TWO), lost, is_interrupted=True) == "cancelled"
     met = {**lost, 1: Observation("b is there")}
-    assert decide(wanted(*TWO), met, now_us=NOW, is_interrupted=True).cause == "met"
-    assert decide(wanted(*TWO), {}, now_us=NOW, is_stalled=True).cause == "stalled"
+    assert cause(wanted(*TWO), met, is_interrupted=True) == "met"
+    assert cause(wanted(*TWO), {}, is_stalled=True) == "stalled"
     late = wanted(*TWO, deadline_us=NOW)
-    assert decide(late, lost, now_us=NOW, is_interrupted=True, is_stalled=True).cause == "deadline"
+    assert cause(late, lost, is_interrupted=True, is_stalled=True) == "deadline"

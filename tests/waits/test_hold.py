@@ -16,6 +16,7 @@ import pytest
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalGiven,
+    Condition,
     ConditionMet,
     Event,
     GoalEnded,
@@ -139,7 +140,9 @@ def test_a_pipe_is_never_read(tmp_path: Path) -> None:
         OnCallback(token="../x"),
     ],
 )
-def test_what_cannot_be_waited_for_is_refused_before_anything_is_recorded(tmp_path: Path, on: object) -> None:
+def test_what_cannot_be_waited_for_is_refused_before_anything_is_recorded(
+    tmp_path: Path, on: Condition
+) -> None:
     asleep = Asleep(tmp_path)
     with pytest.raises(BaseExceptionGroup) as raised:
         asleep.wait(on)

@@ -57,6 +57,11 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+def is_zombie(pid: int) -> bool:
+    found = stat(pid)
+    return found is not None and found.state == "Z"
+
+
 def test_a_foreign_process_is_told_from_a_later_one_by_what_is_recorded(tmp_path: Path) -> None:
     asleep = Asleep(tmp_path)
     with running("sleep", "60") as process:
@@ -77,7 +82,7 @@ def test_a_foreign_process_is_told_from_a_later_one_by_what_is_recorded(tmp_path
 def test_a_zombie_is_dead(tmp_path: Path) -> None:
     with running("true") as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert stat(process.pid).state == "Z"
+        assert is_zombie(process.pid)
         ended = Asleep(tmp_path).wait(OnPid(pid=process.pid))
     assert ended.cause == "met"
     assert "was not there when the wait began" in ended.summary
@@ -90,7 +95,7 @@ def test_one_that_becomes_a_zombie_is_dead_too(tmp_path: Path) -> None:
             os.kill(process.pid, signal.SIGKILL)  # and nobody waits for it
 
         ended = Asleep(tmp_path).wait(OnPid(pid=process.pid), meanwhile=dies)
-        assert stat(process.pid).state == "Z"
+        assert is_zombie(process.pid)
     assert ended.cause == "met"
 
 
@@ -110,7 +115,9 @@ def test_a_number_that_belongs_to_another_process_now_means_that_the_first_has_e
     asleep = Asleep(tmp_path)
     with running("sleep", "60") as process:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        space, start = str(Path("/proc/self/ns/pid").readlink()), stat(process.pid).start
+        found = stat(process.pid)
+        assert found is not None
+        space, start = str(Path("/proc/self/ns/pid").readlink()), found.start
         identity = {
             "start": f"{boot}/{space}/{start - 1}",
             "boot": f"another/{space}/{start}",

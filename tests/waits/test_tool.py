@@ -18,7 +18,7 @@ from mainspring.tools.wait import TOOL as WAIT
 from mainspring.waits.reach import Patience
 from stage import call, calls, pass_time, says, take, wait_for
 
-from .asleep import QUICK, Asleep
+from .asleep import Asleep
 from .test_hold import called
 
 
@@ -26,7 +26,7 @@ class Agent(Asleep):
     """A scripted model with the tools shell and wait."""
 
     def __init__(self, folder: Path, *steps: Any, **reach: Any) -> None:
-        super().__init__(folder, **({"pace": QUICK} | reach))
+        super().__init__(folder, **reach)
         self.script = Script(replies=(*steps, says("done")))
         self.tools = [SHELL, WAIT]
 
@@ -109,7 +109,8 @@ def test_the_maximum_is_the_settings_unless_a_call_says_less_or_names_a_later_ti
     )
     (agent.work / "a").touch()
     agent.go()
-    lefts = [started.deadline_us / 1e6 - now_s for started in agent.events(WaitStarted)]
+    deadlines = [started.deadline_us for started in agent.events(WaitStarted)]
+    lefts = [deadline_us / 1e6 - now_s for deadline_us in deadlines if deadline_us is not None]
     assert [round(left, -1) for left in lefts] == [600, 60, 7200]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.cli.documents import as_html, as_markdown
+from mainspring.documents.transcript import as_html, as_markdown
 from mainspring.events import (
     AssistantSaid,
     Blob,

@@ -136,6 +136,8 @@ def test_secrets_are_not_copied(root, tmp_path):
     (root / ".env").write_text("KEY=hunter2")
     (change,) = watched.changes(lambda: (root / ".env").write_text("KEY=hunter3")).values()
     watched.close()
+    assert change.before is not None
+    assert change.after is not None
     assert (change.before.blob, change.after.blob) == (None, None)
     assert "secrets" in change.before.reason
     assert all(b"hunter" not in path.read_bytes() for path in tmp_path.glob("cache/**/*") if path.is_file())
@@ -195,7 +197,9 @@ def test_what_a_dead_process_left_is_found_by_the_next_one(root, tmp_path):
     (root / "a").write_text("before")
     first = Watched(root, tmp_path / "cache")
     first.run(first.machine.begin("c1"))
-    os.close(first.machine._contents._lock)  # what the kernel does when a process dies
+    contents = first.machine._contents
+    assert contents is not None
+    os.close(contents._lock)  # what the kernel does when a process dies
     first.loop.close()
     (root / "a").write_text("after")
     second = Watched(root, tmp_path / "cache")
@@ -307,6 +311,7 @@ def test_a_worktree_is_covered_by_itself(root, git, tmp_path):
     git("worktree", "add", "-q", str(tree), "-b", "side")
     watched = Watched(tree, tmp_path / "cache")
     changed = watched.call(shell(tree, "echo side > a"))
+    assert changed is not None
     watched.put_back(changed)
     watched.close()
     assert (tree / "a").read_text() == "main\n"
@@ -332,6 +337,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_stops_nothing(root, tmp_path
     watched = Watched(root, tmp_path / "cache")
     changed = watched.call(lambda: (root / "a").write_text("2"))
     watched.close()
+    assert changed is not None
     assert any("everything" in note for note in changed.not_covered)
 
 

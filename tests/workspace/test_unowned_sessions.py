@@ -1,6 +1,7 @@
 """Commands on sessions that nobody runs: what they write passes the vault, like everything else."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import JournalOwned
 from mainspring.events import (
     ApprovalGiven,
+    Event,
     FilesChanged,
     GoalEnded,
     GoalPaused,
@@ -33,7 +35,7 @@ def stored(world):
     return raw + b"".join(encode(item.event)[1] for item in world.journal())
 
 
-def last(world, kind):
+def last(world: World, kind: type[Event]) -> Any:
     return next(item.event for item in reversed(world.journal()) if isinstance(item.event, kind))
 
 

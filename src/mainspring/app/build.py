@@ -25,12 +25,14 @@ from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
 from mainspring.app.stores import sessions_of, steps_of
+from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
-from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.context.prompt import prompt_parts
+from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -60,23 +62,7 @@ from mainspring.secrets.vault import Vault
 from mainspring.session.opening import Opening, SessionModels
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
-from mainspring.system import this_system
-from mainspring.tools import Tool
-from mainspring.tools.ask import TOOL as ASK
-from mainspring.tools.edit import TOOL as EDIT
-from mainspring.tools.fetch import TOOL as FETCH
-from mainspring.tools.find import TOOL as FIND
-from mainspring.tools.finish import TOOL as FINISH
-from mainspring.tools.grep import TOOL as GREP
-from mainspring.tools.note import TOOL as NOTE
-from mainspring.tools.patch import TOOL as PATCH
-from mainspring.tools.plan import TOOL as PLAN
-from mainspring.tools.process import TOOL as PROCESS
-from mainspring.tools.read import TOOL as READ
-from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.toolbox import Toolbox
-from mainspring.tools.wait import TOOL as WAIT
-from mainspring.tools.write import TOOL as WRITE
 from mainspring.turns.permissions import Permissions
 from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
@@ -86,8 +72,7 @@ from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-_RUNNING = (SHELL, PROCESS) if this_system().has_custody else ()
-DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, *_RUNNING, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
+__all__ = ["DEFAULT_TOOLS", "KnownSession", "open", "run_step"]
 
 
 @asynccontextmanager
@@ -101,8 +86,11 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     effort: Effort | None = None,
     mode: str = "",
     limits: Limits | None = None,
-    tools: Sequence[Tool] = DEFAULT_TOOLS,
+    instructions: str = "",
+    system_prompt: str | None = None,
+    tools: Sequence[ToolChoice] = DEFAULT_TOOLS,
     sandbox: Sandbox | str = "",
+    policy: Policy | None = None,
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     parent: Session | None = None,
@@ -115,6 +103,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
     caps of that one as well. `sessions` is where sessions are kept, by default the data folder.
 
+    `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
+    built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
+    rules and grants; an `approver` answers what needs a person.
+
     What is not given is taken from the session's journal, then from the settings.
     """
     config = config or load_config()
@@ -123,17 +115,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
+        chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        prompt = _prompt(known.place, chosen_mode, config, instructions, system_prompt, is_new=not session)
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
-        chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
-        toolbox = Toolbox(tools)
+        toolbox = build_toolbox(tools)
         compactor = build_compactor(config)
-        prompt = () if recorder else compose_prompt(known.place, chosen_mode, config)
-        system = system_prompt(prompt)
+        system = join_prompt(prompt)
         for each in models.all:
             check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
@@ -149,7 +141,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             given_limits=given,
             beginning=beginning,
         )
-        policy = build_policy(build_mode(chosen_mode, level, capping), known.place, config)
+        policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
         recorder = recorder or await create_recorder(store, config)
         runtime = Runtime(
             recorder,
@@ -208,6 +200,7 @@ async def run_step(
     timeout_s: float | None = None,
     cpu_s: int | None = None,
     memory_bytes: int | None = None,
+    label: str = "",
     mode: str = "",
     sandbox: Sandbox | str = "",
     approver: Approver | None = None,
@@ -226,6 +219,7 @@ async def run_step(
         timeout_s=timeout_s or chosen.timeout_s,
         cpu_s=cpu_s or chosen.cpu_s,
         memory_bytes=memory_bytes or chosen.memory_mb * MIB,
+        label=label,
     )
     runner = Runner(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
@@ -359,6 +353,29 @@ def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[Pr
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
     )
+
+
+def _prompt(
+    workspace: Path,
+    mode: Mode,
+    config: Config,
+    instructions: str,
+    system_prompt: str | None,
+    *,
+    is_new: bool,
+) -> list[tuple[PromptPart, str]]:
+    """The system prompt as a program wants it. An earlier session keeps the one that it began with."""
+    if not is_new:
+        if instructions or system_prompt is not None:
+            raise UsageError(
+                "A session keeps the instructions that it began with.",
+                remedy="Say the new ones with `session.note`, or open a new session.",
+            )
+        return []
+    parts = compose_prompt(workspace, mode, config) if system_prompt is None else []
+    given = (("system", system_prompt or ""), ("instructions", instructions))
+    parts += [(PromptPart(name=name, source="program", size=len(text)), text) for name, text in given if text]
+    return parts
 
 
 def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:

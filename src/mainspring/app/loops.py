@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mainspring.app.blocking import run_blocking
 from mainspring.app.goals import GoalOptions, start_goal
 from mainspring.errors import UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnded, Target
@@ -47,17 +47,27 @@ class DrvloopConfig(LoopConfig, frozen=True, kw_only=True):
 def run_exploop(config: ExploopConfig) -> int:
     """Runs experiments until the goal is reached or a limit is; going on where an earlier run ended. The exit
     code: 0 done, 1 iterations or the longest wait used up, 130 stopped, else that of the engine."""
+    return run_blocking(run_exploop_async(config))
+
+
+def run_drvloop(config: DrvloopConfig) -> int:
+    """Derives the goal claim by claim, each decided by a check; exit codes as those of `run_exploop`."""
+    return run_blocking(run_drvloop_async(config))
+
+
+async def run_exploop_async(config: ExploopConfig) -> int:
+    """As `run_exploop`, for async code."""
     rules = {
         "wait_s": _number("wait_seconds", config.wait_seconds, is_zero_fine=True),
         "max_wait_s": _number("max_wait_seconds", config.max_wait_seconds),
         "stall_s": _number("stall_seconds", config.stall_seconds),
     }
-    return asyncio.run(_pursued("exploop", config, rules))
+    return await _pursued("exploop", config, rules)
 
 
-def run_drvloop(config: DrvloopConfig) -> int:
-    """Derives the goal claim by claim, each decided by a check; exit codes as those of `run_exploop`."""
-    return asyncio.run(_pursued("drvloop", config, {}))
+async def run_drvloop_async(config: DrvloopConfig) -> int:
+    """As `run_drvloop`, for async code."""
+    return await _pursued("drvloop", config, {})
 
 
 async def _pursued(profile: str, config: LoopConfig, rules: dict[str, Any]) -> int:

@@ -75,6 +75,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     stdout: Blob | None = None
     stderr: Blob | None = None
+    label: str = ""
 
 
 async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
@@ -177,7 +178,7 @@ class _Asker:
     def judge(self, proposed: Proposed) -> Judgement:
         return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         refusal = Requests({question.call: question}).refusal
         approver, timeout_s = self._runner.approver or _nobody, self._runner.approval_timeout_s
         questions = Questions(refusal, approver=approver, timeout_s=timeout_s)
@@ -294,6 +295,7 @@ async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | 
         reason=ended.reason if ended and ended.reason else reason and f"allowed: {reason}",
         stdout=ended.stdout if ended else None,
         stderr=ended.stderr if ended else None,
+        label=asked.label,
     )
 
 

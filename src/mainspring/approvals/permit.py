@@ -39,7 +39,7 @@ class Asker(Protocol):
         """How far a yes can reach here."""
         ...
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
         ...
 
@@ -121,7 +121,7 @@ async def permit(
     if verdict.answer == "allow" and not wanted.question:
         return Permitted(wanted.action, verdict.reason)
     question = wanted.asked or _question(asker, wanted, verdict, is_editable=edit is not None)
-    given = await asker.ask(question)
+    given = await asker.ask_person(question)
     if given is None:
         return Blocked(question)
     if why := misfit(question, given):

@@ -29,18 +29,31 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     answer: Answer
+    """What the rule says: allow, ask or deny."""
     name: str = ""
+    """A name for the rule, shown with what it decided."""
     reason: str = ""
+    """Why; shown with a question and told to the model with a refusal."""
     tool: str = ""
+    """The tool, by name or with `*`."""
     effect: Effect | None = None
+    """The kind of effect of a call."""
     command: str = ""
+    """A pattern of a command, in words: `pytest *`, `git status $`."""
     path: str = ""
+    """A pattern of a path; `~` is the home folder, a relative one is in the workspace."""
     host: str = ""
+    """A host, or `*.example.org`."""
     cost_over_usd: float | None = None
+    """Only what costs more than this."""
     cost_up_to_usd: float | None = None
+    """Only what costs at most this."""
     accepts: tuple[str, ...] = ()
+    """Built-in dangers that an allow also covers, by name."""
     match: tuple[str, ...] = ()
+    """Examples that must fit; tried when the file is loaded."""
     not_match: tuple[str, ...] = ()
+    """Examples that must not fit."""
 
 
 class Rules(msgspec.Struct, frozen=True):

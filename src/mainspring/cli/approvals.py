@@ -27,7 +27,7 @@ from mainspring.app.operations.approvals import (
 )
 from mainspring.app.policies import MODE_NAMES
 from mainspring.cli.numbers import POSITIVE
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 
@@ -96,7 +96,7 @@ def check_command(
 ) -> None:
     """Say what would become of COMMAND, a line of shell, and why. Nothing is run.
 
-    With --template, COMMAND is the words of one command, as `mainspring step` takes them.
+    With --template, COMMAND is the words of one command, as `mainspring exec` takes them.
     """
     given: dict[str, Any] = {
         "folder": folder,

@@ -14,6 +14,7 @@ from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.cli.wake import say_other_daemon
 from mainspring.events import ApprovalGiven, Decision, Scope
+from mainspring.secrets.screen import plain
 from mainspring.settings import Config, load_config
 
 _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn is stopped"}
@@ -51,6 +52,8 @@ async def _approve(
 ) -> int:
     prepared = await prepare_answers(config, session, reply, call=call)
     session = prepared.session
+    if prepared.other_version:
+        click.echo(plain(f"{prepared.other_version} It is given the answer all the same."), err=True)
     ours: list[ApprovalGiven] = []
     for given in prepared.answers:
         if owner := await deliver_answer(config, session, given):

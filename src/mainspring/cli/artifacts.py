@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.artifacts import Artifact, artifacts_of
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain_name
 from mainspring.settings import load_config
 

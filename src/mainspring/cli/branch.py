@@ -10,7 +10,7 @@ import click
 
 from mainspring.app.operations import branches
 from mainspring.app.operations.branches import HowToLand
-from mainspring.cli.render import as_text
+from mainspring.documents.lines import as_text
 from mainspring.errors import UsageError
 from mainspring.events import Event
 from mainspring.secrets.screen import plain

@@ -5,69 +5,127 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import NamedTuple
 
 import click
 
 from mainspring import __version__
 from mainspring.errors import MainspringError
 
-# name: (module, one line of help); the module holds a click command of that name with `_` for `-`.
-_COMMANDS = {
-    "run": ("run", "Work towards a goal, without a person at the keyboard."),
-    "resume": ("run", "Go on with a session: after a crash, a limit, a question, or with something new."),
-    "goal": (
-        "goals",
-        "Work towards a goal for hours or days: start, list, show, pause, resume, stop, report, schedule.",
-    ),
-    "daemon": ("daemon", "Keep schedules, and go on with interrupted goals, in the background."),
-    "exploop": ("loops", "Run experiments towards a goal, and wait for what they start."),
-    "drvloop": ("loops", "Derive a result claim by claim, each decided by a check."),
-    "approve": ("approve", "Answer what a blocked session waits for, and go on with it."),
-    "approvals": ("approvals", "Grants and rules: list, revoke, try a command, judge the past."),
-    "sessions": ("sessions", "List sessions, the most recent first."),
-    "show": ("sessions", "Show what happened in a session."),
-    "tail": ("sessions", "Watch a session while another process runs it."),
-    "ps": ("processes", "List the background processes that sessions started."),
-    "stop": ("processes", "End a background process with all that it started."),
-    "cost": ("cost", "Show what was spent: by model, source, session or day."),
-    "diff": ("timeline", "Show what each step did to files."),
-    "undo": ("timeline", "Take back the last turn: conversation, files or both."),
-    "rewind": ("timeline", "Go back to how a session was after an event."),
-    "land": ("branch", "Merge, squash or discard the git branch of a session."),
-    "fork": ("forks", "Make a new session that shares another's history."),
-    "replay": ("forks", "Run a session again, offline, and report the first difference."),
-    "compare": ("forks", "Show where two sessions part, and what each did."),
-    "artifacts": ("artifacts", "List the files that a goal made, and what made them."),
-    "step": ("step", "Run one command in the sandbox, without an agent, and keep what it gave."),
-    "steps": ("steps", "List or show the commands that were run without an agent."),
-    "context": ("context", "Show what fills a session's window."),
-    "compact": ("context", "Make a session's history short, or bring it back."),
-    "memory": ("memory", "What is remembered about a project: show, add, forget."),
-    "verify": ("transfer", "Check a session's hash chain."),
-    "export": ("transfer", "Write a session to one portable file."),
-    "import": ("imports", "Bring a session in: an exported one, or one of Claude Code or Codex."),
-    "models": ("models", "List providers, their keys, and the models on this machine; pull a small one."),
-    "engines": ("engines", "List who can take turns, whether they are installed, and their versions."),
-    "doctor": ("doctor", "Say what this machine holds, what it does not, and how to fix it."),
-    "demo": ("demo", "See a run that is killed in the middle and loses nothing. No key, no network."),
+
+class Entry(NamedTuple):
+    """A command in the table. `module`, in this folder, holds the click command as `<name>_command`."""
+
+    module: str
+    summary: str
+    is_common: bool = False
+
+
+# A summary has at most 58 characters, so that the three columns of `--help` fit 80.
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Work": {
+        "run": Entry("run", "Give an agent a task, with nobody at the keyboard.", is_common=True),
+        "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
+        "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
+        "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
+        "exec": Entry("exec", "Run one command in the sandbox, without an agent.", is_common=True),
+        "exploop": Entry("loops", "Run experiments towards a goal."),
+        "drvloop": Entry("loops", "Derive a result claim by claim, each decided by a check."),
+    },
+    "Look": {
+        "sessions": Entry("sessions", "List sessions, the most recent first.", is_common=True),
+        "show": Entry("sessions", "Show what happened in a session.", is_common=True),
+        "tail": Entry("sessions", "Watch a session that another process runs.", is_common=True),
+        "diff": Entry("timeline", "Show which files each step changed.", is_common=True),
+        "artifacts": Entry("artifacts", "List the files that a goal made."),
+        "compare": Entry("forks", "Show where two sessions differ."),
+        "context": Entry("context", "Show what fills a session's context window."),
+        "execs": Entry("execs", "List or show the commands run with `exec`."),
+        "replay": Entry("forks", "Run a session again offline; report the first difference."),
+        "verify": Entry("transfer", "Check a session's hash chain."),
+    },
+    "Go back": {
+        "undo": Entry("timeline", "Undo the last turn: conversation, files or both.", is_common=True),
+        "rewind": Entry("timeline", "Go back to an earlier event of a session.", is_common=True),
+        "fork": Entry("forks", "Start a new session from another's history.", is_common=True),
+        "land": Entry("branch", "Merge, squash or discard a session's git branch."),
+        "compact": Entry("context", "Shorten a session's history, or restore it."),
+    },
+    "Money": {
+        "cost": Entry("cost", "Show what was spent.", is_common=True),
+    },
+    "Machine": {
+        "models": Entry("models", "List providers, keys and local models.", is_common=True),
+        "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
+        "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
+        "approvals": Entry("approvals", "List, try and revoke grants and rules."),
+        "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
+        "engines": Entry("engines", "List the agents that can take turns."),
+        "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
+        "ps": Entry("processes", "List the background processes of sessions."),
+        "stop": Entry("processes", "End a background process and its children."),
+        "export": Entry("transfer", "Write a session to one portable file."),
+        "import": Entry("imports", "Import a session, also from Claude Code or Codex."),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+ALIASES = {"step": "exec", "steps": "execs"}
+"""Old names of commands, which still work and are not listed."""
+
+_NAME_COLUMN, _SUMMARY_COLUMN = 10, 21
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        found = _COMMANDS.get(cmd_name)
+        name = ALIASES.get(cmd_name, cmd_name)
+        found = COMMANDS.get(name)
         if found is None:
             return None
-        module = import_module(f"mainspring.cli.{found[0]}")
-        return getattr(module, f"{cmd_name}_command")
+        module = import_module(f"mainspring.cli.{found.module}")
+        return getattr(module, f"{name}_command")
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        # Taken from the table, so that `--help` imports no command.
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        # Not eager, so that `--all` is seen first, wherever it stands.
+        if option := super().get_help_option(ctx):
+            option.is_eager = False
+        return option
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        write_help(formatter, is_all=False)
+
+
+def write_help(formatter: click.HelpFormatter, *, is_all: bool) -> None:
+    """The commands by group, taken from the table, so that `--help` imports none of them."""
+    formatter.write("Usage: mainspring COMMAND [OPTIONS] [ARGS]...\n\n")
+    formatter.write("An agent runtime that you can leave alone for days.\n\n")
+    for group, entries in GROUPS.items():
+        heading = group
+        for name, entry in entries.items():
+            if entry.is_common or is_all:
+                row = heading.ljust(_NAME_COLUMN) + name.ljust(_SUMMARY_COLUMN - _NAME_COLUMN)
+                formatter.write(row + entry.summary + "\n")
+                heading = ""
+    formatter.write("\nOptions: -h, --help; --version; --all (list every command)\n")
+    if is_all:
+        formatter.write(f"\n{_EXIT_CODES}\n")
+    else:
+        formatter.write("`mainspring COMMAND --help` describes a command.\n")
+
+
+_EXIT_CODES = """\
+Exit codes: 0 done, 1 failed, 2 usage, 3 blocked or waiting for a person,
+4 budget spent, 5 limit of steps or time reached, 130 interrupted."""
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001, FBT001
+    if value:
+        formatter = ctx.make_formatter()
+        write_help(formatter, is_all=True)
+        click.echo(formatter.getvalue(), nl=False)
+        ctx.exit()
 
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -75,12 +133,9 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 @click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, message="mainspring %(version)s")
+@click.option("--all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all)
 def mainspring() -> None:
-    """An agent runtime that you can leave alone for days.
-
-    Exit codes: 0 done, 1 failed, 2 usage, 3 blocked or waiting for a person, 4 budget spent,
-    5 limit of steps or time reached, 130 interrupted.
-    """
+    """An agent runtime that you can leave alone for days."""
 
 
 def run_command() -> None:

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
-from mainspring.cli.render import as_text
 from mainspring.cli.run import newest_here
+from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
-from mainspring.cli.render import money
+from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 

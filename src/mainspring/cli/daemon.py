@@ -23,8 +23,8 @@ from mainspring.app.operations.daemon import (
     start_daemon,
     stop_daemon,
 )
-from mainspring.cli.render import local_time, when
 from mainspring.cli.system import need_custody
+from mainspring.documents.lines import local_time, when
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config, load_config
 

@@ -23,8 +23,8 @@ import msgspec
 from mainspring.app.operations.sessions import read_events
 from mainspring.app.operations.transfer import verify_session
 from mainspring.cli.blocking import iterate
-from mainspring.cli.render import as_text
 from mainspring.cli.system import need_custody
+from mainspring.documents.lines import as_text
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
 from mainspring.secrets.screen import plain

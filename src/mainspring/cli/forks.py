@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
-from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
+from mainspring.documents.lines import as_text, money
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 

@@ -15,49 +15,70 @@ from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks
 
+_LOOP_OPTIONS = [
+    click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+    click.option("--engine", default="", help="Agent that takes the turns; see mainspring engines."),
+    click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
+    click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
+    click.option("--mode", type=click.Choice(MODE_NAMES), help="What needs approval."),
+    click.option("--sandbox", type=click.Choice(RUNG_NAMES), help="How to confine commands."),
+    click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
+    click.option("--file", "files", multiple=True, help="File that must exist."),
+    click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
+    click.option("--max-cost-usd", type=POSITIVE, help="Maximum cost of the whole goal, in US dollars."),
+    click.option("--max-tokens", type=click.IntRange(min=1), help="Maximum tokens of the whole goal."),
+    click.option(
+        "--max-time",
+        "max_time_s",
+        type=POSITIVE,
+        help="Maximum working time of the whole goal, in seconds.",
+    ),
+    click.option(
+        "--max-idle",
+        "max_idle_iterations",
+        type=click.IntRange(min=1),
+        help="Maximum iterations in a row without progress.",
+    ),
+    click.option("--max-failures", type=click.IntRange(min=1), help="Maximum failed iterations in a row."),
+    click.option(
+        "--max-refusals",
+        type=click.IntRange(min=1),
+        help="Maximum refused claims to be done.",
+    ),
+    click.option(
+        "--stall", "stall_s", type=POSITIVE, help="End a wait after this many seconds without CPU use."
+    ),
+    click.option(
+        "--iteration-steps", type=click.IntRange(min=1), help="Maximum model requests per iteration."
+    ),
+    click.option("--iteration-cost-usd", type=POSITIVE, help="Maximum cost per iteration, in US dollars."),
+    click.option(
+        "--iteration-time", "iteration_time_s", type=POSITIVE, help="Maximum seconds per iteration."
+    ),
+    click.option("--evaluate", default="", help="Command that measures results after each iteration."),
+    click.option("--repeats", type=click.IntRange(min=1), help="Runs of the --evaluate command, usually 3."),
+    click.option("--frozen", multiple=True, help="File of a check or evaluation that must not change."),
+    click.option("--minimize", default="", help="Metric to lower."),
+    click.option("--maximize", default="", help="Metric to raise."),
+    click.option("--memory", default="", help="Memory file, usually projects/memory.md."),
+    click.option(
+        "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
+    ),
+    click.option("--max-iterations", type=click.IntRange(min=1), help="Maximum iterations."),
+]
+
 
 def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that every loop has."""
-    options = [
-        click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
-        click.option("--engine", default="", help="Who takes the turns; see mainspring engines."),
-        click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
-        click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
-        click.option("--mode", type=click.Choice(MODE_NAMES), help="What needs approval."),
-        click.option("--sandbox", type=click.Choice(RUNG_NAMES), help="How commands are confined."),
-        click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
-        click.option("--file", "files", multiple=True, help="File that must exist."),
-        click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
-        click.option("--max-cost-usd", type=POSITIVE, help="Money for the whole goal."),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens for the whole goal."),
-        click.option("--max-time", "max_time_s", type=POSITIVE, help="Seconds for the whole goal."),
-        click.option(
-            "--max-idle", "max_idle_iterations", type=click.IntRange(min=1), help="Idle iterations."
-        ),
-        click.option("--max-failures", type=click.IntRange(min=1), help="Failed iterations in a row."),
-        click.option("--max-refusals", type=click.IntRange(min=1), help="Times that done may be refused."),
-        click.option("--stall", "stall_s", type=POSITIVE, help="Wake after so many seconds without CPU use."),
-        click.option("--iteration-steps", type=click.IntRange(min=1), help="Model requests per iteration."),
-        click.option("--iteration-cost-usd", type=POSITIVE, help="Money per iteration."),
-        click.option("--iteration-time", "iteration_time_s", type=POSITIVE, help="Seconds per iteration."),
-        click.option("--evaluate", default="", help="Command by which we measure after each iteration."),
-        click.option("--repeats", type=click.IntRange(min=1), help="Times that it is run, usually 3."),
-        click.option("--frozen", multiple=True, help="File of a check or evaluation that must not change."),
-        click.option("--minimize", default="", help="Metric that should become lower."),
-        click.option("--maximize", default="", help="Metric that should become higher."),
-        click.option("--memory", default="", help="File of its memory, usually projects/memory.md."),
-        click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
-        click.option("--max-iterations", type=click.IntRange(min=1), help="Iterations of the goal."),
-    ]
-    for option in reversed(options):
+    for option in reversed(_LOOP_OPTIONS):
         command = option(command)
     return command
 
 
 def wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
-        click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Pause between iterations."),
-        click.option("--max-wait-seconds", "max_wait_s", type=POSITIVE, help="Longest wait."),
+        click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Seconds between iterations."),
+        click.option("--max-wait-seconds", "max_wait_s", type=POSITIVE, help="Longest wait, in seconds."),
     ]
     for option in reversed(options):
         command = option(command)

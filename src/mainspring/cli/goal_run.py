@@ -14,9 +14,9 @@ import click
 from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.app.operations.goals import Pursuit, take_order
 from mainspring.cli.ask import approver_for
-from mainspring.cli.render import as_json
 from mainspring.cli.run import Lines
 from mainspring.cli.system import say_limits
+from mainspring.documents.lines import as_json
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.settings import load_config, stop_signals
 
@@ -55,7 +55,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
         received.append(number)
         order = take_order(config, pursuit.session.id)
         pursuit.wanted = order or ("pause" if number == signal.SIGINT else "interrupt")
-        click.echo("stopping; once more to quit at once", err=True)
+        click.echo("stopping; press again to quit at once", err=True)
         working.cancel()
 
     for number in stop_signals():

@@ -23,7 +23,6 @@ from mainspring.app.operations.goals import (
 )
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
-from mainspring.cli.render import as_text, money, when
 from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
     fire_command,
@@ -31,6 +30,7 @@ from mainspring.cli.schedules import (
     schedules_command,
     unschedule_command,
 )
+from mainspring.documents.lines import as_text, money, when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 

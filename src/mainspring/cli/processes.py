@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 

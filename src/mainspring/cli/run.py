@@ -24,8 +24,8 @@ from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.numbers import POSITIVE
-from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.cli.system import say_limits
+from mainspring.documents.lines import as_json, as_text, call_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -33,6 +33,7 @@ from mainspring.events import (
     AssistantSaid,
     Cap,
     Effort,
+    Ending,
     Limits,
     Recorded,
     SessionStarted,
@@ -45,76 +46,86 @@ from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
 from mainspring.settings import load_config, stop_signals
 
+_EXIT_CODES: dict[Ending, int] = {
+    "done": 0,
+    "failed": 1,
+    "blocked": 3,
+    "waiting": 3,
+    "budget": 4,
+    "limit": 5,
+    "interrupted": 130,
+}
+_TURN_OPTIONS = [
+    click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+    click.option(
+        "--engine",
+        default="",
+        help="Who takes the turn: builtin, codex, claude, gemini, opencode, acp:COMMAND, exec:COMMAND.",
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        help="Model (anthropic/claude-…, provider@URL#name) or tier (fast). Given again: a fallback."
+        " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
+    ),
+    click.option("--fallback", multiple=True, help="Model to use when the one before it fails."),
+    click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
+    click.option(
+        "--mode",
+        type=click.Choice(MODE_NAMES),
+        default=None,
+        help="What needs approval, by name or as a level of autonomy.",
+    ),
+    click.option(
+        "--sandbox",
+        type=click.Choice(RUNG_NAMES),
+        default=None,
+        help="How to confine commands.",
+    ),
+    click.option("--max-steps", type=click.IntRange(min=1), help="Maximum model requests in this turn."),
+    click.option("--max-tokens", type=click.IntRange(min=1), help="Maximum tokens of the whole session."),
+    click.option(
+        "--max-cost-usd",
+        type=POSITIVE,
+        help="Maximum cost of the whole session, in US dollars.",
+    ),
+    click.option(
+        "--max-cost-usd-today",
+        type=POSITIVE,
+        help="Maximum cost of all sessions together today (UTC).",
+    ),
+    click.option("--max-calls", type=click.IntRange(min=1), help="Maximum tool calls in this turn."),
+    click.option(
+        "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
+    ),
+    click.option("--timeout", type=POSITIVE, help="Maximum duration of this turn, in seconds."),
+    click.option(
+        "--attach",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Image, PDF or text file to send with the message.",
+    ),
+]
+
 
 def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `resume` share."""
-    options = [
-        click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
-        click.option(
-            "--engine",
-            default="",
-            help="Who takes the turn: builtin, codex, claude, gemini, opencode, acp:COMMAND, exec:COMMAND.",
-        ),
-        click.option(
-            "--model",
-            "models",
-            multiple=True,
-            help="Model (anthropic/claude-…, provider@URL#name) or tier (fast). Given again: a fallback."
-            " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
-        ),
-        click.option("--fallback", multiple=True, help="Model to go on with when the one before it fails."),
-        click.option("--effort", type=click.Choice(get_args(Effort)), help="How hard the model thinks."),
-        click.option(
-            "--mode",
-            type=click.Choice(MODE_NAMES),
-            default=None,
-            help="What needs approval, by name or as a level of autonomy.",
-        ),
-        click.option(
-            "--sandbox",
-            type=click.Choice(RUNG_NAMES),
-            default=None,
-            help="How commands are confined.",
-        ),
-        click.option("--max-steps", type=click.IntRange(min=1), help="Model requests in this turn."),
-        click.option(
-            "--max-tokens", type=click.IntRange(min=1), help="Tokens in the whole session, from now on."
-        ),
-        click.option(
-            "--max-cost-usd",
-            type=POSITIVE,
-            help="Money in the whole session, from now on.",
-        ),
-        click.option(
-            "--max-cost-usd-today",
-            type=POSITIVE,
-            help="Money of all sessions together, today (UTC).",
-        ),
-        click.option("--max-calls", type=click.IntRange(min=1), help="Uses of tools in this turn."),
-        click.option("--allow-unpriced", is_flag=True, help="Run under a cost limit with an unknown price."),
-        click.option("--timeout", type=POSITIVE, help="Seconds that this turn may work."),
-        click.option(
-            "--attach",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            help="Image, PDF or text to show the model with what is said.",
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(_TURN_OPTIONS):
         command = option(command)
     return command
 
 
 @click.command("run")
-@click.argument("goal")
+@click.argument("task")
 @turn_options
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
-@click.option("--branch", "is_branched", is_flag=True, help="Work on a git branch of its own.")
-def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
-    """Work towards GOAL in the workspace, without a person at the keyboard."""
-    if not goal.strip():
-        raise UsageError("The goal is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    sys.exit(asyncio.run(take_turn(goal, "", folder, is_branched=is_branched, **options)))
+@click.option("--branch", "is_branched", is_flag=True, help="Work on a new git branch.")
+def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
+    """Give an agent TASK to do in the workspace, with nobody at the keyboard."""
+    if not task.strip():
+        raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
+    sys.exit(asyncio.run(take_turn(task, "", folder, is_branched=is_branched, **options)))
 
 
 @click.command("resume")
@@ -122,7 +133,7 @@ def run_command(goal: str, folder: Path, *, is_branched: bool, **options: Any) -
 @click.argument("text", default="")
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
-    """Go on with SESSION (by default the newest of this folder), and say TEXT if there is any."""
+    """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
     session = session or newest_here()
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
@@ -157,7 +168,7 @@ async def take_turn(
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     if attach and not text:
-        raise UsageError("Nothing is said with the attached files.", remedy="Say what they are for.")
+        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
     say_limits()
     files = [attached(path) for path in attach]
     limits = Limits(
@@ -202,7 +213,7 @@ def _stop_on_signals(session: Session) -> None:
         if received:
             os._exit(130)
         received.append(number)
-        click.echo("stopping; once more to quit at once", err=True)
+        click.echo("stopping; press again to quit at once", err=True)
         session.stop_soon()
 
     for number in stop_signals():
@@ -218,7 +229,7 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
                 write(as_json(recorded) + b"\n")
                 sys.stdout.flush()
             if isinstance(recorded.event, TurnEnded):
-                code = EXIT_CODES[recorded.event.ending]
+                code = _EXIT_CODES[recorded.event.ending]
     return code
 
 
@@ -231,9 +242,9 @@ async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
             lines.show(recorded)
             ended = recorded.event if isinstance(recorded.event, TurnEnded) else ended
     if ended is None:
-        click.echo("Nothing to go on with: the last turn is done. Say something new.", err=True)
+        click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
-    return EXIT_CODES[ended.ending]
+    return _EXIT_CODES[ended.ending]
 
 
 class Lines:

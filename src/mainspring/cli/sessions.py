@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
-from mainspring.cli.render import as_json, as_text, money, when
+from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config

@@ -8,8 +8,8 @@ import click
 
 from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
-from mainspring.cli.render import change_line
 from mainspring.cli.run import newest_here
+from mainspring.documents.lines import change_line
 from mainspring.events import Extent
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config

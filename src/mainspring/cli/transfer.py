@@ -13,8 +13,8 @@ import click
 
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
-from mainspring.cli.documents import as_html, as_markdown
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
+from mainspring.documents.transcript import as_html, as_markdown
 from mainspring.errors import UsageError
 from mainspring.settings import load_config
 

@@ -2,7 +2,7 @@
 
 Every text of an event is recorded without secrets, however deep it lies, unless its type says otherwise: a
 plain `str` is hidden, one of the types below is not, or in another way. A `Literal` can hold no secret.
-`approvals/redaction.py` reads these types; files hold all of them as plain text.
+`secrets/redaction.py` reads these types; files hold all of them as plain text.
 """
 
 from __future__ import annotations

@@ -35,17 +35,24 @@ class Target(Value, frozen=True):
     """A value that a metric must reach."""
 
     metric: str
+    """The name of the metric."""
     relation: Literal["<", "<=", ">", ">=", "=="]
+    """How it is compared."""
     value: float
+    """With what."""
 
 
 class GoalChecks(Value, frozen=True):
     """What must hold before a goal counts as done."""
 
     commands: tuple[str, ...] = ()
+    """Commands that must exit with 0."""
     files: tuple[str, ...] = ()
+    """Files that must exist."""
     targets: tuple[Target, ...] = ()
+    """Values that metrics must reach."""
     needs_claims: bool = False
+    """Every claim must be proved."""
 
 
 class GoalRules(Value, frozen=True):
@@ -53,27 +60,44 @@ class GoalRules(Value, frozen=True):
     have their own; the rest is for the whole goal."""
 
     max_iterations: int = 0
+    """Iterations; 0 is no limit."""
     max_cost_usd: float | None = None
+    """US dollars for the whole goal."""
     max_tokens: int | None = None
+    """Tokens for the whole goal."""
     max_time_s: float | None = None
+    """Seconds at work for the whole goal."""
     max_idle_iterations: int = 0
+    """Iterations in a row without progress; 0 is no limit."""
     max_failures: int = 0
+    """Failed iterations in a row; 0 is no limit."""
     max_refusals: int = 0
+    """Times in a row that done is said and a check fails; 0 is no limit."""
     wait_s: float = 0.0
+    """Seconds of pause between iterations."""
     max_wait_s: float = 0.0
+    """Seconds of the longest wait; 0 is no limit."""
     stall_s: float | None = None
+    """Seconds without a sign of life before a wait counts as stalled."""
     at_max_wait: Literal["continue", "stop"] = "continue"
+    """What happens after the longest wait."""
     outage_wait_s: float = 60.0
+    """Seconds of the first pause when no model answers; later ones are longer."""
     iteration_steps: int | None = None
+    """Model requests in one iteration."""
     iteration_cost_usd: float | None = None
+    """US dollars for one iteration."""
     iteration_time_s: float | None = None
+    """Seconds at work for one iteration."""
 
 
 class FrozenFile(Value, frozen=True):
     """A file that must stay as it was; without a hash, one that must not be there."""
 
     path: str
+    """The file."""
     sha256: Sha256 = ""
+    """Its hash when the goal was set; written by mainspring."""
 
 
 class Evaluation(Value, frozen=True):
@@ -81,11 +105,17 @@ class Evaluation(Value, frozen=True):
     that must stay as they were. `hashes` are those files when the goal was set."""
 
     command: str = ""
+    """The command that measures."""
     repeats: int = 0
+    """How often it is run."""
     frozen: tuple[str, ...] = ()
+    """Files that must stay as they were."""
     better: Literal["", "lower", "higher"] = ""
+    """Which direction is better."""
     metric: str = ""
+    """The metric that counts."""
     hashes: tuple[FrozenFile, ...] = ()
+    """The frozen files when the goal was set; written by mainspring."""
 
 
 class GoalSet(Event, frozen=True):

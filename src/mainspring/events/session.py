@@ -299,7 +299,8 @@ class WorkFinished(Event, frozen=True):
 
 
 class CommandAsked(Event, frozen=True):
-    """A command that a person wants run without an agent, and the limits it gets (0 is none)."""
+    """A command that a person wants run without an agent, and the limits it gets (0 is none). `label` is the
+    caller's own name for it."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -307,6 +308,7 @@ class CommandAsked(Event, frozen=True):
     timeout_s: float = 0.0
     cpu_s: int = 0
     memory_bytes: int = 0
+    label: str = ""
 
 
 class CommandStarted(Event, frozen=True):

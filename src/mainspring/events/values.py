@@ -146,10 +146,15 @@ class Cap(Value, frozen=True, forbid_unknown_fields=True):
     """What one scope may use; None is no limit. `time_s` is time at work, not time asleep."""
 
     usd: float | None = None
+    """US dollars."""
     tokens: int | None = None
+    """Tokens, input and output."""
     steps: int | None = None
+    """Model requests."""
     calls: int | None = None
+    """Uses of tools."""
     time_s: float | None = None
+    """Seconds at work."""
 
 
 class Limits(Value, frozen=True):

@@ -1,8 +1,8 @@
 """The artifacts of a goal: which files it made, changed, moved and took away, by their content.
 
 A fold of `ArtifactsChanged`, and the comparison of it with what lies on disk now. Pure; who looks at the
-disk is `goals/looking.py`. A file that is not hashed (too large, a secret, always changing) is told apart by
-size and time.
+disk is `evidence/artifact_scan.py`. A file that is not hashed (too large, a secret, always changing) is told
+apart by size and time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What an agent writes is a statement, what it stands on, and a check; it may call a claim assumed or refuted,
 never proved. A proof holds for the statement, the check and the statements below it that were checked.
-Refuting a claim takes the proofs of all that stand on it. Pure; `goals/checking.py` runs the checks.
+Refuting a claim takes the proofs of all that stand on it. Pure; `evidence/claim_checks.py` runs the checks.
 """
 
 from __future__ import annotations

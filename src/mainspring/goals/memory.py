@@ -38,9 +38,13 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the sections. Our progress lines stand in `log`, our other lines in `notes`."""
 
     title: str = "Memory of a goal"
+    """Title of the file."""
     request: str = "Original request"
+    """Section of the goal's text."""
     changes: str = "Changes of the goal"
+    """Section of later changes of the goal."""
     short_term: tuple[str, ...] = ("Plan", "Pending work", "Progress log")
+    """Sections about work in progress."""
     long_term: tuple[str, ...] = (
         "History",
         "Data inventory",
@@ -48,8 +52,11 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
         "Safety notes",
         "Suggested skills updates",
     )
+    """Sections that are kept."""
     log: str = "Progress log"
+    """Section of our progress lines."""
     notes: str = "State"
+    """Section of our other lines."""
 
 
 class Damaged(msgspec.Struct, frozen=True):

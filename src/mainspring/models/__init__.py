@@ -65,17 +65,24 @@ class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all tokens of a request cost when its input is larger than `above_tokens`."""
 
     above_tokens: int
+    """Tokens of input above which this price holds."""
     price: Price
+    """The price of all tokens of such a request."""
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
     input: float = 0.0
+    """US dollars per million tokens of input."""
     output: float = 0.0
+    """US dollars per million tokens of output."""
     cached: float | None = None
+    """Of input read from the provider's cache; without it, as `input`."""
     cache_write: float | None = None
+    """Of input written to that cache; without it, as `input`."""
     long: tuple[LongPrice, ...] = ()
+    """Other prices for large requests, the smallest first."""
 
     def cost_usd(self, usage: Usage) -> float:
         for step in reversed(self.long):

@@ -27,7 +27,7 @@ class _Growing(msgspec.Struct):
     provider_id: str = ""
 
 
-class Reply:
+class ReplyBuilder:
     """The message so far. `characters` counts what was received, whether or not it is still part of it."""
 
     def __init__(self) -> None:

@@ -110,7 +110,7 @@ def _of(hint: Any, where: str) -> _Change | None:
         return _of_dict(arguments, where)
     raise TypeError(
         f"{where} has the type {hint}, and nobody decided what becomes of secrets in it: use a type that"
-        " `approvals/redaction.py` knows, or teach it this one."
+        " `secrets/redaction.py` knows, or teach it this one."
     )
 
 

@@ -38,6 +38,7 @@ from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
 from mainspring.session.opening import Opening
+from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.text import whole_characters
 from mainspring.turns.calls import record_lost
@@ -118,6 +119,10 @@ class Session:
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
             self._ensure_worker()
+
+    async def ask(self, text: str = "") -> Reply:
+        """Says something, or goes on without a text, and gives the answer of that turn."""
+        return await take_reply(self, text)
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""

@@ -12,6 +12,7 @@ import hashlib
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -203,8 +204,9 @@ class MemorySessions:
     temporary one when none is given."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._temporary = tempfile.TemporaryDirectory() if folder is None else None
-        self._folder = Path(self._temporary.name) if self._temporary else folder or Path()
+        self._folder = folder or Path(tempfile.mkdtemp())
+        if folder is None:
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._kept: dict[str, _Kept] = {}
         self._locks: dict[str, Owner] = {}
         self.day_lock = asyncio.Lock()

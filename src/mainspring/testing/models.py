@@ -22,7 +22,7 @@ from mainspring.models import (
     ToolResult,
     UserMessage,
 )
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.models.scripted import ScriptedCall, ScriptedReply
 
 _TOOL = ToolSpec(name="read", description="Reads a file.", parameters={"type": "object", "properties": {}})
@@ -34,7 +34,7 @@ class Stage(Protocol):
 
 async def heard(model: Model, *messages: Message) -> tuple[tuple[Part, ...], ReplyFinished]:
     """The parts of a reply, and how it ended; what an attempt said before it failed is left out."""
-    reply = Reply()
+    reply = ReplyBuilder()
     finished: ReplyFinished | None = None
     encoded = [model.encode(message) for message in messages]
     async for item in model.stream(Request("Be good.", (_TOOL,), encoded)):

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
 from mainspring.models import Model, ReplyFinished, Request, Retrying
-from mainspring.models.reply import Reply
+from mainspring.models.reply import ReplyBuilder
 from mainspring.turns.failover import failure
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, settle
@@ -30,9 +30,9 @@ async def ask(
     input_tokens: int,
     step: int = 0,
     show: Callable[[Delta], None] = lambda _: None,
-) -> tuple[Reply, ReplyFinished]:
+) -> tuple[ReplyBuilder, ReplyFinished]:
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
-    reply = Reply()
+    reply = ReplyBuilder()
     try:
         return reply, await _receive(turn, model, request, reply, step, show)
     except asyncio.CancelledError:
@@ -45,7 +45,12 @@ async def ask(
 
 
 async def _receive(
-    turn: Runtime, model: Model, request: Request, reply: Reply, step: int, show: Callable[[Delta], None]
+    turn: Runtime,
+    model: Model,
+    request: Request,
+    reply: ReplyBuilder,
+    step: int,
+    show: Callable[[Delta], None],
 ) -> ReplyFinished:
     async with aclosing(model.stream(request)) as items:
         async for item in items:
@@ -69,7 +74,7 @@ async def _receive(
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 
-def _partly(reply: Reply, input_tokens: int) -> Usage:
+def _partly(reply: ReplyBuilder, input_tokens: int) -> Usage:
     """A reply that broke off was paid for as far as it came; one that never began was not."""
     output_tokens = -(-reply.characters // _CHARACTERS_PER_TOKEN)
     return Usage(input_tokens=input_tokens, output_tokens=output_tokens) if output_tokens else Usage()

@@ -54,7 +54,7 @@ class Approvals:
         """How far a person's yes can reach."""
         return SCOPES if self._grants else SCOPES[:1]
 
-    async def ask(self, question: ApprovalAsked) -> ApprovalGiven | None:
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
         open_call = self._state().open_call(question.call)
         if open_call is not None and open_call.answer is not None:

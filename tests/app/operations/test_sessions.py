@@ -149,5 +149,5 @@ def test_a_step_is_listed_and_gives_its_output_back(world: World) -> None:
     assert listed == loaded
     assert (loaded.id, loaded.state, loaded.exit_code) == (step, "error", 3)
     assert asyncio.run(steps.load_output(world.config, loaded)) == (b"out\n", b"err\n")
-    with pytest.raises(UsageError, match="no step nothing"):
+    with pytest.raises(UsageError, match="no command nothing"):
         asyncio.run(steps.load_step(world.config, "nothing"))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import acp
 from acp import schema
@@ -54,7 +55,9 @@ class Told:
         self.updates.clear()
 
 
-class Agent(acp.Agent):
+class Agent:
+    """The methods of `acp.Agent` that our client calls."""
+
     connection: acp.Client
 
     def on_connect(self, conn: acp.Client) -> None:
@@ -70,11 +73,13 @@ class Agent(acp.Agent):
     async def cancel(self, session_id: str, **kwargs: object) -> None:
         Path("cancelled").touch()
 
-    async def prompt(self, prompt: list, session_id: str, **kwargs: object) -> schema.PromptResponse:
+    async def prompt(
+        self, prompt: list[schema.TextContentBlock], session_id: str, **kwargs: object
+    ) -> schema.PromptResponse:
         text = "".join(block.text for block in prompt)
         words = set(text[:2000].split())
         told = Told(self.connection, session_id)
-        stop = "end_turn"
+        stop: schema.StopReason = "end_turn"
         if "permit" in words:
             stop = await self._permit(told)
         elif "withdraw" in words:
@@ -107,7 +112,7 @@ class Agent(acp.Agent):
         usage = schema.Usage(total_tokens=1100, input_tokens=600, output_tokens=100, cached_read_tokens=400)
         return schema.PromptResponse(stop_reason=stop, usage=usage)
 
-    async def _permit(self, told: Told) -> str:
+    async def _permit(self, told: Told) -> schema.StopReason:
         call = acp.start_tool_call(
             "p1", "rm old", kind="execute", status="pending", raw_input={"command": "rm old"}
         )
@@ -191,4 +196,4 @@ class Agent(acp.Agent):
 if __name__ == "__main__":
     if "--noise" in sys.argv:
         put("this is no message")
-    asyncio.run(acp.run_agent(Agent()))
+    asyncio.run(acp.run_agent(cast("acp.Agent", Agent())))

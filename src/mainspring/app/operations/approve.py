@@ -38,11 +38,13 @@ class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers that fit the open questions of a session; with `has_goal` its turn belongs to a goal."""
+    """Answers that fit the open questions of a session; with `has_goal` its turn belongs to a goal.
+    `other_version` says so when a process of another version runs the session."""
 
     session: str
     answers: tuple[ApprovalGiven, ...]
     has_goal: bool
+    other_version: str = ""
 
 
 async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, ...]:
@@ -64,7 +66,9 @@ async def prepare_answers(
             remedy=f"`mainspring show {session}` tells what happened.",
         )
     answers = tuple(_given(question, requests, reply) for question in asked)
-    return OpenAnswers(session=session, answers=answers, has_goal=has_goal)
+    running = await sessions_of(config).owner(session)
+    other = running.other_version if running is not None and running.is_alive else ""
+    return OpenAnswers(session=session, answers=answers, has_goal=has_goal, other_version=other)
 
 
 async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> str:
@@ -75,8 +79,6 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
     if running is None or not running.is_alive:
         return ""
     owner = f"process {running.pid} on {running.host}"
-    if running.other_version:
-        owner += f", which runs mainspring {running.version}"
     path = Inbox(sessions.directory(session)).leave(given)
     deadline = time.monotonic() + _TAKEN_WITHIN_S
     while is_pending(path):

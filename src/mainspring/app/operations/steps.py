@@ -22,9 +22,9 @@ async def load_step(config: Config, step: str) -> StepRecord:
     try:
         found = await steps.load_step(store, await store.find(step))
     except UnknownSession as error:
-        raise UsageError(f"There is no step {step}.", remedy="`mainspring steps` lists them.") from error
+        raise UsageError(f"There is no command {step}.", remedy="`mainspring execs` lists them.") from error
     if found is None:
-        raise UsageError(f"Nothing was asked for in the step {step}.")
+        raise UsageError(f"The record of command {step} is empty.")
     return found
 
 

@@ -43,20 +43,35 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     A loop that `passes_exit_code` ends with that of the engine that failed."""
 
     name: _Name
+    """The name for `--profile`; by default that of the file."""
     description: str = ""
+    """One line about it."""
     prompt: str
+    """What the agent is told about this kind of work."""
     done: str = DONE
+    """What the agent writes when it is done."""
     history: Literal["fresh", "kept"] = "fresh"
+    """`fresh`: an iteration knows the memory file and its prompt; `kept`: also the conversation before."""
     waits: Literal["time", "named", "processes"] = "named"
+    """What is waited for between iterations: time, also what the agent named, also every process."""
     memory: str = "projects/memory.md"
+    """The memory file, in the workspace."""
     sections: Sections = Sections()
+    """Names of the sections of the memory file."""
     artifacts: tuple[str, ...] = ("**",)
+    """Patterns of files that count as artifacts."""
     claims: str = ""
+    """The file of claims; empty: none."""
     rules: GoalRules = GoalRules()
+    """When a goal ends without being done."""
     checks: GoalChecks = GoalChecks()
+    """What must hold before it counts as done."""
     evaluation: Evaluation = Evaluation()
+    """How results are measured."""
     exit_codes: dict[GoalEnding, int] = {}
+    """Exit codes by ending, where they are not the usual ones."""
     passes_exit_code: bool = False
+    """End with the exit code of an engine that failed."""
 
     def exit_code(self, ending: GoalEnding) -> int:
         return self.exit_codes.get(ending, USUAL_EXIT_CODES[ending])

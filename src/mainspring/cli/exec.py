@@ -1,4 +1,4 @@
-"""`step`: one command in the sandbox, decided by policy and kept on record, without an agent."""
+"""`exec`: one command in the sandbox, decided by policy and kept on record, without an agent."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mainspring.app.build import run_step
 from mainspring.app.operations.steps import StepRecord, load_output, load_step
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for
+from mainspring.cli.execs import as_row
 from mainspring.cli.numbers import POSITIVE
-from mainspring.cli.steps import as_row
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config, load_config
@@ -27,17 +27,17 @@ _MIB = 1024 * 1024
 _REFUSED = 3
 
 
-@click.command("step", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND...")
-@click.option("--timeout", type=POSITIVE, help="Seconds until it is ended.")
-@click.option("--cpu", type=click.IntRange(min=1), help="CPU seconds that it may use.")
-@click.option("--mem", type=click.IntRange(min=1), help="MiB of memory that it may use.")
+@click.option("--timeout", type=POSITIVE, help="End it after this many seconds.")
+@click.option("--cpu", type=click.IntRange(min=1), help="Maximum CPU time in seconds.")
+@click.option("--mem", type=click.IntRange(min=1), help="Maximum memory in MiB.")
 @click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")
 @click.option("--mode", type=click.Choice(MODE_NAMES), default=None, help="What needs approval.")
-@click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How it is confined.")
+@click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How to confine it.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of its output.")
-@click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Where it runs.")
-def step_command(
+@click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder to run it in.")
+def exec_command(
     argv: tuple[str, ...],
     *,
     timeout: float | None,
@@ -49,11 +49,11 @@ def step_command(
     is_json: bool,
     folder: Path,
 ) -> None:
-    """Run COMMAND in the sandbox when the policy allows it, and keep what it gave.
+    """Run COMMAND in the sandbox when the policy allows it, and record its output.
 
     The exit code is the command's own; 3 when it was refused, 130 when it was interrupted.
     """
-    need_custody("`step`")
+    need_custody("`exec`")
     config = load_config()
     is_live = not is_json and sys.stdout.isatty()
     asking = run_step(
@@ -89,7 +89,7 @@ def _print(step: StepRecord, config: Config, *, is_live: bool) -> None:
             stream.buffer.write(data)
             stream.flush()
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
-    click.echo(f"step {step.id} {step.state}{code} ({plain(step.reason)})", err=True)
+    click.echo(f"command {step.id} {step.state}{code} ({plain(step.reason)})", err=True)
 
 
 def _live() -> Callable[[bytes], None]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.cli.render import as_text, call_line, change_line, when
+from mainspring.documents.lines import as_text, call_line, change_line, when
 from mainspring.events import (
     AssistantSaid,
     Blob,

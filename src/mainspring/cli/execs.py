@@ -1,4 +1,4 @@
-"""`steps`: what was run without an agent, from the journals, without an event loop."""
+"""`execs`: commands that were run without an agent, from the journals, without an event loop."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import click
 import msgspec
 
 from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
-from mainspring.cli.render import when
+from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 from mainspring.settings import load_config
 
 _LINE = 60
 
 
-@click.group("steps", invoke_without_command=True)
-@click.option("--json", "is_json", is_flag=True, help="Print one step per line as JSON.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
+@click.group("execs", invoke_without_command=True)
+@click.option("--json", "is_json", is_flag=True, help="Print one command per line as JSON.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many to list.")
 @click.pass_context
-def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
+def execs_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     """List the commands that were run without an agent, the newest first."""
     if context.invoked_subcommand is not None:
         return
@@ -30,14 +30,14 @@ def steps_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     for step in steps:
         click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
-        click.echo("No steps yet. Run one: mainspring step -- COMMAND", err=True)
+        click.echo("No commands yet. Run one: mainspring exec -- COMMAND", err=True)
 
 
-@steps_command.command("show")
+@execs_command.command("show")
 @click.argument("id")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
-    """Show one step with all of its output."""
+    """Show one command with all of its output."""
     config = load_config()
     step = asyncio.run(load_step(config, id))
     stdout, stderr = (data.decode("utf-8", "replace") for data in asyncio.run(load_output(config, step)))
@@ -54,6 +54,7 @@ def as_row(step: StepRecord) -> dict[str, Any]:
         "argv": step.argv,
         "cwd": step.cwd,
         "template": step.template,
+        "label": step.label,
         "start": when(step.started_us),
         "end": when(step.ended_us) if step.ended_us else None,
         "exit_code": step.exit_code,

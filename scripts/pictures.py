@@ -1,0 +1,194 @@
+"""Draws `docs/pictures/run.svg` and `report.svg`: `make pictures`.
+
+Both show what real commands printed in a temporary folder: a run with a scripted model, and the report of a
+goal that a small script worked on. Session ids and durations are replaced, so the same program draws the same
+pictures; a test runs the commands again and compares the text.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+COLUMNS = 100
+CHAR_PX, LINE_PX, MARGIN_PX = 7.85, 19, 18
+
+CODE = """\
+def total(prices, discount_percent=0):
+    return sum(prices) * (1 - discount_percent / 10)
+"""
+TEST = """\
+from shop import total
+
+assert total([10, 20], discount_percent=10) == 27, total([10, 20], discount_percent=10)
+"""
+SCRIPT = {
+    "price": {"input": 3.0, "output": 15.0},
+    "replies": [
+        {"text": "I look at the code and run its test.", "calls": [
+            {"name": "read", "arguments": {"path": "shop.py"}},
+            {"name": "shell", "arguments": {"command": "python3 -B test_shop.py"}},
+        ]},
+        {"text": "The discount is divided by 10 where a percentage needs 100.", "calls": [
+            {"name": "edit", "arguments": {"path": "shop.py", "edits": [
+                {"old": "discount_percent / 10)", "new": "discount_percent / 100)"},
+            ]}},
+            {"name": "shell", "arguments": {"command": "python3 -B test_shop.py"}},
+        ]},
+        {"text": "Fixed: shop.py divided the percentage by 10. The test passes."},
+    ],
+}  # fmt: skip
+AGENT = """\
+n=$(ls run*.csv 2>/dev/null | wc -l); n=$((n + 1))
+case $n in 1) loss=0.92;; 2) loss=0.61;; *) loss=0.30;; esac
+echo "METRIC loss=$loss" | tee run$n.csv
+test $n -lt 2 || echo '<promise>DONE</promise>'
+"""
+
+
+class Theme(NamedTuple):
+    back: str
+    text: str
+    quiet: str
+    good: str
+    bad: str
+    strong: str
+
+
+DARK = Theme("#1b1f27", "#d7dce5", "#8b95a7", "#7fd18b", "#f08a8a", "#ffffff")
+LIGHT = Theme("#ffffff", "#24292f", "#6a737d", "#1a7f37", "#cf222e", "#000000")
+
+
+def main() -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / "run.svg").write_text(draw(run_lines(), DARK, title="A run of mainspring"), "utf-8")
+    (PICTURES / "report.svg").write_text(draw(report_lines(), LIGHT, title="The report of a goal"), "utf-8")
+
+
+def run_lines() -> list[str]:
+    """What a run prints in a terminal, with its command."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        work = root / "shop"
+        work.mkdir()
+        (work / "shop.py").write_text(CODE)
+        (work / "test_shop.py").write_text(TEST)
+        (root / "script.json").write_text(json.dumps(SCRIPT))
+        model = ("--model", f"scripted@{root / 'script.json'}")
+        asked = ("run", "make the failing test pass", "--mode", "auto", "--max-cost-usd", "1")
+        printed = mainspring(root, work, *asked, *model)
+    shown = '$ mainspring run "make the failing test pass" --mode auto --max-cost-usd 1'
+    return [shown, *fitted(printed)]
+
+
+def report_lines() -> list[str]:
+    """The beginning of the report of a goal that was reached, as Markdown."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        work = root / "experiment"
+        work.mkdir()
+        (work / "train.sh").write_text(AGENT)
+        goal = ("exploop", "Bring the loss below 0.5", "--engine", "exec:sh train.sh")
+        mainspring(root, work, *goal, "--check", "test -e run3.csv", "--target", "loss<0.5", "--mode", "auto")
+        session = next((root / "home" / "sessions").iterdir()).name
+        report = mainspring(root, work, "goal", "report", session)
+    head = report.partition("\n## ")[0]
+    evidence = report.partition("\n## Evidence\n")[2].partition("\n### What")[0]
+    shown = f"{head}\n## Evidence\n{evidence.partition('numbers.')[2]}"
+    lines = [
+        line for line in aligned(masked(shown).replace("`", "").splitlines()) if not line.startswith("|--")
+    ]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip().splitlines()
+
+
+def mainspring(root: Path, work: Path, *arguments: str) -> str:
+    """What a command prints, both streams in their order."""
+    environment = {"MAINSPRING_HOME": str(root / "home"), "PATH": os.environ["PATH"], "HOME": str(root)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "mainspring", *arguments],
+        cwd=work,
+        env={**environment, "TZ": "UTC", "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise SystemExit(f"{arguments} ended with {ran.returncode}:\n{ran.stdout}")
+    return ran.stdout
+
+
+def masked(text: str) -> str:
+    """Text without what differs from run to run."""
+    text = re.sub(r"(?<=session )\w{6,}", "ab12cd34", text)
+    text = re.sub(r"\b\d+(\.\d+)? (s|ms)\b", "1 s", text)
+    return re.sub(r"/tmp/\w+/(\w+)", r"~/\1", text)
+
+
+def fitted(printed: str) -> list[str]:
+    """Lines cut to the width of the picture."""
+    lines = masked(printed).expandtabs(4).splitlines()
+    return [line[: COLUMNS - 1] + "…" if len(line) > COLUMNS else line for line in lines]
+
+
+def aligned(lines: list[str]) -> Iterator[str]:
+    """Tables of Markdown with columns of the same width."""
+    block: list[list[str]] = []
+    for line in [*lines, ""]:
+        if line.startswith("|"):
+            block.append([cell.strip() for cell in line.strip("|").split("|")])
+            continue
+        widths = [max(len(row[at]) for row in block) for at in range(len(block[0]))] if block else []
+        for row in block:
+            is_rule = all(set(cell) <= {"-", ":"} and cell for cell in row)
+            cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+            yield "|--" if is_rule else "  ".join(cells).rstrip()
+        block = []
+        yield line
+
+
+def draw(lines: list[str], theme: Theme, *, title: str) -> str:
+    """Lines of text as an SVG, without any program but a browser."""
+    width = round(max(len(line) for line in lines) * CHAR_PX + 2 * MARGIN_PX)
+    height = len(lines) * LINE_PX + 2 * MARGIN_PX
+    rows = "\n".join(
+        f'<text x="{MARGIN_PX}" y="{MARGIN_PX + LINE_PX * number + 13}"{style(line, theme)}>'
+        f"{escape(line.lstrip('#').strip() if line.startswith('#') else line.replace('**', ''))}</text>"
+        for number, line in enumerate(lines)
+        if line.strip()
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
+        f' height="{height}" role="img" aria-label="{escape(title)}">\n'
+        f"<title>{escape(title)}</title>\n"
+        f'<rect width="100%" height="100%" rx="8" fill="{theme.back}" stroke="#8884"/>\n'
+        f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13"'
+        f' fill="{theme.text}" xml:space="preserve">\n{rows}\n</g>\n</svg>\n'
+    )
+
+
+def style(line: str, theme: Theme) -> str:
+    if line.startswith(("$", "#", "**")):
+        return f' fill="{theme.strong}" font-weight="bold"'
+    colours = {"✓": theme.good, "■": theme.good, "✗": theme.bad}
+    colour = next((colours[sign] for sign in colours if line.lstrip().startswith(sign)), "")
+    if not colour and line.lstrip().startswith(("→", "session", "Shown by", "▸", "·")):
+        colour = theme.quiet
+    return f' fill="{colour}"' if colour else ""
+
+
+def text_of(svg: str) -> list[str]:
+    """The lines of a picture, without those that are empty."""
+    return re.findall(r"<text [^>]*>(.*?)</text>", svg)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""What a program calls for one answer: a prompt, or a command without an agent; each blocking and async."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import msgspec
+
+from mainspring.app import build
+from mainspring.app.blocking import run_blocking
+from mainspring.app.operations.steps import load_output, load_step
+from mainspring.app.toolset import ToolChoice
+from mainspring.approvals import Policy
+from mainspring.approvals.questions import Approver
+from mainspring.catalog import Sessions
+from mainspring.events import Effort, Limits
+from mainspring.models import Model
+from mainspring.sandbox import MIB, Sandbox
+from mainspring.session.reply import Reply
+from mainspring.session.session import Session
+from mainspring.settings import Config, load_config
+from mainspring.turns.runtime import Engine
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of `mainspring.open`."""
+
+    session: str
+    engine: Engine | str
+    model: Model | str
+    fallback: Sequence[Model | str]
+    effort: Effort | None
+    mode: str
+    limits: Limits | None
+    instructions: str
+    system_prompt: str | None
+    tools: Sequence[ToolChoice]
+    sandbox: Sandbox | str
+    policy: Policy | None
+    approver: Approver | None
+    allow_unpriced: bool
+    parent: Session | None
+    config: Config | None
+    sessions: Sessions | None
+
+
+async def run_async(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:
+    """Opens a session (see `open`), says the prompt, and gives the answer."""
+    async with build.open(workspace, **options) as session:
+        return await session.ask(prompt)
+
+
+def run(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:
+    """As `run_async`, for code that is not async; also inside a running event loop, such as Jupyter's."""
+    return run_blocking(run_async(prompt, workspace, **options))
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a command. `state` is its outcome: `ok`, `error` or `refused`, and `reason` says why.
+    `step` is the id under which `mainspring steps show` has it."""
+
+    step: str
+    state: str
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    reason: str
+    label: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.state == "ok"
+
+
+async def run_step_async(
+    argv: Sequence[str],
+    *,
+    cwd: Path | str = ".",
+    timeout_s: float | None = None,
+    cpu_s: int | None = None,
+    memory_mb: int | None = None,
+    template: str = "",
+    label: str = "",
+    keep: Path | str | None = None,
+    approver: Approver | None = None,
+    config: Config | None = None,
+) -> StepResult:
+    """Runs one command without an agent: judged by the policy, confined, recorded before and after. Limits
+    that are not given are the template's. With `keep`, its output and its record are also written there, as
+    `stdout`, `stderr` and `step.json`."""
+    config = config or load_config()
+    step = await build.run_step(
+        argv,
+        folder=cwd,
+        template=template,
+        timeout_s=timeout_s,
+        cpu_s=cpu_s,
+        memory_bytes=memory_mb and memory_mb * MIB,
+        label=label,
+        approver=approver,
+        config=config,
+    )
+    record = await load_step(config, step)
+    stdout, stderr = await load_output(config, record)
+    if keep is not None:
+        await asyncio.to_thread(_keep, Path(keep), stdout, stderr, msgspec.json.encode(record))
+    return StepResult(
+        step=step,
+        state=record.state,
+        exit_code=record.exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        reason=record.reason,
+        label=label,
+    )
+
+
+def run_step(
+    argv: Sequence[str],
+    *,
+    cwd: Path | str = ".",
+    timeout_s: float | None = None,
+    cpu_s: int | None = None,
+    memory_mb: int | None = None,
+    template: str = "",
+    label: str = "",
+    keep: Path | str | None = None,
+    approver: Approver | None = None,
+    config: Config | None = None,
+) -> StepResult:
+    """As `run_step_async`, for code that is not async."""
+    return run_blocking(
+        run_step_async(
+            argv,
+            cwd=cwd,
+            timeout_s=timeout_s,
+            cpu_s=cpu_s,
+            memory_mb=memory_mb,
+            template=template,
+            label=label,
+            keep=keep,
+            approver=approver,
+            config=config,
+        )
+    )
+
+
+def _keep(folder: Path, stdout: bytes, stderr: bytes, record: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("stdout", stdout), ("stderr", stderr), ("step.json", record)):
+        (folder / name).write_bytes(content)

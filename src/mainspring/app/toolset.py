@@ -1,0 +1,48 @@
+"""The built-in tools, and a toolbox from what a program names: tools, their names, or functions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from mainspring.errors import UsageError
+from mainspring.system import this_system
+from mainspring.tools import Output, Tool
+from mainspring.tools.ask import TOOL as ASK
+from mainspring.tools.edit import TOOL as EDIT
+from mainspring.tools.fetch import TOOL as FETCH
+from mainspring.tools.find import TOOL as FIND
+from mainspring.tools.finish import TOOL as FINISH
+from mainspring.tools.grep import TOOL as GREP
+from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.patch import TOOL as PATCH
+from mainspring.tools.plan import TOOL as PLAN
+from mainspring.tools.process import TOOL as PROCESS
+from mainspring.tools.read import TOOL as READ
+from mainspring.tools.schema import tool
+from mainspring.tools.shell import TOOL as SHELL
+from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.wait import TOOL as WAIT
+from mainspring.tools.write import TOOL as WRITE
+
+_RUNNING = (SHELL, PROCESS) if this_system().has_custody else ()
+DEFAULT_TOOLS = (READ, WRITE, EDIT, PATCH, FIND, GREP, *_RUNNING, WAIT, FETCH, PLAN, NOTE, ASK, FINISH)
+
+ToolChoice = Tool | str | Callable[..., Awaitable[Output | str]]
+"""A tool, the name of a built-in one, or an async function as `mainspring.tool` takes it."""
+
+
+def build_toolbox(choices: Sequence[ToolChoice]) -> Toolbox:
+    return Toolbox([_tool(choice) for choice in choices])
+
+
+def _tool(choice: ToolChoice) -> Tool:
+    if isinstance(choice, Tool):
+        return choice
+    if not isinstance(choice, str):
+        return tool(choice)
+    known = {each.name: each for each in DEFAULT_TOOLS}
+    if choice not in known:
+        raise UsageError(
+            f"There is no tool {choice!r}.", remedy=f"The built-in tools are {', '.join(known)}."
+        )
+    return known[choice]

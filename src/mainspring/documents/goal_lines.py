@@ -1,0 +1,133 @@
+"""Events of goals, waits and engines as lines for people; a part of the table in `lines`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mainspring.events import (
+    ArtifactsChanged,
+    CheckEnded,
+    ClaimChecked,
+    ClaimsRead,
+    ConditionMet,
+    EngineChosen,
+    EngineEnded,
+    Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    IterationEnded,
+    IterationStarted,
+    MeasurementsTaken,
+    MemoryKeptAside,
+    WaitEnded,
+    WaitStarted,
+)
+from mainspring.waits.describe import clock, duration, joined
+
+_SHOWN_VALUES = 20
+
+
+def _goal_set(event: GoalSet) -> str:
+    return f"◎ goal ({event.profile}, {event.engine}): {event.text}"
+
+
+def _goal_paused(event: GoalPaused) -> str:
+    return f"◎ paused: {event.reason}".removesuffix(": ")
+
+
+def _goal_ended(event: GoalEnded) -> str:
+    proof = ", verified" if event.is_verified else ", unverified"
+    return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
+
+
+def _iteration_started(event: IterationStarted) -> str:
+    return f"◎ iteration {event.iteration}"
+
+
+def _iteration_ended(event: IterationEnded) -> str:
+    new = f"; new: {', '.join(event.changed)}" if event.changed else "; nothing new"
+    return f"◎ iteration {event.iteration} {event.outcome}{new}. {event.detail}".rstrip(". ")
+
+
+def _engine_chosen(event: EngineChosen) -> str:
+    is_told_elsewhere = event.conversation or not (event.program or event.engine == "builtin")
+    return "" if is_told_elsewhere else f"· engine {event.engine} {event.version}".rstrip()
+
+
+def _engine_ended(event: EngineEnded) -> str:
+    """Nothing, when all went as it should."""
+    told = [f"exit code {event.exit_code}"] if event.exit_code else []
+    told += [event.reason] if event.reason else []
+    told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
+    if event.left_running:
+        told.append(f"it had left {len(event.left_running)} processes running")
+    return f"! engine: {'; '.join(told)}" if told else ""
+
+
+def _artifacts_changed(event: ArtifactsChanged) -> str:
+    counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
+    return "· artifacts: " + ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+
+
+def _measurements_taken(event: MeasurementsTaken) -> str:
+    values = [
+        f"{item.metric}={item.value:g}{item.unit and ' ' + item.unit}"
+        for item in event.values[:_SHOWN_VALUES]
+    ]
+    more = len(event.values) - len(values)
+    shown = ", ".join([*values, *([f"and {more:,} more values"] if more else [])])
+    return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
+
+
+def _claims_read(event: ClaimsRead) -> str:
+    return "\n".join([f"· {len(event.claims)} claims", *(f"! {problem}" for problem in event.problems)])
+
+
+def _claim_checked(event: ClaimChecked) -> str:
+    return f"· claim {event.claim} {event.status}: {event.detail}".removesuffix(": ")
+
+
+def _check_ended(event: CheckEnded) -> str:
+    mark = "✓" if event.passed else "✗"
+    return f"  {mark} check {event.check}: {event.detail}".removesuffix(": ")
+
+
+def _memory_kept_aside(event: MemoryKeptAside) -> str:
+    return f"! the memory file was put aside as {event.path}: {event.reason}"
+
+
+def _wait_started(event: WaitStarted) -> str:
+    until = "" if event.deadline_us is None else f", until {clock(event.deadline_us)} at most"
+    return f"◷ waiting for {joined(event)}{until}"
+
+
+def _condition_met(event: ConditionMet) -> str:
+    return f"◷ {event.detail}"
+
+
+def _wait_ended(event: WaitEnded) -> str:
+    late = f" ({duration(event.late_s)} ago, while nobody was here)" if event.late_s >= 1 else ""
+    summary = event.summary.replace("\n(", " (")
+    return f"◷ woken, {event.cause}: {summary}{late}"
+
+
+GOAL_LINES: dict[type[Event], Callable[[Any], str]] = {
+    EngineChosen: _engine_chosen,
+    EngineEnded: _engine_ended,
+    WaitStarted: _wait_started,
+    ConditionMet: _condition_met,
+    WaitEnded: _wait_ended,
+    GoalSet: _goal_set,
+    IterationStarted: _iteration_started,
+    ArtifactsChanged: _artifacts_changed,
+    MeasurementsTaken: _measurements_taken,
+    ClaimsRead: _claims_read,
+    ClaimChecked: _claim_checked,
+    CheckEnded: _check_ended,
+    IterationEnded: _iteration_ended,
+    MemoryKeptAside: _memory_kept_aside,
+    GoalPaused: _goal_paused,
+    GoalEnded: _goal_ended,
+}

@@ -1,0 +1,51 @@
+"""What a program gets for something it said: the answer of one turn as a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.events import AssistantSaid, Ending, TurnEnded, Usage
+
+if TYPE_CHECKING:
+    from mainspring.session.session import Session
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn answered. `text` is the last message of the model. `usage` and `cost_usd` are those of the
+    turn. When `ending` is not `done`, `detail` says what happened and `remedy` what to do about it. `output`
+    is the value that the session was opened to give, and None without one."""
+
+    text: str
+    ending: Ending
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    detail: str = ""
+    remedy: str = ""
+    session: str = ""
+    output: Any = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.ending == "done"
+
+
+async def take_reply(session: Session, text: str) -> Reply:
+    """Says something, or goes on without a text, and gives the answer when the turn has ended."""
+    said, ended = "", None
+    async for event in session.run(text):
+        if isinstance(event, AssistantSaid):
+            said = event.text
+        ended = event if isinstance(event, TurnEnded) else ended
+    if ended is None:
+        return Reply(text="", ending="done", session=session.id, detail="There was nothing to go on with.")
+    return Reply(
+        text=said,
+        ending=ended.ending,
+        usage=ended.usage,
+        cost_usd=ended.cost_usd,
+        detail=ended.detail,
+        remedy=ended.remedy,
+        session=session.id,
+    )
