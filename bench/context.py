@@ -30,6 +30,7 @@ from mainspring.events import (
 )
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.models.wires.chat import ChatModel
+from mainspring.session.session import runtime_of
 from mainspring.settings import load_config
 from mainspring.turns.compactor import Compactor, _read
 
@@ -119,7 +120,7 @@ async def compaction() -> None:
             for number in range(7):
                 begun = time.process_time()
                 compacted = await Compactor(writer)(
-                    session, session._journal, reason=f"bench {number}", until=until
+                    runtime_of(session), reason=f"bench {number}", until=until
                 )
                 taken.append(time.process_time() - begun)
                 assert compacted is not None

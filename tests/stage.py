@@ -17,13 +17,16 @@ from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, Scri
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
-from mainspring.session.session import Parts, Session
+from mainspring.session.opening import Opening, SessionModels
+from mainspring.session.session import Session, runtime_of
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
+from mainspring.turns.permissions import Permissions
+from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench
 
 SESSION = "staged"
 PRICE = Price(input=1.0, output=2.0)
@@ -53,6 +56,27 @@ class Nowhere:
 
 async def nowhere() -> Nowhere:
     return Nowhere()
+
+
+def built(recorder: Recorder, *, engine: Engine = run_turn, ready: Any = None, **fields: Any) -> Session:
+    """A session from the fields of all that it is built from."""
+
+    def taken(kind: Any) -> Any:
+        return kind(**{name: fields.pop(name) for name in kind.__struct_fields__ if name in fields})
+
+    if isinstance(parent := fields.get("parent"), Session):
+        fields["parent"] = runtime_of(parent)
+    models = taken(SessionModels)
+    runtime = Runtime(
+        recorder,
+        models=models.pool(ready),
+        workbench=taken(Workbench),
+        permissions=taken(Permissions),
+        budget=taken(Budget),
+        upkeep=taken(Upkeep),
+    )
+    opening = Opening(models=models, **fields)
+    return Session(runtime, engine=engine, opening=opening)
 
 
 class PausingModel(ScriptedModel):
@@ -118,25 +142,26 @@ class Stage:
 
         return kind(self.script, on_request=on_request)
 
-    def parts(self, **changes: Any) -> Parts:
+    def session(self, recorder: Recorder, **changes: Any) -> Session:
+        """A session with what a test wants otherwise, by the names of the fields."""
         usual: dict[str, Any] = {
             "model": changes.get("model") or self.model(),
             "toolbox": Toolbox(self.tools),
             "policy": ModePolicy("auto"),
-            "sandbox": nowhere,
+            "choose_sandbox": nowhere,
             "files": Files(confined(self.store.home, home=self.store.home, data=self.store.home / "data")),
             "engine": run_turn,
             "workspace": "/",
             "mode": "auto",
             "system": "You are a test.",
         }
-        return Parts(**(usual | changes))
+        return built(recorder, **(usual | changes))
 
     @asynccontextmanager
     async def opened(self, *, vault: Vault | None = None, **changes: Any) -> AsyncIterator[Session]:
         is_new = not (self.store.shelf.folder / SESSION).exists()
         journal = await (self.store.create(SESSION) if is_new else self.store.open(SESSION))
-        async with Session(Recorder(journal, vault or Vault()), self.parts(**changes)) as session:
+        async with self.session(Recorder(journal, vault or Vault()), **changes) as session:
             yield session
 
     def take(self, text: str = "", **changes: Any) -> TurnEnded:

@@ -115,7 +115,7 @@ def test_a_question_that_nobody_answers_in_time_is_a_no(tmp_path: Path) -> None:
         await asyncio.Event().wait()
 
     stage = Stage(tmp_path, ASKS, says("Done."))
-    assert stage.take("go", approver=asleep, approval_timeout_s=0.05).ending == "done"
+    assert stage.take("go", approver=asleep, timeout_s=0.05).ending == "done"
     assert results(stage.sent()[-1]) == [("Not run: nobody approved it in time.", True)]
 
 

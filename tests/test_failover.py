@@ -26,6 +26,7 @@ from mainspring.events import (
 )
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.session.session import runtime_of
 from mainspring.tools.schema import tool
 from mainspring.turns.compactor import Compactor
 from mainspring.waits.reach import Patience, Reach
@@ -205,7 +206,7 @@ def test_a_model_and_an_effort_chosen_in_a_step_hold_from_the_next_step_on(tmp_p
             await session.note("something else")
             pausing.may_go_on.set()
             assert (await taken).ending == "done"
-            assert session.model.name == "b"
+            assert runtime_of(session).models.current.name == "b"
 
     asyncio.run(scene())
     assert line.asked == ["a", "b"]
@@ -257,7 +258,7 @@ def test_what_is_said_while_the_history_is_projected_anew_stands_in_it_once(tmp_
             await take(session, "one")
             await session.set_model("b")
             async with asyncio.TaskGroup() as group:
-                group.create_task(session.take_model())
+                group.create_task(runtime_of(session).take_model())
                 for number in range(20):
                     group.create_task(session.note(f"{number}"))
             await take(session, "two")

@@ -30,7 +30,7 @@ from mainspring.events import (
 from mainspring.folds.ledger import Refusal
 from mainspring.folds.state import State
 from mainspring.models import Price
-from mainspring.turns.runtime import Turn
+from mainspring.turns.runtime import Budget, Runtime
 from mainspring.turns.spend import Reservation, reserve, settle
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75)
@@ -43,24 +43,23 @@ class Journaled:
     def __init__(self, name: str = "one", limits: Limits | None = None, **more: Any) -> None:
         self.log: list[Event] = []
         self.state = State()
-        self.model = SimpleNamespace(name="priced", price=more.get("price", PRICE))
-        self.parent: Any = more.get("parent")
-        self.day: Any = more.get("day")
+        self.models = SimpleNamespace(current=SimpleNamespace(name="priced", price=more.get("price", PRICE)))
+        self.budget = Budget(parent=more.get("parent"), day=more.get("day"))
         self._add(
             SessionStarted(session=name, workspace="/", version="1"),
             TurnStarted(turn=1, limits=limits or Limits()),
         )
 
     @property
-    def as_turn(self) -> Turn:
+    def as_turn(self) -> Runtime:
         """The parts of a turn that spending touches are all here."""
-        return cast("Turn", self)
+        return cast("Runtime", self)
 
     @property
     def limits(self) -> Limits:
         return self.state.limits
 
-    async def emit(self, *events: Event) -> None:
+    async def record(self, *events: Event) -> None:
         await asyncio.sleep(0)
         self._add(*events)
 

@@ -28,7 +28,7 @@ from mainspring.models import ReplyFinished, Retrying
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
-from mainspring.turns.runtime import End, end_turn
+from mainspring.turns.endings import End, end_turn
 from stage import (
     PausingModel,
     Stage,

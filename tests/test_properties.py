@@ -34,15 +34,15 @@ from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
-from mainspring.session.session import Parts, Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import CallContext
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
-from stage import PRICE, nowhere
+from stage import PRICE, built, nowhere
 
 generated = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60
@@ -99,7 +99,7 @@ PLANS = st.builds(
 )
 
 
-async def halve(turn: Any, journal: Any, *, reason: str, until: int) -> Compacted:
+async def halve(turn: Any, *, reason: str, until: int) -> Compacted:
     """Cuts anywhere, also between a call and its result."""
     return Compacted(summary="What was.", keep_from_seq=until // 2 + 1)
 
@@ -120,24 +120,20 @@ class Play:
             self.requests.append(request)
             return Overloaded("Too much.") if len(self.requests) in self.plan.failing else None
 
-        self.session = Session(
+        self.session = built(
             Recorder(self.journal, Vault()),
-            Parts(
-                model=ScriptedModel(
-                    Script(replies=tuple(self.plan.replies), price=PRICE), on_request=on_request
-                ),
-                toolbox=Toolbox(self._tools()),
-                policy=ModePolicy("auto"),
-                sandbox=nowhere,
-                files=Files(confined(_ROOT, home=_ROOT)),
-                engine=run_turn,
-                workspace="/",
-                mode="auto",
-                system="You are a test.",
-                limits=Limits(max_steps=9, max_tokens=1_000_000),
-                approver=self._approve,
-                compactor=halve,
-            ),
+            model=ScriptedModel(Script(replies=tuple(self.plan.replies), price=PRICE), on_request=on_request),
+            toolbox=Toolbox(self._tools()),
+            policy=ModePolicy("auto"),
+            choose_sandbox=nowhere,
+            files=Files(confined(_ROOT, home=_ROOT)),
+            engine=run_turn,
+            workspace="/",
+            mode="auto",
+            system="You are a test.",
+            limits=Limits(max_steps=9, max_tokens=1_000_000),
+            approver=self._approve,
+            compactor=halve,
         )
         return self.session
 
@@ -273,7 +269,7 @@ def resumed(plan: Plan, beginning: MemoryJournal, action: str = "go on") -> Play
         async with play.open() as session:
             await play.act(action)
             assert not session.state.is_turn_open
-            messages = decoded(await session.history.messages(_no_blob))
+            messages = decoded(await runtime_of(session).history.messages(_no_blob))
             check_provider_would_accept(messages, is_waiting=bool(session.state.open_calls))
 
     asyncio.run(run())

@@ -10,8 +10,8 @@ import pytest
 
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, NoteAdded, UserSaid
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import StoredVault, Vault, open_vault
-from mainspring.session.recorder import Recorder
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 

@@ -2,7 +2,6 @@
 ever, and what a person tells counts at once."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -20,8 +19,10 @@ from mainspring.models import Request, UserMessage
 from mainspring.models.rescue import Rescuing
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel
+from mainspring.session.session import runtime_of
+from mainspring.turns.endings import End, end_turn
 from mainspring.turns.model_request import ask
-from mainspring.turns.runtime import End, Turn, end_turn
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, reserve
 from stage import Stage, call, calls, says, take
 
@@ -34,7 +35,7 @@ def test_limits_told_on_resuming_count_at_once_for_a_turn_that_was_killed(tmp_pa
     assert stage.take("go", limits=Limits(max_steps=3)).ending == "limit"
     again = stage.killed_after(tmp_path / "two", stage.seq(AssistantSaid, 1))
     given = Limits(max_steps=told)
-    assert again.take(limits=given, told=given).ending == ending
+    assert again.take(limits=given, given_limits=given).ending == ending
     assert len(again.events(TurnStarted)) == 1
     assert len(again.events(CallEnded)) == effects
 
@@ -43,7 +44,7 @@ def test_limits_that_nobody_told_on_resuming_stay_as_they_were(tmp_path):
     stage = Stage(tmp_path / "one", *STEPS, says("Done."))
     stage.take("go", limits=Limits(max_steps=3, max_calls=2))
     again = stage.killed_after(tmp_path / "two", stage.seq(AssistantSaid, 1))
-    ended = again.take(limits=Limits(max_steps=50), told=Limits(max_steps=50))
+    ended = again.take(limits=Limits(max_steps=50), given_limits=Limits(max_steps=50))
     assert "limit of 2 calls" in ended.detail
     (resumed,) = again.events(SessionResumed)
     assert resumed.limits is not None
@@ -59,7 +60,7 @@ def test_limits_that_a_person_told_before_are_not_lowered_by_the_settings_on_res
     assert [resumed.limits for resumed in again.events(SessionResumed)] == [None]
 
 
-async def silent(turn: Turn) -> None:
+async def silent(turn: Runtime) -> None:
     """An engine that says nothing."""
     await end_turn(turn, End("done"))
 
@@ -73,12 +74,16 @@ def test_a_turn_that_is_done_without_a_word_is_not_taken_again(tmp_path):
 def test_what_is_said_while_an_engine_works_gets_a_turn_of_its_own(tmp_path):
     stage = Stage(tmp_path)
 
-    async def interrupted(turn: Any) -> None:
-        if turn.state.turn == 1:
-            await turn.say("And this.")
-        await silent(turn)
+    async def said() -> None:
+        async def interrupted(turn: Runtime) -> None:
+            if turn.state.turn == 1:
+                await session.say("And this.")
+            await silent(turn)
 
-    stage.take("go", engine=interrupted)
+        async with stage.opened(engine=interrupted) as session:
+            await take(session, "go")
+
+    asyncio.run(said())
     assert len(stage.events(TurnEnded)) == 2
 
 
@@ -89,7 +94,7 @@ def test_what_is_said_while_history_is_made_short_is_answered_with_the_short_one
     async def compacted() -> None:
         begun, may_end = asyncio.Event(), asyncio.Event()
 
-        async def compactor(turn: Turn, journal: Any, *, reason: str, until: int) -> Compacted:
+        async def compactor(turn: Runtime, *, reason: str, until: int) -> Compacted:
             begun.set()
             await may_end.wait()
             return Compacted(summary="What was.", keep_from_seq=until + 1)
@@ -142,10 +147,11 @@ def test_the_stream_of_a_model_is_closed_when_its_reply_is_there(tmp_path, aroun
     async def asked() -> bool:
         model = stage.model(Closing)
         async with stage.opened() as session:
-            reservation = await reserve(session, source="step", input_tokens=1)
+            turn = runtime_of(session)
+            reservation = await reserve(turn, source="step", input_tokens=1)
             assert isinstance(reservation, Reservation)
             request = Request("", (), [model.encode(UserMessage("go"))])
-            await ask(session, around(model), request, reservation, input_tokens=1)
+            await ask(turn, around(model), request, reservation, input_tokens=1)
             return model.is_closed
 
     assert asyncio.run(asked())

@@ -31,7 +31,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.models.scripted import Script, ScriptedModel
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.tools.schema import tool
 from stage import SESSION, PausingModel, Stage, call, calls, limits, results, says, take, texts, wait_for
 
@@ -64,7 +64,7 @@ async def _collect(session: Session, after: int = 0, **options) -> list:
     async with aclosing(session.subscribe(after, **options)) as events:
         async for item in events:
             seen.append(item)
-            if isinstance(item.event, TurnEnded) and item.seq == session._feed.last_seq:
+            if isinstance(item.event, TurnEnded) and item.seq == runtime_of(session).feed.last_seq:
                 return seen
     return seen
 
@@ -90,7 +90,7 @@ def test_a_subscriber_ahead_of_the_journal_waits_for_its_number(tmp_path):
 
     async def subscribed() -> int:
         async with stage.opened() as session, asyncio.TaskGroup() as group:
-            ahead = group.create_task(anext(session.subscribe(session._feed.last_seq + 2)))
+            ahead = group.create_task(anext(session.subscribe(runtime_of(session).feed.last_seq + 2)))
             await take(session, "go")
         return ahead.result().seq
 
@@ -254,7 +254,7 @@ def test_stop_as_an_answer_ends_the_turn_without_waiting_for_other_questions(tmp
             await wait_for(session, ApprovalAsked)
             second = next(item for item in session.state.open_calls if item.asked.call.endswith("1"))
             while second.question is None:
-                await wait_for(session, ApprovalAsked, after=session._feed.last_seq - 1)
+                await wait_for(session, ApprovalAsked, after=runtime_of(session).feed.last_seq - 1)
                 still_open = session.state.open_call(second.asked.call)
                 assert still_open is not None
                 second = still_open
@@ -431,7 +431,7 @@ def test_stopping_at_any_moment_leaves_an_ended_turn_and_a_valid_history(tmp_pat
     async def stopped() -> None:
         async with stage.opened() as session:
             await session.say("go")
-            async with aclosing(session.subscribe(session._feed.last_seq)) as events:
+            async with aclosing(session.subscribe(runtime_of(session).feed.last_seq)) as events:
                 for _ in range(appends):
                     await anext(events)
             await session.stop()
@@ -614,7 +614,7 @@ def test_undo_and_compaction_wait_for_the_turn(tmp_path):
 
 
 def test_compaction_replaces_what_was_said_by_a_summary_and_survives_reopening(tmp_path):
-    async def compactor(turn, journal, *, reason, until) -> Compacted:
+    async def compactor(turn, *, reason, until) -> Compacted:
         return Compacted(summary="The first turn went well.", keep_from_seq=stage.seq(UserSaid, 1))
 
     stage = Stage(tmp_path, says("One."), says("Two."), says("Never"), says("Never"))
@@ -624,7 +624,9 @@ def test_compaction_replaces_what_was_said_by_a_summary_and_survives_reopening(t
     async def compacted() -> None:
         async with stage.opened(compactor=compactor) as session:
             await session.compact()
-            assert stage.requests[-1].messages != await session.history.messages(session.get_blob)
+            assert stage.requests[-1].messages != await runtime_of(session).history.messages(
+                runtime_of(session).recorder.get_blob
+            )
 
     asyncio.run(compacted())
     stage.take("third")
@@ -637,7 +639,7 @@ def test_compaction_replaces_what_was_said_by_a_summary_and_survives_reopening(t
 
 
 def test_undo_before_a_compaction_takes_the_compaction_back(tmp_path):
-    async def compactor(turn, journal, *, reason, until) -> Compacted:
+    async def compactor(turn, *, reason, until) -> Compacted:
         return Compacted(summary="Everything so far.", keep_from_seq=stage.journal()[-1].seq + 1)
 
     stage = Stage(tmp_path, says("One."), says("Two."))
@@ -648,7 +650,7 @@ def test_undo_before_a_compaction_takes_the_compaction_back(tmp_path):
     async def compacted() -> None:
         async with stage.opened(compactor=compactor) as session:
             await session.compact()
-            assert len(await session.history.messages(session.get_blob)) == 1
+            assert len(await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)) == 1
             await session.undo()
 
     asyncio.run(compacted())
@@ -682,8 +684,8 @@ def test_a_fault_of_ours_is_recorded_and_raised(tmp_path):
 
 def test_a_fault_of_ours_while_calls_run_closes_them(tmp_path):
     async def broken(turn) -> None:
-        await turn.emit(SpendReserved(spend="step:1", source="step", model="m"))
-        await turn.emit(AssistantSaid(step=1, parts=()))
+        await turn.record(SpendReserved(spend="step:1", source="step", model="m"))
+        await turn.record(AssistantSaid(step=1, parts=()))
         raise ZeroDivisionError
 
     class Judge:

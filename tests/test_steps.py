@@ -16,8 +16,8 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import SandboxError
 from mainspring.events import ApprovalGiven, CommandAsked, CommandEnded, CommandStarted
 from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
 from mainspring.settings import Template
 
 FREE = ModePolicy("yolo", max_cost_usd=1.0)

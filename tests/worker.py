@@ -25,15 +25,13 @@ from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.parts import Parts
-from mainspring.session.recorder import Recorder
-from mainspring.session.session import Session
 from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
-from stage import nowhere
+from stage import built, nowhere
 
 SESSION = "killed"
 
@@ -178,11 +176,12 @@ async def work(folder: Folder, killer: Killer) -> None:
     is_new = not (store.shelf.folder / SESSION).exists()
     journal = await (store.create(SESSION) if is_new else store.open(SESSION))
     killer.watch(journal)
-    parts = Parts(
+    session = built(
+        Recorder(journal, Vault()),
         model=model(folder),
         toolbox=Toolbox(tools(folder, killer)),
         policy=ModePolicy("auto"),
-        sandbox=nowhere,
+        choose_sandbox=nowhere,
         files=Files(Confinement(workspace=folder.path)),
         engine=run_turn,
         workspace=str(folder.path),
@@ -192,7 +191,7 @@ async def work(folder: Folder, killer: Killer) -> None:
         approver=approve,
     )
     was_asked = await journal.last("UserSaid")
-    async with Session(Recorder(journal, Vault()), parts) as session:
+    async with session:
         async for _ in session.run("" if was_asked else "Do six steps."):
             pass
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from mainspring.app.operations.approvals import is_allowed
     from mainspring.app.programs import OpenOptions, StepResult, run, run_async, run_step, run_step_async
     from mainspring.approvals import Judgement, Policy, Proposed
+    from mainspring.approvals.questions import Approver
     from mainspring.catalog import Sessions
     from mainspring.errors import MainspringError
     from mainspring.events import ApprovalAsked, ApprovalGiven, Cap, Event, GoalChecks, Limits, Usage
     from mainspring.goals.loop import Pursuit
     from mainspring.models import Model
-    from mainspring.session.parts import Approver
     from mainspring.session.reply import Reply
     from mainspring.session.session import Session
     from mainspring.settings import Config, load_config
@@ -90,7 +90,7 @@ __all__ = [
 _HOMES = {
     "ApprovalAsked": "events",
     "ApprovalGiven": "events",
-    "Approver": "session.parts",
+    "Approver": "approvals.questions",
     "CallContext": "tools",
     "Cap": "events",
     "Config": "settings",

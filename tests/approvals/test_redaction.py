@@ -42,6 +42,7 @@ from mainspring.events.base import Dropped, Encoded, Exempt, SealedBy
 from mainspring.models.scripted import Script
 from mainspring.secrets.redaction import expanded, redacted, redacted_blob
 from mainspring.secrets.vault import PLACEHOLDER, Vault
+from mainspring.session.session import runtime_of
 from mainspring.settings import load_config
 from mainspring.testing.server import HostedModelServer
 
@@ -148,17 +149,21 @@ def test_a_secret_in_every_text_of_every_event_reaches_no_file(tmp_path: Path) -
         async with mainspring.open(workspace, model=scripted(tmp_path), mode="ask", config=config) as session:
             long = (SECRET + "\n") * 2000
             blobs = [
-                await session.put_blob(long.encode(), "text/plain"),
-                await session.put_blob(json.dumps({SECRET: [SECRET]}).encode(), "application/json"),
-                await session.put_blob(f"<svg>{SECRET}</svg>".encode(), "image/svg+xml"),
+                await runtime_of(session).recorder.put_blob(long.encode(), "text/plain"),
+                await runtime_of(session).recorder.put_blob(
+                    json.dumps({SECRET: [SECRET]}).encode(), "application/json"
+                ),
+                await runtime_of(session).recorder.put_blob(f"<svg>{SECRET}</svg>".encode(), "image/svg+xml"),
             ]
             for number, kind in enumerate(STORED):
                 event = build(kind, blobs[number % len(blobs)])
                 if isinstance(event, ArtifactsChanged):
-                    listing = await session.put_blob(msgspec.json.encode(event.changes), "application/json")
+                    listing = await runtime_of(session).recorder.put_blob(
+                        msgspec.json.encode(event.changes), "application/json"
+                    )
                     event = msgspec.structs.replace(event, listing=listing)
-                await session.emit(event)
-            await session.emit(UserSaid(text=long))
+                await runtime_of(session).record(event)
+            await runtime_of(session).record(UserSaid(text=long))
             return session.id
 
     name = asyncio.run(record())
@@ -236,7 +241,7 @@ def test_no_request_to_a_model_holds_a_secret(tmp_path: Path) -> None:
             async with mainspring.open(
                 workspace, model=model, mode="ask", allow_unpriced=True, config=config
             ) as session:
-                await session.emit(*said)
+                await runtime_of(session).record(*said)
                 return [event async for event in session.run(SECRET)]
 
         assert isinstance(asyncio.run(talk())[-1], TurnEnded)

@@ -9,8 +9,8 @@ from mainspring.approvals import ModePolicy
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import CommandAsked
 from mainspring.sandbox.rungs.process import PlainSandbox
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 

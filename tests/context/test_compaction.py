@@ -22,7 +22,7 @@ from mainspring.context.compaction import (
     transcript,
 )
 from mainspring.context.facts import FRESH, SessionFacts
-from mainspring.context.history import History
+from mainspring.context.history import History, recall
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
 from mainspring.errors import (
     AuthFailed,
@@ -59,6 +59,7 @@ from mainspring.events import (
 )
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.session.session import runtime_of
 from mainspring.turns.compactor import Compactor
 from stage import Stage, call, calls, says, take, texts
 
@@ -439,14 +440,14 @@ def test_compaction_by_command_and_back(tmp_path):
     async def compacted() -> None:
         async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
             await take(session, GOAL)
-            before = await session.history.messages(session.get_blob)
+            before = await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)
             given = await session.compact()
-            after = await session.history.messages(session.get_blob)
+            after = await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)
             assert len(after) < len(before)
             assert after[-1] == before[-1]
             assert given.reason == "asked"
             await session.expand()
-            assert await session.history.messages(session.get_blob) == before
+            assert await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob) == before
 
     asyncio.run(compacted())
 
@@ -469,13 +470,13 @@ def test_undoing_the_turn_undoes_its_compaction(tmp_path):
     async def undone() -> None:
         async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
             await take(session, "First.")
-            before = await session.history.messages(session.get_blob)
+            before = await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)
             await session.say(GOAL)
             async for _ in session.run():
                 pass
             await session.compact()
             await session.undo()
-            assert await session.history.messages(session.get_blob) == before
+            assert await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob) == before
 
     asyncio.run(undone())
 
@@ -501,10 +502,10 @@ def test_a_handle_is_read_back_in_full(tmp_path):
         async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
             await take(session, GOAL)
             seq = stage.seq(CallEnded)
-            assert await session.recall(handle_of(seq)) == b"page 0 " * 300
+            assert await recall(session.journal, handle_of(seq)) == b"page 0 " * 300
             for nothing in ("event:999999", "event:1", "nonsense"):
                 with pytest.raises((UsageError, JournalDamaged)):
-                    await session.recall(nothing)
+                    await recall(session.journal, nothing)
 
     asyncio.run(recalled())
 
@@ -527,13 +528,13 @@ def test_a_compaction_in_the_third_iteration_knows_nothing_of_the_first_two(tmp_
                 await session.say(prompt, after=[fresh])
                 await session.note(f"A note on {prompt}")
                 await take(session)
-            before = await session.history.messages(session.get_blob)
+            before = await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)
             given = await session.compact()
             assert given.summary
-            after = await session.history.messages(session.get_blob)
+            after = await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob)
             assert after[-1] == before[-1]
             await session.expand()
-            assert await session.history.messages(session.get_blob) == before
+            assert await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob) == before
             told = [given.summary, str(writer.asked[0].messages), str(before), str(after)]
             for text in told:
                 assert prompts[2] in text
@@ -568,13 +569,15 @@ def test_the_plan_and_the_notes_are_told_after_a_compaction(tmp_path):
 
     async def compacted() -> None:
         async with stage.opened(compactor=Compactor(Writer(GOOD))) as session:
-            await session.emit(plan_set(("measure it", "done"), ("make it faster", "open")))
-            await session.emit(Remembered(text="the disk is slow"))
+            await runtime_of(session).record(plan_set(("measure it", "done"), ("make it faster", "open")))
+            await runtime_of(session).record(Remembered(text="the disk is slow"))
             await session.say(GOAL)
             await session.note("Do it today.")
             await take(session)
             await session.compact()
-            first = (await session.history.messages(session.get_blob))[0].decode()
+            first = (await runtime_of(session).history.messages(runtime_of(session).recorder.get_blob))[
+                0
+            ].decode()
             for needed in ("[open] make it faster", "the disk is slow", "Do it today."):
                 assert needed in first
 

@@ -30,6 +30,7 @@ from mainspring.events import (
     TurnEnded,
 )
 from mainspring.models import Price
+from mainspring.session.session import runtime_of
 from mainspring.testing.engines import processes
 
 from .house import NAMES, Acting, House, settings
@@ -149,7 +150,9 @@ def test_a_history_that_was_made_short_begins_a_new_conversation(tmp_path: Path)
     async def shortened() -> str:
         async with house.opened() as session:
             known = session.state.engine.conversation
-            await session.emit(Compacted(summary="", keep_from_seq=session.history.last_seq + 1))
+            await runtime_of(session).record(
+                Compacted(summary="", keep_from_seq=runtime_of(session).history.last_seq + 1)
+            )
             return f"{known} then {session.state.engine.conversation or 'none'}"
 
     assert asyncio.run(shortened()) == "thread-1 then none"

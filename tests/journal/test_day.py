@@ -25,7 +25,7 @@ async def main():
     store = SqliteSessions(Path(sys.argv[1]))
     journal = await store.create(sys.argv[2])
     turn = Journaled(sys.argv[2], Limits(day=Cap(usd=float(sys.argv[4]))), day=store.today())
-    turn.emit = journal.append
+    turn.record = journal.append
     made = 0
     for number in range(20):
         made += isinstance(await reserve(turn, source="title", spend=f"t{number}", input_tokens=100), Reservation)

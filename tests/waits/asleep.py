@@ -17,7 +17,7 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.secrets.vault import Vault
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
 from mainspring.waits.reach import Pace, Reach
 from stage import Stage
@@ -52,7 +52,7 @@ class Asleep(Stage):
     @asynccontextmanager
     async def awake(self, **changes: Any) -> AsyncIterator[Session]:
         async with self.opened(
-            sandbox=plain,
+            choose_sandbox=plain,
             policy=ModePolicy("yolo", max_cost_usd=1.0),
             workspace=str(self.work),
             files=Files(policy(self.work, home=self.folder / "user")),
@@ -74,7 +74,7 @@ class Asleep(Stage):
 
         async def held() -> WaitEnded:
             async with asyncio.timeout(60), self.awake() as session, asyncio.TaskGroup() as group:
-                holding = group.create_task(hold(session, started))
+                holding = group.create_task(hold(runtime_of(session).waiting, started))
                 if meanwhile is not None:
                     await until_open(session, started.wait)
                     await meanwhile(session)
@@ -88,7 +88,7 @@ class Asleep(Stage):
         async def told() -> list[str]:
             lines: list[str] = []
             async with asyncio.timeout(60), self.awake() as session, asyncio.TaskGroup() as group:
-                holding = group.create_task(hold(session, wanted(*conditions, **fields)))
+                holding = group.create_task(hold(runtime_of(session).waiting, wanted(*conditions, **fields)))
                 async for item in session.subscribe(deltas=True):
                     lines += [item.event.text] if isinstance(item.event, StatusDelta) else []
                     if len(lines) == count:

@@ -36,7 +36,7 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.secrets.vault import Vault
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
 
 from .asleep import Asleep, until_open, wanted
@@ -190,7 +190,7 @@ def test_all_conditions_are_recorded_one_by_one(tmp_path: Path) -> None:
 
 def test_what_the_user_says_ends_a_wait_at_once(tmp_path: Path) -> None:
     async def speaks(session: Session) -> None:
-        await session.emit(UserSaid(text="stop that"))
+        await runtime_of(session).record(UserSaid(text="stop that"))
 
     asleep = Asleep(tmp_path)
     ended = asleep.wait(OnFile(path="never"), meanwhile=speaks)
@@ -204,7 +204,9 @@ def test_a_wait_that_is_cancelled_is_recorded_as_that(tmp_path: Path) -> None:
 
     async def stopped() -> None:
         async with asleep.awake() as session, asyncio.TaskGroup() as group:
-            holding = group.create_task(hold(session, wanted(OnCommand(command="touch on; sleep 60"))))
+            holding = group.create_task(
+                hold(runtime_of(session).waiting, wanted(OnCommand(command="touch on; sleep 60")))
+            )
             await until_open(session, "w1")
             while not (asleep.work / "on").exists():
                 await asyncio.sleep(0.01)
@@ -220,7 +222,7 @@ def test_a_wait_that_is_cancelled_is_recorded_as_that(tmp_path: Path) -> None:
 def test_an_answer_is_waited_for(tmp_path: Path) -> None:
     async def answers(session: Session) -> None:
         given = ApprovalGiven(call="c1", arguments_sha256="0" * 64, decision="allow")
-        await session.emit(given)
+        await runtime_of(session).record(given)
 
     ended = Asleep(tmp_path).wait(OnAnswer(call="c1"), meanwhile=answers)
     assert ended.cause == "met"
@@ -342,7 +344,7 @@ def test_a_callback_whose_port_was_taken_has_a_new_address_on_record(tmp_path: P
 
     async def taken(on: OnCallback) -> WaitEnded:
         async with asleep.awake() as session, asyncio.TaskGroup() as group:
-            holding = group.create_task(hold(session, wanted(on)))
+            holding = group.create_task(hold(runtime_of(session).waiting, wanted(on)))
             while callback_of(session).url == on.url:
                 await asyncio.wait({session.state.waits.stirring()})
             assert await called(callback_of(session).url) == "HTTP/1.1 200 OK"
@@ -417,7 +419,7 @@ def test_another_session_is_waited_for_by_its_journal(tmp_path: Path) -> None:
         journal = await asleep.store.create("other")
         await journal.append(SessionStarted(session="other", workspace="/", version="0"), TurnStarted(turn=1))
         async with asleep.awake() as session, asyncio.TaskGroup() as group:
-            holding = group.create_task(hold(session, wanted(OnSession(session="oth"))))
+            holding = group.create_task(hold(runtime_of(session).waiting, wanted(OnSession(session="oth"))))
             await until_open(session, "w1")
             await journal.append(TurnEnded(turn=1, ending="done", detail="All is well."))
             ended = await holding

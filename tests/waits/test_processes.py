@@ -35,7 +35,7 @@ from mainspring.events import (
 )
 from mainspring.sandbox import Background, Command
 from mainspring.sandbox.custody.tree import stat
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
 
 from .asleep import Asleep, plain, wanted
@@ -171,8 +171,10 @@ def test_a_number_that_is_really_given_away_is_recognised(tmp_path: Path) -> Non
 async def background(session: Session, asleep: Asleep, script: str, handle: str = "p1") -> Background:
     """A background process on record, as the tool `shell` starts it."""
     folder = asleep.folder / "processes" / handle
-    await session.emit(ProcessStarted(handle=handle, call="c0", command=script, folder=str(folder)))
-    sandbox = await session.sandbox()
+    await runtime_of(session).record(
+        ProcessStarted(handle=handle, call="c0", command=script, folder=str(folder))
+    )
+    sandbox = await runtime_of(session).sandbox()
     return await sandbox.start(Command(argv=("bash", "-c", script), cwd=asleep.work, timeout_s=0), folder)
 
 
@@ -184,7 +186,7 @@ def waited_beside(asleep: Asleep, script: str, *conditions: Condition, **fields:
             process = await background(session, asleep, script)
             while (status := process.status()).state == "running" and not status.output_bytes:
                 await asyncio.sleep(0.01)
-            return await hold(session, wanted(*conditions, **fields))
+            return await hold(runtime_of(session).waiting, wanted(*conditions, **fields))
 
     return asyncio.run(held())
 

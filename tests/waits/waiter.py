@@ -14,13 +14,14 @@ import msgspec
 sys.path.append(str(Path(__file__).parent.parent))
 
 from mainspring.events import WaitStarted
+from mainspring.session.session import runtime_of
 from mainspring.waits.hold import hold
 from waits.asleep import Asleep, until_open
 
 
 async def main(folder: Path, started: WaitStarted) -> None:
     async with Asleep(folder).awake() as session, asyncio.TaskGroup() as group:
-        holding = group.create_task(hold(session, started))
+        holding = group.create_task(hold(runtime_of(session).waiting, started))
         print(msgspec.json.encode(await until_open(session, started.wait)).decode(), flush=True)
         print(msgspec.json.encode(await holding).decode(), flush=True)
 

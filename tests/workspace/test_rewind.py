@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.events import AssistantSaid, CallEnded, FilesChanged, RewindStarted, Undone, UserSaid
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
 from mainspring.session.rewind import go_back
 from mainspring.workspace import restore
 

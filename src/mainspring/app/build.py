@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.engines import build_engine, engine_name, outside_choice, outside_engine
-from mainspring.app.model_choice import Choice, choose
+from mainspring.app.engines import build_engine, engine_name, outside_engine
+from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
@@ -29,6 +29,7 @@ from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
+from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.context.prompt import prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
@@ -54,14 +55,16 @@ from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.sandbox.policy import is_hidden_name
+from mainspring.sandbox.policy import Confinement, is_hidden_name
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
-from mainspring.session.parts import Approver, Parts
-from mainspring.session.recorder import Recorder
-from mainspring.session.session import Session
+from mainspring.session.opening import Opening, SessionModels
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
-from mainspring.turns.runtime import Engine, lineage
+from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.permissions import Permissions
+from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import ProjectMemory
@@ -114,58 +117,55 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         prompt = _prompt(known.place, chosen_mode, config, instructions, system_prompt, is_new=not session)
-        limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
+        limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
-        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
+        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
-        chosen = models["model"] = await ready(models["model"], config.environment)
+        chosen = await ready(models.model, config.environment)
+        models = msgspec.structs.replace(models, model=chosen)
         toolbox = build_toolbox(tools)
         compactor = build_compactor(config)
         system = join_prompt(prompt)
-        for each in (chosen, *models["fallbacks"], *models["tiers"].values()):
+        for each in models.all:
             check_context(each, system, toolbox.specs)
-        files = Files(confinement_of(known.place, chosen_mode, config))
-        parts = Parts(
-            **models,
-            ready=partial(ready_later, environment=config.environment),
-            effort=effort or (None if known.model else config.settings.effort),
-            toolbox=toolbox,
-            policy=policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config),
-            sandbox=partial(confine, sandbox, files.policy, config, files.scan),
-            files=files,
-            engine=takes,
-            engine_name=name,
+        confinement = confinement_of(known.place, chosen_mode, config)
+        opening = Opening(
+            models=models,
             workspace=str(known.place),
             mode=chosen_mode,
             level=level,
             system=system,
             prompt=tuple(part for part, _ in prompt),
-            nested=NestedInstructions(known.place),
-            memory=memory_of(known.place, config),
-            limits=limits,
-            told=told,
+            engine_name=name,
+            effort=effort or (None if known.model else config.settings.effort),
+            given_limits=given,
             beginning=beginning,
-            approver=approver,
-            parent=parent,
-            compactor=compactor,
-            compact_at=config.settings.compact_at,
-            idle_steps=config.settings.idle_steps,
-            reach=Reach(store, partial(outside, files.policy, config), config.settings.waits),
-            approval_timeout_s=config.settings.approval_timeout_s,
         )
+        policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
         recorder = recorder or await create_recorder(store, config)
-        parts = _with_folder(parts, store, recorder, config)
+        runtime = Runtime(
+            recorder,
+            models=models.pool(partial(ready_later, environment=config.environment)),
+            workbench=_workbench(recorder, toolbox, sandbox, confinement, store, config),
+            permissions=_permissions(recorder, policy, approver, store, config),
+            budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
+            upkeep=Upkeep(
+                compactor=compactor,
+                compact_at=config.settings.compact_at,
+                idle_steps=config.settings.idle_steps,
+            ),
+        )
     except BaseException:
         for each in filter(None, (chosen, recorder)):
             await each.close()
         raise
-    async with aclosing(compactor), Session(recorder, parts) as running:
+    async with aclosing(compactor), Session(runtime, engine=takes, opening=opening) as running:
         yield running
 
 
 def _capping(limits: Limits, parent: Session | None) -> Limits:
     """The limits of a session, or of one above it, that cap money; its own when none does."""
-    above = (each.limits for each in lineage(parent)) if parent else ()
+    above = (each.limits for each in lineage(runtime_of(parent))) if parent else ()
     return next(filter(is_money_capped, (limits, *above)), limits)
 
 
@@ -177,14 +177,14 @@ def _choose(
     config: Config,
     limits: Limits,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
-) -> tuple[Choice, Engine, str]:
+) -> tuple[SessionModels, Engine, str]:
     """The models of a session, and who takes its turns, with their name."""
     name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
     if name != builtin.NAME:
         outside = outside_engine(
             name, model, known=known.model, config=config, limits=limits, allow_unpriced=allow_unpriced
         )
-        return outside_choice(outside), build_engine(outside), name
+        return SessionModels(model=outside.model), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
     connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
@@ -247,27 +247,48 @@ def template_of(name: str, config: Config) -> Template:
     return known.get(name, Template())
 
 
-def _with_folder(parts: Parts, store: Sessions, recorder: Recorder, config: Config) -> Parts:
-    """The parts that keep something in the data folder or the session's own, or must know its secrets."""
-    policy, folder = parts.files.policy, store.directory(recorder.session)
+def _workbench(
+    recorder: Recorder,
+    toolbox: Toolbox,
+    sandbox: Sandbox | str,
+    confinement: Confinement,
+    store: Sessions,
+    config: Config,
+) -> Workbench:
+    """What calls work with in a workspace, confined to it."""
+    place, vault, files = confinement.workspace, recorder.vault, Files(confinement)
     time_machine = Snapshots(
-        policy.workspace,
+        place,
         config.home / "contents",
         environment=config.environment,
-        scan=parts.files.scan,
+        scan=files.scan,
         left_out=(config.home,),
-        is_secret=lambda name: is_hidden_name(name, policy),
-        holds_secrets=recorder.vault.holds_secrets,
-        hide=recorder.vault.redact,
-        expand=recorder.vault.expand,
+        is_secret=lambda name: is_hidden_name(name, confinement),
+        holds_secrets=vault.holds_secrets,
+        hide=vault.redact,
+        expand=vault.expand,
     )
-    return msgspec.structs.replace(
-        parts,
-        grants=GrantFile(config.home),
-        day=store.today(),
+    return Workbench(
+        toolbox=toolbox,
+        files=files,
+        choose_sandbox=partial(confine, sandbox, confinement, config, files.scan),
         time_machine=time_machine,
-        processes=folder / PROCESSES,
-        inbox=Inbox(folder),
+        processes=store.directory(recorder.session) / PROCESSES,
+        nested=NestedInstructions(place),
+        memory=memory_of(place, config),
+        reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
+    )
+
+
+def _permissions(
+    recorder: Recorder, policy: Policy, approver: Approver | None, store: Sessions, config: Config
+) -> Permissions:
+    return Permissions(
+        policy=policy,
+        grants=GrantFile(config.home),
+        approver=approver,
+        timeout_s=config.settings.approval_timeout_s,
+        inbox=Inbox(store.directory(recorder.session)),
     )
 
 

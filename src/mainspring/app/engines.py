@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.app.model_choice import Choice
 from mainspring.app.models import check_price, price_book
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
@@ -55,19 +54,6 @@ def build_engine(outside: Outside) -> Engine:
     from mainspring.engines import catalog  # noqa: PLC0415 - as above
 
     return catalog.build_engine(outside)
-
-
-def outside_choice(outside: Outside) -> Choice:
-    """The models of a session whose turns are taken by an outside agent: the one that stands for it."""
-    return Choice(
-        model=outside.model,
-        fallbacks=(),
-        tier="",
-        chosen_by="user",
-        tiers={},
-        router=None,
-        connect=None,
-    )
 
 
 def _price(facts: EngineDescription, model: str, config: Config) -> Price | None:

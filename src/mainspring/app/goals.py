@@ -19,6 +19,7 @@ from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
@@ -43,8 +44,7 @@ from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
 from mainspring.sandbox.files import Files
 from mainspring.secrets.vault import Vault
-from mainspring.session.parts import Approver
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, load_config
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
@@ -169,7 +169,7 @@ async def resume_goal(
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
         async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
-                await opened.emit(wanted)
+                await runtime_of(opened).record(wanted)
             yield await _pursuit(opened, profile, wanted, config)
 
 
@@ -195,7 +195,7 @@ async def change_goal(session: str, text: str, config: Config) -> None:
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
     async with _open(GoalOptions(), goal.now, config, store, session=session) as opened:
-        await opened.emit(
+        await runtime_of(opened).record(
             msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
         )
 
@@ -299,8 +299,9 @@ def _open(
 
 async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
     if goal.engine != "builtin":
-        for problem in await asyncio.to_thread(write_instructions, session.files, profile.prompt):
-            await session.emit(NoteAdded(text=problem, source="mainspring"))
+        runtime = runtime_of(session)
+        for problem in await asyncio.to_thread(write_instructions, runtime.workbench.files, profile.prompt):
+            await runtime.record(NoteAdded(text=problem, source="mainspring"))
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypedDict
 
 from mainspring.errors import UsageError
 from mainspring.events import ChosenBy, ModelChosen
 from mainspring.models import Model
 from mainspring.models.connect import resolve
 from mainspring.models.tiers import find_tier, model_of, ranked
+from mainspring.session.opening import SessionModels
 from mainspring.settings import Config
 from mainspring.turns.router import Router, usual_tier
 
 Connect = Callable[[Model | str], Model]
-
-
-class Choice(TypedDict):
-    """The parts of a session that are about models; `tiers` and `router` when it can go to a tier."""
-
-    model: Model
-    fallbacks: tuple[Model, ...]
-    tier: str
-    chosen_by: ChosenBy
-    tiers: Mapping[str, Model]
-    router: Router | None
-    connect: Connect | None
 
 
 def choose(
@@ -36,7 +24,7 @@ def choose(
     known: ModelChosen | None,
     config: Config,
     connect: Connect,
-) -> Choice:
+) -> SessionModels:
     """`known` is what the journal says. Every model that the session may go to is connected now, so that what
     is wrong with it (a key, a price) is said before anything is spent."""
     settings = config.settings
@@ -56,7 +44,7 @@ def choose(
     tier = tier or next((name for name, its_model in names.items() if its_model == model.name), "")
     home = partial(_home, environment=config.environment)
     router = Router(names, is_on=settings.router, breaker=settings.escalation, home=home) if tiers else None
-    return Choice(
+    return SessionModels(
         model=model,
         fallbacks=tuple(others.values()),
         tier=tier,

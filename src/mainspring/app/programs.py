@@ -14,11 +14,11 @@ from mainspring.app.blocking import run_blocking
 from mainspring.app.operations.steps import load_output, load_step
 from mainspring.app.toolset import ToolChoice
 from mainspring.approvals import Policy
+from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.events import Effort, Limits
 from mainspring.models import Model
 from mainspring.sandbox import MIB, Sandbox
-from mainspring.session.parts import Approver
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session
 from mainspring.settings import Config, load_config

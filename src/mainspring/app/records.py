@@ -17,9 +17,9 @@ from mainspring.catalog import SessionRow, Sessions
 from mainspring.disk.files import write_private
 from mainspring.events import Event, SessionStarted
 from mainspring.journal import Journal
+from mainspring.secrets.recorder import Recorder, hide_secrets
 from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
-from mainspring.session.recorder import Recorder, hide_secrets
 from mainspring.settings import Config
 
 _SECRETS_FILE = "secrets.json"

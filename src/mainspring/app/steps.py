@@ -22,6 +22,7 @@ from mainspring.approvals.answers import Requests
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.patterns import allows, words_of
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
+from mainspring.approvals.questions import Approver, Questions
 from mainspring.approvals.wrappers import Word
 from mainspring.catalog import Sessions
 from mainspring.errors import ConfigError, JournalError, MainspringError
@@ -38,10 +39,8 @@ from mainspring.events import (
 )
 from mainspring.journal import JournalReader
 from mainspring.sandbox import Command, CommandResult, OnOutput, ProcessLimits, Sandbox
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
-from mainspring.session.parts import Approver
-from mainspring.session.questions import Questions
-from mainspring.session.recorder import Recorder
 from mainspring.settings import Template
 
 _STEP = "step"

@@ -19,7 +19,8 @@ from mainspring.events import EngineChosen
 from mainspring.models import Message, Price, Request, StreamItem, UserMessage
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
-from mainspring.turns.runtime import End, Turn, closed
+from mainspring.turns.endings import End, closed
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import allowance, left_usd
 
 _VERSION_WITHIN_S = 30.0
@@ -100,12 +101,12 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
             readable=(*policy.readable, *own, *(path.resolve() for path in shown)),
         )
 
-    def conversation(self, turn: Turn) -> str:
+    def conversation(self, turn: Runtime) -> str:
         """The one that this turn goes on with, or nothing."""
         is_continued = self.settings.conversation and turn.state.engine.engine == self.name
         return turn.state.engine.conversation if is_continued else ""
 
-    def task(self, turn: Turn, sandbox: Sandbox, reserved_usd: float) -> EngineTask:
+    def task(self, turn: Runtime, sandbox: Sandbox, reserved_usd: float) -> EngineTask:
         """`reserved_usd` is what is set aside for this very run; in a goal it is all that the run may take,
         unless its price is known and it is counted as it goes."""
         left = left_usd(turn)
@@ -143,10 +144,10 @@ def remedy(name: str, facts: EngineDescription) -> str:
     return f"Install it ({facts.install}), or {other}." if facts.install else "Check the command's name."
 
 
-async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Confinement] | End:
+async def prepare(turn: Runtime, outside: Outside) -> tuple[Sandbox, Confinement] | End:
     """The sandbox and the policy of a run; calls of a process that died are closed, and who takes this turn
     is on record."""
-    await turn.emit(*map(closed, turn.state.open_calls))
+    await turn.record(*map(closed, turn.state.open_calls))
     sandbox = await turn.sandbox()
     if sandbox.name == "container":
         text = f"The engine {outside.name} is a program of this machine, which is not in a container's image."
@@ -155,12 +156,12 @@ async def prepare(turn: Turn, outside: Outside) -> tuple[Sandbox, Confinement] |
         return outside.missing
     if end := await _permit(turn, outside, sandbox):
         return end
-    policy = outside.confinement(turn.files.policy)
+    policy = outside.confinement(turn.workbench.files.policy)
     known = turn.state.engine
     if (known.engine, known.program) != (outside.name, outside.command[0]):
         version = await version_of(outside, sandbox, policy) if outside.facts.has_version else ""
         chosen = EngineChosen(engine=outside.name, program=outside.command[0], version=version)
-        await turn.emit(chosen)
+        await turn.record(chosen)
     return sandbox, policy
 
 
@@ -180,7 +181,7 @@ async def version_of(outside: Outside, sandbox: Sandbox, policy: Confinement) ->
     return lines[0].strip()[:80]
 
 
-async def _permit(turn: Turn, outside: Outside, sandbox: Sandbox) -> End | None:
+async def _permit(turn: Runtime, outside: Outside, sandbox: Sandbox) -> End | None:
     """A turn of an outside agent is judged as a whole: what it does inside it is not asked one by one."""
     is_reading = turn.state.mode == "plan" and sandbox.is_containing
     proposed = Proposed(
@@ -198,7 +199,7 @@ async def _permit(turn: Turn, outside: Outside, sandbox: Sandbox) -> End | None:
         proposed=proposed,
         about=f"{outside.name} works unasked through a whole turn: ",
     )
-    match await permit(turn, wanted):
+    match await permit(turn.approvals, wanted):
         case Permitted():
             return None
         case Refused("rule", reason):
@@ -213,11 +214,10 @@ async def _permit(turn: Turn, outside: Outside, sandbox: Sandbox) -> End | None:
             return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
 
 
-async def prompt_of(turn: Turn) -> str:
+async def prompt_of(turn: Runtime) -> str:
     """What was said and is not answered: that and nothing else is what an outside agent is told."""
-    messages = [
-        msgspec.json.decode(encoded, type=_Encoded) for encoded in await turn.history.messages(turn.get_blob)
-    ]
+    encoded = await turn.history.messages(turn.recorder.get_blob)
+    messages = [msgspec.json.decode(message, type=_Encoded) for message in encoded]
     said: list[UserMessage] = []
     is_interrupted = False
     for message in reversed(messages):

@@ -32,7 +32,8 @@ from mainspring.models.reply import call_id
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.secrets.injection import suspicions
 from mainspring.tools import MAX_TEXT
-from mainspring.turns.runtime import End, Turn, refused
+from mainspring.turns.endings import End, refused
+from mainspring.turns.runtime import Runtime
 
 _MAX_MESSAGE = 2 * 1024 * 1024
 _MAX_LATER = 10_000
@@ -62,7 +63,7 @@ class _Open(msgspec.Struct):
 class EngineRecorder:
     """`run` names the whole run where a call would be named."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Runtime) -> None:
         self._turn = turn
         self._heard_seq = turn.history.last_seq
         self._thoughts: list[str] = []
@@ -71,11 +72,11 @@ class EngineRecorder:
         self._later: list[Saying] = []
         self._calls = self._replies = 0
         self._is_ending = False
-        self._live = turn.vault.stream()
+        self._live = turn.recorder.vault.stream()
         self.run = self._fresh_call()
 
     async def begin(self) -> None:
-        await self._turn.time_machine.begin(self.run)
+        await self._turn.workbench.time_machine.begin(self.run)
 
     async def tell(self, item: Item) -> None:
         """Raises `StopAgent` when a limit on steps or calls is reached."""
@@ -83,7 +84,7 @@ class EngineRecorder:
             case Shown():
                 self._show(item.text, is_thinking=item.is_thinking)
             case Planned():
-                await self._turn.emit(PlanSet(items=item.items, call=self.run))
+                await self._turn.record(PlanSet(items=item.items, call=self.run))
             case Spoken() | Thought() | Called() | Begun() | Returned():
                 if isinstance(item, Spoken | Thought) and not item.is_shown:
                     self._show(item.text, is_thinking=isinstance(item, Thought))
@@ -108,9 +109,9 @@ class EngineRecorder:
             self._show(last)
             self._text.feed(last.encode())
         if is_done or self._text.total or self._thoughts:
-            await self._turn.emit(self._reply())
+            await self._turn.record(self._reply())
         if changed := await self._changed(self.run):
-            await self._turn.emit(changed)
+            await self._turn.record(changed)
 
     async def _catch_up(self) -> None:
         while (at := next((at for at, item in enumerate(self._later) if self._fits(item)), None)) is not None:
@@ -145,7 +146,7 @@ class EngineRecorder:
 
     async def _say(self) -> None:
         self._count(calls=0)
-        await self._turn.emit(self._reply())
+        await self._turn.record(self._reply())
 
     def _count(self, *, calls: int) -> None:
         limits, ledger = self._turn.state.limits, self._turn.state.ledger
@@ -161,18 +162,18 @@ class EngineRecorder:
             call=self._fresh_call(), name=item.name or "tool", arguments=arguments, provider_id=item.id
         )
         opened = self._open[item.id] = _Open(asked.call, asked.name, is_started=False, began=time.monotonic())
-        await self._turn.emit(self._reply(asked))
+        await self._turn.record(self._reply(asked))
         if not item.is_pending:
             await self._start(opened)
 
     async def _start(self, opened: _Open) -> None:
         if not opened.is_started:
             opened.is_started = True
-            await self._turn.emit(CallStarted(call=opened.call, tool=opened.name))
+            await self._turn.record(CallStarted(call=opened.call, tool=opened.name))
 
     async def _end_call(self, opened: _Open, item: Returned) -> None:
         if item.is_refused:
-            await self._turn.emit(CallEnded(call=opened.call, outcome="refused", output=item.output))
+            await self._turn.record(CallEnded(call=opened.call, outcome="refused", output=item.output))
             return
         await self._start(opened)
         output, full = await self._fitted(item.output)
@@ -188,25 +189,25 @@ class EngineRecorder:
         )
         changed = None if opened.name in _CHANGES_NOTHING else await self._changed(opened.call)
         events: list[Event] = [changed] if changed else []
-        await self._turn.emit(*events, ended)
+        await self._turn.record(*events, ended)
 
     async def _close_open(self, outcome: Outcome) -> None:
         for opened in self._open.values():
             output = _NO_RESULT if outcome == "unknown" else "The agent was stopped while this call ran."
-            await self._turn.emit(CallEnded(call=opened.call, outcome=outcome, output=output))
+            await self._turn.record(CallEnded(call=opened.call, outcome=outcome, output=output))
         self._open.clear()
 
     async def _fitted(self, output: str) -> tuple[str, Blob | None]:
         if len(output) <= MAX_TEXT:
             return output, None
-        full = await self._turn.put_blob(output.encode(errors="replace"), "text/plain")
+        full = await self._turn.recorder.put_blob(output.encode(errors="replace"), "text/plain")
         half = MAX_TEXT // 2
         left_out = len(output) - 2 * half
         return f"{output[:half]}\n[... {left_out:,} characters left out ...]\n{output[-half:]}", full
 
     async def _changed(self, call: str) -> FilesChanged | None:
         """What changed since the last look; the whole run is named only where no call is."""
-        changed = await self._turn.time_machine.end([call], self._turn.put_blob)
+        changed = await self._turn.workbench.time_machine.end([call], self._turn.recorder.put_blob)
         if changed is None or call == self.run:
             return changed
         return msgspec.structs.replace(changed, calls=(call,))
@@ -231,7 +232,7 @@ class EngineRecorder:
 
     def _show(self, text: str, *, is_thinking: bool = False, is_last: bool = False) -> None:
         if is_thinking:
-            self._turn.show(ThinkingDelta(text=self._turn.vault.redact(text)))
+            self._turn.show(ThinkingDelta(text=self._turn.recorder.vault.redact(text)))
             return
         shown = self._live.feed(text) + (self._live.end() if is_last else "")
         if shown:

@@ -23,7 +23,8 @@ from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.turns.runtime import End, Turn, failed, refused, run_to_end
+from mainspring.turns.endings import End, failed, refused, run_to_end
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, left_usd, overspent, reserve, settle, share_usd
 
 _FOREVER_S = 30 * 24 * 3600.0
@@ -38,7 +39,7 @@ _NOT_FOUND = 127
 class Meter:
     """What a run has used so far, by what it reports."""
 
-    def __init__(self, turn: Turn, reservation: Reservation, before: Usage) -> None:
+    def __init__(self, turn: Runtime, reservation: Reservation, before: Usage) -> None:
         """`before` is what earlier turns used of what the agent reports for all of them."""
         self._turn = turn
         self._reservation = reservation
@@ -99,7 +100,7 @@ def _less(usage: Usage, before: Usage) -> Usage:
 class EngineRun:
     """One run of an agent as it is told: what it said of its end, and what could not be read."""
 
-    def __init__(self, turn: Turn, reservation: Reservation, outside: Outside) -> None:
+    def __init__(self, turn: Runtime, reservation: Reservation, outside: Outside) -> None:
         self.turn = turn
         self._outside = outside
         self.teller = EngineRecorder(turn)
@@ -143,7 +144,7 @@ class EngineRun:
             left_running=exited.left_running if exited else (),
             duration_s=round(time.monotonic() - self._began, 6),
         )
-        await self.turn.emit(ended, *self._outage(end))
+        await self.turn.record(ended, *self._outage(end))
         await self.meter.settle()
 
     def _outage(self, end: End) -> list[RequestFailed]:
@@ -157,7 +158,7 @@ class EngineRun:
     async def _name(self, conversation: str) -> None:
         known = self.turn.state.engine
         if conversation and conversation != known.conversation:
-            await self.turn.emit(msgspec.structs.replace(known, conversation=conversation))
+            await self.turn.record(msgspec.structs.replace(known, conversation=conversation))
 
 
 class Follow(Protocol):
@@ -177,10 +178,10 @@ class OutsideEngine:
         self.outside = outside
         self._follow = follow
 
-    async def __call__(self, turn: Turn) -> None:
+    async def __call__(self, turn: Runtime) -> None:
         await run_to_end(turn, self._work)
 
-    def _unpriced_usd(self, turn: Turn) -> float:
+    def _unpriced_usd(self, turn: Runtime) -> float:
         """What an agent may cost that says so only at its end, which it may not live to see: all that is
         left. A goal would be over after one crash, so each of its turns has a share."""
         if not self.outside.facts.reports_cost:
@@ -188,7 +189,7 @@ class OutsideEngine:
         left = share_usd(turn) if turn.state.has_goal else left_usd(turn)
         return max(left or 0.0, 0.0)
 
-    async def _work(self, turn: Turn) -> End:
+    async def _work(self, turn: Runtime) -> End:
         prepared = await prepare(turn, self.outside)
         if isinstance(prepared, End):
             return prepared
@@ -270,7 +271,7 @@ def items_of(reader: LineReader, line: Line) -> list[Item]:
         return [Unread(text)] if text else []
 
 
-def last_line(turn: Turn) -> str:
+def last_line(turn: Runtime) -> str:
     """What a turn that is done is known by."""
     lines = [line for line in turn.state.last_reply.text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

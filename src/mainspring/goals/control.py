@@ -17,7 +17,7 @@ from mainspring.events import GoalEnded, GoalPaused
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
 from mainspring.goals.fold import Goal
 from mainspring.sandbox.custody.tree import stat
-from mainspring.session.recorder import Recorder
+from mainspring.secrets.recorder import Recorder
 from mainspring.system import host_name, open_process, seconds_since_boot, signal_process
 from mainspring.waits.watch import readable
 

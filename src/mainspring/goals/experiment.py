@@ -15,7 +15,7 @@ from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_li
 from mainspring.goals.fold import Iteration, last_message
 from mainspring.journal import events_in
 from mainspring.secrets.redaction import expanded
-from mainspring.session.session import Session
+from mainspring.turns.runtime import Runtime
 
 RESULT_FILES = (".json", ".jsonl", ".csv", ".tsv")
 _TOLD_KINDS = ("CallEnded", "ProcessEnded")
@@ -27,8 +27,10 @@ _MAX_METRICS = 20
 
 
 class Experiment:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._recorder = runtime.recorder
+        self._files = runtime.workbench.files
         self._metrics: Metrics | None = None
         self._taken: set[tuple[int, bool]] = set()
 
@@ -44,7 +46,7 @@ class Experiment:
 
     async def _record(self, event: MeasurementsTaken | None) -> None:
         if event is not None:
-            await self._session.emit(event)
+            await self._runtime.record(event)
             await self._apply(event)
 
     async def _apply(self, event: MeasurementsTaken) -> None:
@@ -83,9 +85,9 @@ class Experiment:
             return await evaluate(
                 goal.evaluation,
                 iteration=iteration,
-                sandbox=await self._session.sandbox(),
-                files=self._session.files,
-                keep=self._session.put_blob,
+                sandbox=await self._runtime.sandbox(),
+                files=self._files,
+                keep=self._recorder.put_blob,
             )
         except SandboxError as error:
             return MeasurementsTaken(iteration=iteration, is_ours=True, flags=(error.message,))
@@ -102,8 +104,8 @@ class Experiment:
             notes |= dict.fromkeys(readings.notes)
         said: list[Measurement] = []
         if not printed:
-            message = await last_message(self._session.journal, current.started_seq)
-            readings = read_lines(self._session.vault.expand(message), "said")
+            message = await last_message(self._runtime.journal, current.started_seq)
+            readings = read_lines(self._recorder.vault.expand(message), "said")
             said += readings.values
             notes |= dict.fromkeys(readings.notes)
         filed, asked = list[Measurement](), asked_for(goal)
@@ -120,17 +122,17 @@ class Experiment:
 
     def _result_file(self, path: str, asked: Collection[str]) -> Readings:
         try:
-            return read_file(path, self._session.files.read(path, max_bytes=MAX_BYTES + 1).data, asked)
+            return read_file(path, self._files.read(path, max_bytes=MAX_BYTES + 1).data, asked)
         except (PathRefused, OSError) as error:
             return Readings(notes=(f"{path} could not be read: {error}",))
 
     async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
         """What each command printed since an event."""
-        async for recorded in events_in(self._session.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
+        async for recorded in events_in(self._runtime.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
             match recorded.event:
                 case CallEnded(output=output):
-                    yield self._session.vault.expand(output), f"event {recorded.seq}"
-                case ProcessEnded(handle=handle) if process := self._session.state.processes.get(handle):
+                    yield self._recorder.vault.expand(output), f"event {recorded.seq}"
+                case ProcessEnded(handle=handle) if process := self._runtime.state.processes.get(handle):
                     data = await asyncio.to_thread(process.background.output, 0, MAX_BYTES)
                     yield data.data.decode("utf-8", "replace"), f"process {handle}"
                 case _:
@@ -139,9 +141,9 @@ class Experiment:
     async def _known(self) -> Metrics:
         if self._metrics is None:
             self._metrics = Metrics()
-            async for recorded in events_in(self._session.journal, kinds=("MeasurementsTaken",)):
+            async for recorded in events_in(self._runtime.journal, kinds=("MeasurementsTaken",)):
                 if isinstance(recorded.event, MeasurementsTaken):
-                    await self._apply(expanded(recorded.event, self._session.vault))
+                    await self._apply(expanded(recorded.event, self._recorder.vault))
         return self._metrics
 
 

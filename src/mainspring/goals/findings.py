@@ -21,54 +21,56 @@ from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.memory import GoalMemory
 from mainspring.goals.profiles import Profile
-from mainspring.session.session import Session
+from mainspring.turns.runtime import Runtime
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
 
 
 class Findings:
-    def __init__(self, session: Session, profile: Profile, cache: Path) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime, profile: Profile, cache: Path) -> None:
+        self._runtime = runtime
+        self._recorder = runtime.recorder
+        self._files = runtime.workbench.files
         self._profile = profile
         self._cache = cache
         self._folder: GoalFolder | None = None
         self._artifacts: Artifacts | None = None
         self._changed: ArtifactsChanged | None = None
         self._thawed: tuple[str, ...] = ()
-        self._experiment = Experiment(session)
+        self._experiment = Experiment(runtime)
         self._derivation = Derivation(
             profile.claims,
-            journal=session.journal,
-            files=session.files,
-            sandbox=session.sandbox,
-            keep=session.put_blob,
-            emit=session.emit,
-            vault=session.vault,
+            journal=runtime.journal,
+            files=runtime.workbench.files,
+            sandbox=runtime.sandbox,
+            keep=runtime.recorder.put_blob,
+            emit=runtime.record,
+            vault=runtime.recorder.vault,
         )
 
     async def look(self, iteration: int, since: int = 0) -> None:
         """Records what changed in the files since the last look. The commands recorded after `since` may have
         made it."""
-        known = self._artifacts or await read_artifacts(self._session.journal, self._session.vault)
+        known = self._artifacts or await read_artifacts(self._runtime.journal, self._recorder.vault)
         self._artifacts = known
         made_by = await self._makers(since) if since else {}
         folder = self._folder = self._folder or await self._opened()
-        changed = await folder.look(known.present, iteration, made_by, self._session.put_blob)
+        changed = await folder.look(known.present, iteration, made_by, self._recorder.put_blob)
         if changed is None:
             return
-        await self._session.emit(changed)
-        known.apply(changed, await self._session.get_blob(changed.listing) if changed.listing else None)
+        await self._runtime.record(changed)
+        known.apply(changed, await self._recorder.get_blob(changed.listing) if changed.listing else None)
         self._changed = changed
 
     async def gather(self, goal: GoalSet, current: Iteration) -> list[str]:
         """Records what an iteration left behind, unless it is on record already; says of what kinds something
         is new."""
         kinds: list[str] = []
-        files = self._session.files
+        files = self._files
         # Looked at before the checks run as well: a check that was replaced can put itself back.
         self._thawed = tuple(await asyncio.to_thread(frozen_changes, goal.evaluation, files))
         await self.look(current.number, current.started_seq)
-        changed = await self._session.journal.last("ArtifactsChanged")
+        changed = await self._runtime.journal.last("ArtifactsChanged")
         if changed and changed.seq > current.started_seq and isinstance(changed.event, ArtifactsChanged):
             self._changed = changed.event
             kinds.append("files")
@@ -101,22 +103,22 @@ class Findings:
         if self._changed is None:
             return memory
         listing = self._changed.listing
-        handle = f"blob:{listing.sha256}" if listing else f"mainspring artifacts {self._session.id}"
+        handle = f"blob:{listing.sha256}" if listing else f"mainspring artifacts {self._recorder.session}"
         return memory.with_artifacts(self._changed, handle, at_us)
 
     async def _opened(self) -> GoalFolder:
         """The folder without the files that are ours: the memory of this very goal, and the claims."""
-        recorded = await self._session.journal.last("GoalSet")
+        recorded = await self._runtime.journal.last("GoalSet")
         goal = recorded.event if recorded else None
-        memory = self._session.vault.expand(goal.memory) if isinstance(goal, GoalSet) else ""
-        workspace = self._session.state.workspace
+        memory = self._recorder.vault.expand(goal.memory) if isinstance(goal, GoalSet) else ""
+        workspace = self._runtime.state.workspace
         own = tuple(
             workspace / name for name in (memory or self._profile.memory, self._profile.claims) if name
         )
         include = self._profile.artifacts
-        holds_secrets = self._session.vault.holds_secrets
+        holds_secrets = self._recorder.vault.holds_secrets
         return GoalFolder(
-            self._session.files,
+            self._files,
             workspace,
             self._cache,
             include=include,
@@ -127,7 +129,7 @@ class Findings:
     def _deciding_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
         """The frozen files, and files from before the goal that a check names and the agent changed: who
         writes what decides should be known. Files that stayed as they were show nothing by themselves."""
-        files, checks = self._session.files, goal.checks
+        files, checks = self._files, goal.checks
         is_checked = bool(checks.commands or checks.files or checks.targets or checks.needs_claims)
         kept = frozen_check(goal.evaluation, files, iteration=iteration, before=self._thawed)
         found = [kept] if kept and (is_checked or not kept.passed) else []
@@ -137,8 +139,8 @@ class Findings:
         return found + [_own_check(changed[path], iteration) for path in sorted(named & changed.keys())]
 
     async def _makers(self, since: int) -> dict[str, str]:
-        recorded = await read_all(self._session.journal, kinds=_MADE_KINDS, after=since)
-        return makers(recorded, vault=self._session.vault)
+        recorded = await read_all(self._runtime.journal, kinds=_MADE_KINDS, after=since)
+        return makers(recorded, vault=self._recorder.vault)
 
 
 def _own_check(item: Artifact, iteration: int) -> CheckEnded:

@@ -20,7 +20,7 @@ from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
-from mainspring.session.session import Session
+from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
@@ -35,27 +35,29 @@ def digest(text: str) -> str:
 class Judge:
     """Looks at one goal's iterations, for one process."""
 
-    def __init__(self, session: Session, profile: Profile, findings: Findings) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime, profile: Profile, findings: Findings) -> None:
+        self._runtime = runtime
+        self._recorder = runtime.recorder
+        self._files = runtime.workbench.files
         self._profile = profile
         self._findings = findings
 
     async def brief(self, goal: Goal, number: int, news: Sequence[str] = ()) -> Brief:
         """What the next iteration is told. The memory file is made when it is not there."""
-        workspace = self._session.state.workspace
+        workspace = self._runtime.state.workspace
         current = goal.current
         await self._findings.look(
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
         memory = await self._remember(goal)
-        tally = self._session.state.ledger.tally("goal")
+        tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)
         return Brief(
             profile=self._profile,
             goal=goal.now,
             iteration=number,
             spent_usd=tally.usd,
-            time_left_s=time_left_s(goal, goal.now.rules, self._session.reach.clock()),
+            time_left_s=time_left_s(goal, goal.now.rules, self._runtime.workbench.reach.clock()),
             memory=memory.text,
             skills=await asyncio.to_thread(_skills, workspace),
             artifacts=self._findings.changed_lines(goal.iterations),
@@ -67,7 +69,7 @@ class Judge:
 
     async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
-        return protocol.read(await last_message(self._session.journal, since), done=self._profile.done)
+        return protocol.read(await last_message(self._runtime.journal, since), done=self._profile.done)
 
     async def end(
         self, goal: Goal, current: Iteration, ending: TurnEnded
@@ -76,7 +78,7 @@ class Judge:
         changed = [*await self._findings.gather(goal.now, current)]
         if current.is_plan_new:
             changed.append("plan")
-        text = await last_message(self._session.journal, current.started_seq)
+        text = await last_message(self._runtime.journal, current.started_seq)
         said = protocol.read(text, done=self._profile.done)
         stop: Stop | None = None
         outcome, detail = "continued", _detail(ending, text)
@@ -107,31 +109,31 @@ class Judge:
         return ended, stop
 
     def _is_waiting(self, said: protocol.AgentSignals) -> bool:
-        is_held = self._profile.waits == "processes" and bool(self._session.state.processes.open)
+        is_held = self._profile.waits == "processes" and bool(self._runtime.state.processes.open)
         return bool(said.pids or said.jobs) or (said.wait_s or 0.0) >= _A_WAIT_S or is_held
 
     async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:
         """Looks at every condition of being done, on record."""
-        wanted, workspace = goal.now.checks, self._session.state.workspace
+        wanted, workspace = goal.now.checks, self._runtime.state.workspace
         found = [look_for(name, workspace, iteration=iteration) for name in wanted.files]
         if found:
-            await self._session.emit(*found)
+            await self._runtime.record(*found)
         for line in wanted.commands:
-            sandbox, files = await self._session.sandbox(), self._session.files
-            ended = await run_check(line, sandbox, files, self._session.put_blob, iteration=iteration)
+            sandbox, files = await self._runtime.sandbox(), self._files
+            ended = await run_check(line, sandbox, files, self._recorder.put_blob, iteration=iteration)
             found.append(ended)
-            await self._session.emit(ended)
+            await self._runtime.record(ended)
         if proofs := await self._findings.proofs(goal.now, iteration):
-            await self._session.emit(*proofs)
+            await self._runtime.record(*proofs)
         return [*found, *proofs]
 
     async def _told(self, check: CheckEnded) -> str:
-        output = await self._session.get_blob(check.output) if check.output else b""
+        output = await self._recorder.get_blob(check.output) if check.output else b""
         return failing_text(check, output)
 
     async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> GoalMemory:
         """Brings the memory file up to date; one that cannot be used is put aside, on record."""
-        first, now, at_us = goal.first, goal.now, self._session.reach.clock()
+        first, now, at_us = goal.first, goal.now, self._runtime.workbench.reach.clock()
         begun = new_memory(
             self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
         )
@@ -145,22 +147,20 @@ class Judge:
             memory = memory.with_progress(ended.iteration, ended.outcome, f"{new}. {ended.detail}", at_us)
             return self._findings.noted(memory, at_us)
 
-        files = self._session.files
+        files = self._files
         updated = await asyncio.to_thread(update_memory, files, now.memory, begun, change)
         if updated.kept_aside:
-            await self._session.emit(updated.kept_aside)
+            await self._runtime.record(updated.kept_aside)
         return updated.memory
 
     async def note(self, goal: Goal, key: str, text: str) -> None:
         """Leaves one line of ours in the memory file."""
-        found = await asyncio.to_thread(
-            read_memory, self._session.files, goal.now.memory, self._profile.sections
-        )
+        found = await asyncio.to_thread(read_memory, self._files, goal.now.memory, self._profile.sections)
         if isinstance(found, GoalMemory) and found.text:
-            at_us = self._session.reach.clock()
+            at_us = self._runtime.workbench.reach.clock()
             await asyncio.to_thread(
                 update_memory,
-                self._session.files,
+                self._files,
                 goal.now.memory,
                 found,
                 lambda memory: memory.with_note(key, text, at_us),

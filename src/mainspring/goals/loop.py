@@ -46,7 +46,7 @@ from mainspring.goals.judge import Judge, digest
 from mainspring.goals.pauses import Pauses
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 
 _OUTAGES = {kind.__name__ for kind in (RateLimited, Overloaded, NetworkFailed, ModelTimeout)}
 _NEEDS_A_PERSON = {kind.__name__ for kind in (AuthFailed, NoCredit, ModelUnknown)}
@@ -71,10 +71,11 @@ class Pursuit:
     def __init__(self, session: Session, profile: Profile, *, cache: Path) -> None:
         self.session = session
         self.profile = profile
-        self.goal = Goal(vault=session.vault)
+        self._runtime = runtime = runtime_of(session)
+        self.goal = Goal(vault=runtime.recorder.vault)
         self.wanted: Wanted = "interrupt"
-        self._judge = Judge(session, profile, Findings(session, profile, cache))
-        self._resting = Pauses(session, profile, self.goal)
+        self._judge = Judge(runtime, profile, Findings(runtime, profile, cache))
+        self._resting = Pauses(runtime, profile, self.goal)
 
     async def run(self) -> GoalEnded | GoalPaused:
         """Until the goal has ended. Cancelled, it leaves the goal paused or stopped, on record."""
@@ -106,7 +107,7 @@ class Pursuit:
             return self._end(stopped)
         by = "user" if self.wanted == "pause" else "signal"
         paused = GoalPaused(reason="Paused by request." if by == "user" else "Interrupted.", by=by)
-        await self.session.emit(paused)
+        await self._runtime.record(paused)
         return paused
 
     async def _next_iteration(self) -> None:
@@ -194,7 +195,7 @@ class Pursuit:
             case _:
                 ended, stop = await self._judge.end(self.goal, current, ending)
                 if stop is None:
-                    await self.session.emit(ended)
+                    await self._runtime.record(ended)
                 else:
                     await self._finish(stop, ended)
 
@@ -212,13 +213,13 @@ class Pursuit:
         await self._take_turn(current.number)
 
     def _now_us(self) -> int:
-        return self.session.reach.clock()
+        return self._runtime.workbench.reach.clock()
 
     async def _finish(self, stop: Stop, *before: Event) -> None:
         """Ends the goal in one commit; what still runs goes on when the goal may be resumed."""
         if stop.ending in ("done", "stopped") and self.goal.left_running:
-            await (await self.session.sandbox()).end_left()
-        await self.session.emit(*before, self._end(stop))
+            await (await self._runtime.sandbox()).end_left()
+        await self._runtime.record(*before, self._end(stop))
 
     def _stop_rule(self) -> Stop | None:
         spent = self.session.state.ledger.tally("goal")

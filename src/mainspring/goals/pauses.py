@@ -17,14 +17,15 @@ from mainspring.goals.decide import over_at_us, rest_s
 from mainspring.goals.fold import Goal
 from mainspring.goals.profiles import Profile
 from mainspring.secrets.redaction import expanded
-from mainspring.session.session import Session
+from mainspring.turns.runtime import Runtime
 from mainspring.waits.hold import hold
 from mainspring.waits.namespaces import number_here
 
 
 class Pauses:
-    def __init__(self, session: Session, profile: Profile, goal: Goal) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime, profile: Profile, goal: Goal) -> None:
+        self._runtime = runtime
+        self._recorder = runtime.recorder
         self._profile = profile
         self._goal = goal
         self.problems: tuple[str, ...] = ()
@@ -32,9 +33,9 @@ class Pauses:
 
     async def go_on(self) -> WaitEnded | None:
         """Goes on with a wait that nobody saw the end of; None when there is none."""
-        for known in self._session.state.waits.open:
+        for known in self._runtime.state.waits.open:
             if not known.started.call:
-                return await hold(self._session, expanded(known.started, self._session.vault))
+                return await hold(self._runtime.waiting, expanded(known.started, self._recorder.vault))
         return None
 
     async def between(self, said: protocol.AgentSignals) -> WaitEnded | None:
@@ -76,7 +77,7 @@ class Pauses:
             stall_s=self._goal.now.rules.stall_s,
             reason=reason,
         )
-        return await hold(self._session, started)
+        return await hold(self._runtime.waiting, started)
 
     async def _wanted(self, said: protocol.AgentSignals) -> tuple[Condition, ...]:
         if self._profile.waits == "time":
@@ -84,18 +85,18 @@ class Pauses:
         named: list[Condition] = [OnPid(pid=pid) for pid in await self._meant(said.pids)]
         named += [OnSlurm(job=job) for job in said.jobs]
         if self._profile.waits == "processes":
-            running = self._session.state.processes.open
+            running = self._runtime.state.processes.open
             named += [OnProcess(handle=item.handle) for item in running if not item.started.is_staying]
         return tuple(named)
 
     async def _meant(self, named: Sequence[int]) -> list[int]:
         """The processes that an agent means by numbers. In a namespace of its own it knows only what it
         started, which has another number here, and what the goal names; the rest has ended already."""
-        if not named or not (await self._session.sandbox()).has_own_pids:
+        if not named or not (await self._runtime.sandbox()).has_own_pids:
             return list(named)
         here = {pid: number_here(pid, self._goal.left_running) for pid in named}
         goal = self._goal.now.text
         return [here[pid] or pid for pid in named if here[pid] or re.search(rf"\b{pid}\b", goal)]
 
     def _now_us(self) -> int:
-        return self._session.reach.clock()
+        return self._runtime.workbench.reach.clock()

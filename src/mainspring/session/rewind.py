@@ -28,9 +28,9 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import JournalReader, events_in
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
-from mainspring.session.recorder import Recorder
 from mainspring.workspace.restore import RestorePlan, RestoreStep, apply, as_change, conflicts, plan, state_of
 
 _SHOWN = 10

@@ -177,7 +177,7 @@ async def _played(stage: Stage, text: str) -> list[Recorded]:
 
 async def _events(session: Session) -> list[Recorded]:
     events: list[Recorded] = []
-    last = session.history.last_seq
+    last = await session.journal.last_seq()
     async with aclosing(session.subscribe()) as recorded:
         async for item in recorded:
             events.append(item)

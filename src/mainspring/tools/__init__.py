@@ -17,7 +17,7 @@ from mainspring.events import Blob, CallEnded, Event, Media
 from mainspring.folds.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Content, Files, Version
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 
 MAX_TEXT = 64_000
 """Characters that the model is sent of one call at most."""
@@ -71,7 +71,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
     its handle. `ended` gives the results on record of the calls named, or of all. `answer` is what a person
     said to a tool that asks one. `room` is how many characters of its text the model will be sent. `hide`
-    takes the secrets out of a text that is about to be cut. `sleeper` is who sleeps when a call waits.
+    takes the secrets out of a text that is about to be cut. `waiting` is what a call that waits works with.
     """
 
     call: str
@@ -85,7 +85,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     ended: Callable[[Collection[str]], Awaitable[Mapping[str, CallEnded]]]
     seen: FileVersions
     handles: Handles
-    sleeper: Sleeper | None = None
+    waiting: WaitContext | None = None
     remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
     room: int = MAX_TEXT

@@ -59,10 +59,10 @@ class WaitArguments(Arguments, frozen=True):
 
 
 async def _run(arguments: WaitArguments, place: CallContext) -> Output:
-    sleeper = place.sleeper
-    if sleeper is None:
+    waiting = place.waiting
+    if waiting is None:
         raise ToolFailed("Nobody can wait here.")
-    reach = sleeper.reach
+    reach = waiting.reach
     now_us = reach.clock()
     conditions = _conditions(arguments, now_us)
     started = WaitStarted(
@@ -74,7 +74,7 @@ async def _run(arguments: WaitArguments, place: CallContext) -> Output:
         call=place.call,
     )
     try:
-        return Output(text=_told(await hold(sleeper, started)))
+        return Output(text=_told(await hold(waiting, started)))
     except UsageError as error:
         raise ToolFailed(f"{error.message} {error.remedy}".strip()) from error
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from mainspring.approvals import Proposed, why_asked
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
+from mainspring.context.history import ended_calls, recall
 from mainspring.errors import PathRefused
 from mainspring.events import (
     CallAsked,
@@ -30,7 +32,8 @@ from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
 from mainspring.tools import MAX_TEXT, CallContext, Output
 from mainspring.tools.toolbox import Prepared
-from mainspring.turns.runtime import End, Turn, abandoned, closed
+from mainspring.turns.endings import End, abandoned, closed
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import CallMoney, settle_call
 
 _MAX_LIVE_CHARS = 256 * 1024
@@ -55,7 +58,7 @@ class _Stopped(Exception):
         self.end = end
 
 
-async def run_calls(turn: Turn) -> End | None:
+async def run_calls(turn: Runtime) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
     at one of them stops all."""
     calls = turn.state.open_calls
@@ -87,54 +90,55 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
-async def record_lost(turn: Turn) -> None:
+async def record_lost(turn: Runtime) -> None:
     """Records what calls did to files before the process that ran them died."""
     lost = (call.asked for call in turn.state.open_calls if call.is_lost)
-    tools = [(asked.call, turn.toolbox.tool(asked.name)) for asked in lost]
+    tools = [(asked.call, turn.workbench.toolbox.tool(asked.name)) for asked in lost]
     calls = [call for call, tool in tools if not (tool and tool.effect in ("none", "read"))]
-    if calls and (changed := await turn.time_machine.end(calls, turn.put_blob, is_certain=False)):
-        await turn.emit(changed)
+    if calls:
+        changed = await turn.workbench.time_machine.end(calls, turn.recorder.put_blob, is_certain=False)
+        await turn.record(*([changed] if changed else []))
 
 
-async def _run_call(turn: Turn, call: OpenCall, *, is_double: bool, room: int) -> End | None:
+async def _run_call(turn: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(turn, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
-        await turn.emit(closed(call))
+        await turn.record(closed(call))
         return None
     if is_double or call.is_truncated:
         prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
     if isinstance(prepared, Output):
-        await turn.emit(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
+        await turn.record(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
     permitted = await _permit(turn, call, prepared)
     if isinstance(permitted, CallEnded):
-        await turn.emit(permitted)
+        await turn.record(permitted)
         return None
     if isinstance(permitted, End):
         return permitted
     prepared = permitted.action
     told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
     if not call.is_started:
-        await turn.emit(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+        await turn.record(CallStarted(call=call.asked.call, tool=prepared.tool.name))
     await _run(turn, prepared, told=told, room=room)
     return None
 
 
-def _prepare(turn: Turn, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
+def _prepare(turn: Runtime, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
     """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
     gets none: there it could only be a leak."""
-    prepared = turn.toolbox.prepare(asked, edited)
+    prepared = turn.workbench.toolbox.prepare(asked, edited)
     if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
-    unresolved = turn.vault.unresolved(prepared.text)
+    unresolved = turn.recorder.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_harmless:
         return Output(text=_UNRESOLVED.format(name=unresolved[0]), is_error=True)
-    expanded = turn.vault.expand_all(msgspec.json.decode(prepared.text))
-    whole = turn.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
+    expanded = turn.recorder.vault.expand_all(msgspec.json.decode(prepared.text))
+    whole = turn.workbench.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
+async def _run(turn: Runtime, prepared: Prepared, *, told: str, room: int) -> None:
     live = _Live(turn, prepared.call)
     open_call = turn.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
@@ -142,17 +146,17 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
         call=prepared.call,
         workspace=turn.state.workspace,
         sandbox=turn.sandbox,
-        files=turn.files,
+        files=turn.workbench.files,
         show=live.show,
-        hide=turn.vault.redact,
-        keep=turn.put_blob,
-        kept=turn.recall,
-        remember=turn.remember,
-        record=turn.emit,
-        ended=turn.ended_calls,
-        seen=turn.toolbox.seen,
+        hide=turn.recorder.vault.redact,
+        keep=turn.recorder.put_blob,
+        kept=partial(recall, turn.journal),
+        remember=partial(_remember, turn),
+        record=turn.record,
+        ended=partial(ended_calls, turn.journal),
+        seen=turn.workbench.toolbox.seen,
         handles=turn.handles,
-        sleeper=turn,
+        waiting=turn.waiting,
         answer=answer.feedback if answer else "",
         room=room,
     )
@@ -173,13 +177,19 @@ async def _run(turn: Turn, prepared: Prepared, *, told: str, room: int) -> None:
     await settle_call(turn, prepared.call, output.cost_usd, *changed, ended)
 
 
+async def _remember(turn: Runtime, text: str) -> None:
+    """Keeps something for later sessions in the same project; raises `OSError` when it cannot."""
+    if memory := turn.workbench.memory:
+        await asyncio.to_thread(memory.add, text, f"agent, session {turn.recorder.session}")
+
+
 class _Live:
     """Output of a running call as it comes: without secrets, and not more than anybody would read."""
 
-    def __init__(self, turn: Turn, call: str) -> None:
+    def __init__(self, turn: Runtime, call: str) -> None:
         self._turn = turn
         self._call = call
-        self._stream = turn.vault.stream()
+        self._stream = turn.recorder.vault.stream()
         self._left = _MAX_LIVE_CHARS
 
     def show(self, text: str) -> None:
@@ -196,23 +206,23 @@ class _Live:
 
 
 async def _run_watched(
-    turn: Turn, prepared: Prepared, place: CallContext
+    turn: Runtime, prepared: Prepared, place: CallContext
 ) -> tuple[Output, list[FilesChanged]]:
     """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
     if prepared.is_harmless:
-        return await turn.toolbox.run(prepared, place), []
-    await turn.time_machine.begin(place.call)
+        return await turn.workbench.toolbox.run(prepared, place), []
+    await turn.workbench.time_machine.begin(place.call)
     try:
-        output = await turn.toolbox.run(prepared, place)
+        output = await turn.workbench.toolbox.run(prepared, place)
     except asyncio.CancelledError:
-        if changed := await turn.time_machine.end([place.call], turn.put_blob):
-            await turn.emit(changed)
+        if changed := await turn.workbench.time_machine.end([place.call], turn.recorder.put_blob):
+            await turn.record(changed)
         raise
-    changed = await turn.time_machine.end([place.call], turn.put_blob)
+    changed = await turn.workbench.time_machine.end([place.call], turn.recorder.put_blob)
     return output, [changed] if changed else []
 
 
-async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Permitted[Prepared] | CallEnded | End:
+async def _permit(turn: Runtime, call: OpenCall, prepared: Prepared) -> Permitted[Prepared] | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
     name = call.asked.name
 
@@ -221,7 +231,7 @@ async def _permit(turn: Turn, call: OpenCall, prepared: Prepared) -> Permitted[P
         return edited.text if isinstance(edited, Output) else await _wanted(turn, call, edited)
 
     wanted = await _wanted(turn, call, prepared)
-    match await permit(turn, wanted, edit=edit, money=CallMoney(turn)):
+    match await permit(turn.approvals, wanted, edit=edit, money=CallMoney(turn)):
         case Permitted() as permitted:
             return permitted
         case Refused() as refused:
@@ -253,13 +263,13 @@ def _refused(call: OpenCall, refused: Refused) -> CallEnded:
     return CallEnded(call=name, outcome="refused", output=text)
 
 
-async def _wanted(turn: Turn, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
+async def _wanted(turn: Runtime, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.effect in ("none", "read", "write")
     is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
     proposed = proposed_of(
         prepared,
-        files=turn.files,
+        files=turn.workbench.files,
         workspace=turn.state.workspace,
         session=turn.state.session,
         is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),

@@ -30,7 +30,7 @@ from mainspring.folds.ledger import Refusal
 from mainspring.journal import JournalReader
 from mainspring.models import Model, Request, UserMessage
 from mainspring.turns.model_request import ask
-from mainspring.turns.runtime import Turn
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import reserve, settle
 
 SOURCE = "compaction"
@@ -62,11 +62,9 @@ class Compactor:
     def __init__(self, model: Model | None = None) -> None:
         self._model = model
 
-    async def __call__(
-        self, turn: Turn, journal: JournalReader, *, reason: str, until: int
-    ) -> Compacted | None:
+    async def __call__(self, turn: Runtime, /, *, reason: str, until: int) -> Compacted | None:
         """What to record, or None when there is nothing to leave out."""
-        found = await _read(journal, until)
+        found = await _read(turn.journal, until)
         before = turn.history.estimated_tokens(turn.state.prompt_size)
         window = _window(turn, before)
         per_token = turn.history.bytes_per_token
@@ -105,10 +103,10 @@ class Compactor:
         if self._model is not None:
             await self._model.close()
 
-    async def _narrate(self, turn: Turn, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
+    async def _narrate(self, turn: Runtime, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
         """What a model tells of the part that is left out, and its name; empty when none tells it well."""
-        is_other = self._model is not None and self._model.name != turn.model.name
-        writers = (self._model, turn.model) if self._model and is_other else (turn.model,)
+        is_other = self._model is not None and self._model.name != turn.models.current.name
+        writers = (self._model, turn.models.current) if self._model and is_other else (turn.models.current,)
         old = [item for item in found.events if item.seq < chosen.keep_from_seq]
         for place, model in enumerate(writers):
             told = await _told_by(turn, model, found, old, spend=spend, first=place * _TRIES + 1)
@@ -118,7 +116,7 @@ class Compactor:
 
 
 async def _told_by(
-    turn: Turn, model: Model, found: _Found, old: list[Recorded], *, spend: str, first: int
+    turn: Runtime, model: Model, found: _Found, old: list[Recorded], *, spend: str, first: int
 ) -> str | None:
     """What one model tells, empty when it does not tell it well; None when it cannot be had or paid. `first`
     numbers its requests."""
@@ -139,7 +137,7 @@ async def _told_by(
     return ""
 
 
-async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None:
+async def _ask(turn: Runtime, model: Model, text: str, *, spend: str) -> str | None:
     """The model's answer, empty when it was cut off; None when it cannot be had or paid."""
     message = model.encode(UserMessage(text=text))
     input_tokens = int((len(message) + len(INSTRUCTIONS)) / turn.history.bytes_per_token)
@@ -155,7 +153,7 @@ async def _ask(turn: Turn, model: Model, text: str, *, spend: str) -> str | None
     try:
         reply, finished = await ask(turn, model, request, reservation, input_tokens=input_tokens)
     except ModelError as error:
-        if isinstance(error, ELSEWHERE) and model is turn.model and turn.state.is_turn_open:
+        if isinstance(error, ELSEWHERE) and model is turn.models.current and turn.state.is_turn_open:
             raise  # another model goes on with the turn, and makes the history short
         return None  # on record, and history can be made short by another model, or without one
     await settle(turn, reservation, finished.usage)
@@ -179,7 +177,7 @@ async def _read(journal: JournalReader, until: int) -> _Found:
     return _Found(facts, outline, events, earlier)
 
 
-def _window(turn: Turn, tokens: int) -> int:
+def _window(turn: Runtime, tokens: int) -> int:
     """How much the model takes. What it refused was too much for it, whatever it is said to take."""
-    known = turn.model.context_tokens or tokens
+    known = turn.models.current.context_tokens or tokens
     return min(known, tokens) if turn.state.is_overflowing else known

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, RequestFailed, WaitStarted
-from mainspring.turns.runtime import End, Turn, time_left
+from mainspring.turns.endings import End
+from mainspring.turns.runtime import Runtime, time_left
 from mainspring.waits.hold import hold
 
 
@@ -31,7 +32,7 @@ def failure(error: ModelError, *, step: int, model: str) -> RequestFailed:
     )
 
 
-async def fail_over(turn: Turn, error: ModelError) -> End | None:
+async def fail_over(turn: Runtime, error: ModelError) -> End | None:
     """Chooses the next model, on record; without one, says how the turn ends, unless a wait is to follow."""
     if not isinstance(error, ELSEWHERE):
         raise error
@@ -45,12 +46,12 @@ async def fail_over(turn: Turn, error: ModelError) -> End | None:
     return _end(turn, error.remedy)
 
 
-async def await_quota(turn: Turn) -> End | None:
+async def await_quota(turn: Runtime) -> End | None:
     """Sleeps, when the journal says that no model answers before some time; afterwards all may be asked. The
     end of the turn when that would take too long."""
     for wait in turn.state.waits.open:
         if any(isinstance(condition, OnQuota) for condition in wait.started.conditions):
-            await hold(turn, wait.started)
+            await hold(turn.waiting, wait.started)
     state = turn.state
     reset = _first_reset(turn)
     if reset is None or any(name not in state.failed_models for name in (state.model, *state.fallbacks)):
@@ -62,21 +63,21 @@ async def await_quota(turn: Turn) -> End | None:
         await _choose(turn, model, "it answers first again")
     reason = state.failed_models[model].message
     on = OnQuota(model=model, at_us=at_us)
-    await hold(turn, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
+    await hold(turn.waiting, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
     return None
 
 
-async def _choose(turn: Turn, name: str, reason: str) -> None:
+async def _choose(turn: Runtime, name: str, reason: str) -> None:
     """Takes a model of the line; those before it go to the end."""
     state = turn.state
     line = (state.model, *state.fallbacks)
     position = line.index(name)
     rest = (*line[position + 1 :], *line[:position])
     chosen = ModelChosen(model=name, reason=reason, fallbacks=rest, tier=state.task.tier, by="failover")
-    await turn.emit(chosen)
+    await turn.record(chosen)
 
 
-def _first_reset(turn: Turn) -> tuple[str, int] | None:
+def _first_reset(turn: Runtime) -> tuple[str, int] | None:
     """The model of the line that answers first again, and when."""
     state = turn.state
     failures = ((name, state.failed_models.get(name)) for name in (state.model, *state.fallbacks))
@@ -85,7 +86,7 @@ def _first_reset(turn: Turn) -> tuple[str, int] | None:
     return (model, at_us) if model else None
 
 
-def _end(turn: Turn, remedy: str) -> End | None:
+def _end(turn: Runtime, remedy: str) -> End | None:
     """How a turn ends whose models have all failed; None when one of them can be waited for."""
     failed = turn.state.failed_models
     if len(failed) > 1:
@@ -96,7 +97,7 @@ def _end(turn: Turn, remedy: str) -> End | None:
     reset = _first_reset(turn)
     if reset is None:
         return End("failed", detail, remedy)
-    if (reset[1] - turn.reach.clock()) / 1e6 <= _patience_s(turn):
+    if (reset[1] - turn.workbench.reach.clock()) / 1e6 <= _patience_s(turn):
         return None
     # The first whole second in which there is an answer again.
     at = datetime.fromtimestamp(-(-reset[1] // 1_000_000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -104,8 +105,8 @@ def _end(turn: Turn, remedy: str) -> End | None:
     return End("waiting", detail, remedy, resume_at_us=reset[1])
 
 
-def _patience_s(turn: Turn) -> float:
+def _patience_s(turn: Runtime) -> float:
     """How long is waited for a provider: not longer than the turn may still take."""
     left = time_left(turn)
-    patience_s = turn.reach.patience.max_quota_wait_s
+    patience_s = turn.workbench.reach.patience.max_quota_wait_s
     return min(patience_s, left.time_s) if left else patience_s

@@ -13,9 +13,10 @@ from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Request
 from mainspring.turns.calls import run_calls
+from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
-from mainspring.turns.runtime import End, Turn, refused, run_to_end
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.upkeep import check_guards, compact_if_needed, report_ended_processes
 
@@ -23,12 +24,12 @@ _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
 
 
-async def run_turn(turn: Turn) -> None:
+async def run_turn(turn: Runtime) -> None:
     """Takes the turn to its end, and records that end."""
     await run_to_end(turn, _steps)
 
 
-async def _steps(turn: Turn) -> End:
+async def _steps(turn: Runtime) -> End:
     state = turn.state
     while True:
         if state.open_calls:
@@ -52,11 +53,11 @@ async def _steps(turn: Turn) -> End:
             return end
 
 
-async def _step(turn: Turn) -> End | None:
+async def _step(turn: Runtime) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large."""
     state = turn.state
     await report_ended_processes(turn)
-    messages = await turn.history.messages(turn.get_blob)
+    messages = await turn.history.messages(turn.recorder.get_blob)
     heard_seq = turn.history.last_seq
     input_tokens = turn.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
@@ -76,9 +77,10 @@ async def _step(turn: Turn) -> End | None:
         max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
     )
+    model = turn.models.current
     try:
         reply, finished = await ask(
-            turn, turn.model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
+            turn, model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
         )
     except ContextOverflow:
         return None
@@ -88,7 +90,7 @@ async def _step(turn: Turn) -> End | None:
     return None
 
 
-async def _answered(turn: Turn) -> End | None:
+async def _answered(turn: Runtime) -> End | None:
     """How the turn ends with its last reply; None when that reply is to go on."""
     said = turn.state.last_reply
     if said.stop == "length":
@@ -100,9 +102,9 @@ async def _answered(turn: Turn) -> End | None:
     return End("done", lines[-1].strip() if lines else "")
 
 
-async def _ask_to_go_on(turn: Turn) -> End | None:
+async def _ask_to_go_on(turn: Runtime) -> End | None:
     if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
         detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
         return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")
-    await turn.emit(NoteAdded(text=_CUT_OFF, source="mainspring"))
+    await turn.record(NoteAdded(text=_CUT_OFF, source="mainspring"))
     return None

@@ -15,14 +15,14 @@ from mainspring.events import Delta, RequestFailed, Usage
 from mainspring.models import Model, ReplyFinished, Request, Retrying
 from mainspring.models.reply import ReplyBuilder
 from mainspring.turns.failover import failure
-from mainspring.turns.runtime import Turn
+from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, settle
 
 _CHARACTERS_PER_TOKEN = 4
 
 
 async def ask(
-    turn: Turn,
+    turn: Runtime,
     model: Model,
     request: Request,
     reservation: Reservation,
@@ -45,7 +45,12 @@ async def ask(
 
 
 async def _receive(
-    turn: Turn, model: Model, request: Request, reply: ReplyBuilder, step: int, show: Callable[[Delta], None]
+    turn: Runtime,
+    model: Model,
+    request: Request,
+    reply: ReplyBuilder,
+    step: int,
+    show: Callable[[Delta], None],
 ) -> ReplyFinished:
     async with aclosing(model.stream(request)) as items:
         async for item in items:
@@ -62,7 +67,7 @@ async def _receive(
                         model=model.name,
                         retry_in_s=item.retry_in_s,
                     )
-                    await turn.emit(failed)
+                    await turn.record(failed)
                 case _:
                     reply.add(item)
                     show(item)

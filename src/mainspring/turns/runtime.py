@@ -1,4 +1,5 @@
-"""What a turn works with, and how it ends: the port between a session and whoever takes its turns.
+"""What a turn, an engine, a wait and a call work with: the recorder of a session, what its journal says now,
+and the things it was opened with.
 
 The other files here are the parts of a turn; `loop.py` puts them together.
 """
@@ -6,258 +7,215 @@ The other files here are the parts of a turn; `loop.py` puts them together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from mainspring.approvals import Policy
-from mainspring.approvals.grants import Grant
 from mainspring.catalog import Day
-from mainspring.context.guards import Guards
-from mainspring.context.history import History
-from mainspring.errors import MainspringError, ModelError
-from mainspring.events import (
-    KEEPS_CALLS_OPEN,
-    ApprovalAsked,
-    ApprovalGiven,
-    Blob,
-    CallEnded,
-    CapScope,
-    CapUnit,
-    Compacted,
-    Delta,
-    Ending,
-    Event,
-    Limits,
-    Scope,
-    TurnEnded,
-)
-from mainspring.folds.ledger import Refusal, TimeLeft
+from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
+from mainspring.context.history import History, Projection
+from mainspring.events import Compacted, Delta, Event, Limits, Recorded, SandboxChosen
+from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
-from mainspring.folds.state import OpenCall, State
+from mainspring.folds.state import State, load_state
+from mainspring.journal import JournalReader
 from mainspring.models import Model
+from mainspring.models.pool import ModelPool
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.secrets.vault import Vault
+from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Toolbox
-from mainspring.waits.reach import Reach
-from mainspring.workspace import TimeMachine
+from mainspring.turns.feed import Feed
+from mainspring.turns.permissions import Approvals, Permissions
+from mainspring.waits.reach import Reach, WaitContext
+from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
+from mainspring.workspace.memory import ProjectMemory
 
-_CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
-_UNKNOWN = (
-    "The session was interrupted after this call had started, and its outcome is unknown."
-    " Look at what it did before you repeat it."
-)
-
-
-class Turn(Protocol):
-    """`emit` returns once the events are durable and folded into `state`, `history` and `guards`."""
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def history(self) -> History: ...
-
-    @property
-    def guards(self) -> Guards: ...
-
-    @property
-    def nested(self) -> NestedInstructions | None: ...
-
-    @property
-    def compact_at(self) -> float:
-        """The share of the model's window at which history is made short."""
-        ...
-
-    @property
-    def model(self) -> Model: ...
-
-    async def take_model(self) -> Model:
-        """The model that the journal names by now, with the history projected for it."""
-        ...
-
-    @property
-    def toolbox(self) -> Toolbox: ...
-
-    @property
-    def policy(self) -> Policy: ...
-
-    @property
-    def files(self) -> Files: ...
-
-    @property
-    def limits(self) -> Limits:
-        """The caps that hold: of the open turn, else of the next one."""
-        ...
-
-    @property
-    def parent(self) -> Turn | None:
-        """Whose turn this one works for, and whose caps it shares."""
-        ...
-
-    @property
-    def day(self) -> Day | None: ...
-
-    @property
-    def time_machine(self) -> TimeMachine: ...
-
-    @property
-    def vault(self) -> Vault:
-        """Secrets, and what stands in for them; everything that is recorded has passed it."""
-        ...
-
-    @property
-    def handles(self) -> Handles:
-        """The background processes of this session."""
-        ...
-
-    @property
-    def reach(self) -> Reach:
-        """What waits can look at beyond this session, and how long they may take."""
-        ...
-
-    async def emit(self, *events: Event) -> None: ...
-
-    async def sandbox(self) -> Sandbox:
-        """Where commands run; chosen, and recorded, when it is first needed."""
-        ...
-
-    def show(self, delta: Delta) -> None: ...
-
-    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        """The recorded answer of a person, or None when there is nobody to ask."""
-        ...
-
-    async def shorten(self, reason: str) -> Compacted | None:
-        """Makes the history short, on record; None when nothing can be left out."""
-        ...
-
-    async def recall(self, name: str) -> bytes:
-        """A blob by its hash, or an event's text by its handle; raises `MainspringError` without one."""
-        ...
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """How far a person's yes can reach here."""
-        ...
-
-    async def grant(self, *grants: Grant) -> None:
-        """Keeps what a person allowed for more than once."""
-        ...
-
-    async def remember(self, text: str) -> None:
-        """Keeps something for later sessions in the same project; raises `OSError` when it cannot."""
-        ...
-
-    async def put_blob(self, data: bytes, media_type: str) -> Blob: ...
-
-    async def get_blob(self, blob: Blob) -> bytes: ...
-
-    async def ended_calls(self, calls: Collection[str] = ()) -> Mapping[str, CallEnded]:
-        """The results on record of these calls, or the newest there are, oldest first."""
-        ...
+COMPACT_AT = 0.8
 
 
 class Engine(Protocol):
     """Who takes a turn: the built-in loop, or an outside agent."""
 
-    async def __call__(self, turn: Turn) -> None:
+    async def __call__(self, turn: Runtime, /) -> None:
         """Returns after a `TurnEnded` was recorded, or raises when that was not possible."""
         ...
 
 
-class End(msgspec.Struct, frozen=True):
-    """Why a turn is over, and what a person can do about it."""
+class HistoryCompactor(Protocol):
+    """Who makes a long history short."""
 
-    ending: Ending
-    detail: str = ""
-    remedy: str = ""
-    resume_at_us: int | None = None
-    scope: CapScope | None = None
-    unit: CapUnit | None = None
+    async def __call__(self, turn: Runtime, /, *, reason: str, until: int) -> Compacted | None:
+        """What to record about the history up to an event, or None when nothing can be left out."""
+        ...
 
 
-def lineage(turn: Turn) -> Iterator[Turn]:
+class Workbench(msgspec.Struct, frozen=True, kw_only=True):
+    """What the calls of a session work with. `choose_sandbox` is asked when a sandbox is first needed;
+    `processes` is the folder of background processes; `nested` finds the instructions of subfolders."""
+
+    toolbox: Toolbox
+    files: Files
+    choose_sandbox: Callable[[], Awaitable[Sandbox]]
+    time_machine: TimeMachine = Unrecorded()
+    processes: Path | None = None
+    nested: NestedInstructions | None = None
+    memory: ProjectMemory | None = None
+    reach: Reach = Reach()
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be spent: `limits` are those of the next turn, `parent` is whose caps are shared, `day` counts
+    what all sessions spend."""
+
+    limits: Limits = Limits()
+    parent: Runtime | None = None
+    day: Day | None = None
+
+
+class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
+    """When history is made short (at a share of the model's window) and by whom, and after how many steps
+    without progress a turn counts as stuck."""
+
+    compactor: HistoryCompactor | None = None
+    compact_at: float = COMPACT_AT
+    idle_steps: int = IDLE_STEPS
+
+
+class Runtime:
+    """`record` returns once the events are durable and folded into `state`, `history` and `guards`, which
+    never hold what the journal does not."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        models: ModelPool,
+        workbench: Workbench,
+        permissions: Permissions,
+        budget: Budget,
+        upkeep: Upkeep,
+    ) -> None:
+        self.recorder = recorder
+        self.models = models
+        self.workbench = workbench
+        self.budget = budget
+        self.upkeep = upkeep
+        self.state = State(recorder.vault)
+        self.guards = Guards(upkeep.idle_steps)
+        self.feed = Feed(recorder.journal, last_seq=0)
+        self.approvals = Approvals(recorder, permissions, lambda: self.state)
+        self.handles = Handles(workbench.processes, lambda: self.state.processes)
+        self._projection = Projection(models.current.encode)
+        self._sandbox: Sandbox | None = None
+        self._choosing = asyncio.Lock()
+
+    @property
+    def journal(self) -> JournalReader:
+        return self.recorder.journal
+
+    @property
+    def history(self) -> History:
+        return self._projection.history
+
+    @property
+    def limits(self) -> Limits:
+        """The caps that hold: of the open turn, else of the next one."""
+        return self.state.limits if self.state.is_turn_open else self.budget.limits
+
+    @property
+    def waiting(self) -> WaitContext:
+        """What a wait of this session works with."""
+        return WaitContext(
+            state=self.state,
+            handles=self.handles,
+            files=self.workbench.files,
+            reach=self.workbench.reach,
+            sandbox=self.sandbox,
+            record=self.record,
+            show=self.show,
+        )
+
+    async def load(self) -> None:
+        """Folds what is on record, and from here on whatever is recorded."""
+        self.feed.last_seq = await self.journal.last_seq()
+        if self.feed.last_seq:
+            self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
+                load_state(self.journal, self.recorder.vault),
+                load_guards(self.journal, self.upkeep.idle_steps),
+                self.load_history(),
+            )
+        self.recorder.subscribe(self._on_recorded)
+
+    async def load_history(self) -> None:
+        """Projects the history anew, after something was taken out of it."""
+        await self._projection.load(self.journal, until=self.feed.last_seq)
+
+    async def record(self, *events: Event) -> None:
+        """Records what happened, without secrets."""
+        await self.recorder.record(*events)
+
+    def show(self, delta: Delta) -> None:
+        """Shows what is not recorded."""
+        self.feed.show(delta)
+
+    async def sandbox(self) -> Sandbox:
+        """Where commands run; chosen, and recorded, when it is first needed."""
+        async with self._choosing:
+            if self._sandbox is None:
+                self._sandbox = await self.workbench.choose_sandbox()
+                await self.record(SandboxChosen(rung=self._sandbox.name))
+            return self._sandbox
+
+    async def take_model(self) -> Model:
+        """The model that the journal names by now, with the history projected for it."""
+        if self.state.model != self.models.current.name:
+            model = await self.models.take(self.state.model)
+            self._projection = Projection(model.encode)
+            await self.load_history()
+        return self.models.current
+
+    async def compact(self, reason: str) -> Compacted | None:
+        """Makes the history short, on record; None when nothing can be left out."""
+        if self.upkeep.compactor is None:
+            return None
+        compacted = await self.upkeep.compactor(self, reason=reason, until=self.feed.last_seq)
+        if compacted:
+            await self.record(compacted)
+            await self.load_history()
+        return compacted
+
+    async def close(self, failure: BaseException | None = None) -> None:
+        """Ends the subscribers, with the failure if there was one, and closes all that was given."""
+        self.feed.close(failure)
+        try:
+            await self.workbench.time_machine.close()
+            if self._sandbox is not None:
+                await self._sandbox.close()
+            await self.models.close()
+        finally:
+            await self.recorder.close()
+
+    def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
+        for item in recorded:
+            self.state.apply(item)
+            self.guards.apply(item)
+            self._projection.apply(item)
+            self.feed.publish(item)
+
+
+def lineage(turn: Runtime) -> Iterator[Runtime]:
     """The turn and those above it, whose caps it shares."""
-    at: Turn | None = turn
+    at: Runtime | None = turn
     while at is not None:
         yield at
-        at = at.parent
+        at = at.budget.parent
 
 
-def time_left(turn: Turn) -> TimeLeft | None:
+def time_left(turn: Runtime) -> TimeLeft | None:
     """The shortest time that any cap leaves, here or above; None when none is limited."""
     lefts = [left for each in lineage(turn) if (left := each.state.ledger.time_left(each.limits))]
     return min(lefts, key=lambda left: left.time_s, default=None)
-
-
-async def run_to_end(turn: Turn, work: Callable[[Turn], Awaitable[End]]) -> None:
-    """Does the work of a turn within its time, and records its end whatever happens, unless the journal
-    itself fails."""
-    left = time_left(turn)
-    allowed = asyncio.timeout(left.time_s if left else None)
-    try:
-        async with allowed:
-            end = await work(turn)
-    except TimeoutError:
-        if left is None or not allowed.expired():
-            raise
-        end = refused(left.refusal)
-    except asyncio.CancelledError:
-        await end_turn(turn, End("interrupted", "Stopped by request."))
-        raise
-    except ModelError as error:
-        end = End("failed", error.message, error.remedy)
-    await end_turn(turn, end)
-
-
-def refused(refusal: Refusal) -> End:
-    """The end of a turn for which nothing is left."""
-    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope, unit=refusal.unit)
-
-
-async def end_turn(turn: Turn, end: End) -> None:
-    """Closes the open calls and the turn in one commit."""
-    state = turn.state
-    closing: list[Event] = []
-    if end.ending not in KEEPS_CALLS_OPEN:
-        closing += [closed(call) for call in state.open_calls]
-    ended = TurnEnded(
-        turn=state.turn,
-        ending=end.ending,
-        detail=end.detail,
-        remedy=end.remedy,
-        steps=state.turn_steps,
-        usage=state.turn_usage,
-        cost_usd=state.turn_cost_usd,
-        resume_at_us=end.resume_at_us,
-        scope=end.scope,
-        unit=end.unit,
-    )
-    await turn.emit(*closing, ended)
-
-
-def failed(error: Exception) -> End:
-    """The end of a turn that an error broke off: one for people, or a fault of ours."""
-    if isinstance(error, MainspringError):
-        return End("failed", error.message, error.remedy)
-    return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
-
-
-def closed(call: OpenCall) -> CallEnded:
-    """The end of a call that is not run to its end."""
-    if call.is_lost:
-        return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
-    text = _CANCELLED if call.is_started else "Not run: the turn was stopped first."
-    return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
-
-
-def abandoned(call: OpenCall) -> CallEnded:
-    """The end of a call whose question was not answered, because the user said something new."""
-    if call.is_lost:
-        return closed(call)
-    text = "Not run: the user said something new instead of answering."
-    return CallEnded(call=call.asked.call, outcome="abandoned", output=text)

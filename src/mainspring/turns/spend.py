@@ -18,7 +18,7 @@ from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Us
 from mainspring.folds.caps import is_spend_capped
 from mainspring.folds.ledger import STEP, Refusal, Tally, most_usd
 from mainspring.models import Model, Price
-from mainspring.turns.runtime import Turn, lineage
+from mainspring.turns.runtime import Runtime, lineage
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 async def reserve(
-    turn: Turn,
+    turn: Runtime,
     *,
     source: str,
     input_tokens: int,
@@ -43,7 +43,7 @@ async def reserve(
 ) -> Reservation | Refusal:
     """Sets aside what one request of a model (else the turn's) may cost at most (without a price,
     `unpriced_usd`), or says why it may not be made."""
-    model = model or turn.model
+    model = model or turn.models.current
     line, price = tuple(lineage(turn)), model.price
     async with _today(line) as today:
         outputs: list[int] = []
@@ -75,7 +75,7 @@ async def reserve(
         reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
         try:
             for each in reversed(line):
-                await each.emit(_seen_by(each, turn, reserved))
+                await each.record(_seen_by(each, turn, reserved))
         except asyncio.CancelledError:
             # It is on record all the same, and nothing will be asked for it.
             await settle(turn, reservation, Usage())
@@ -94,7 +94,7 @@ def spend_of(call: str) -> str:
 class CallMoney:
     """The money for the calls of a turn, under the caps of the turn and of all above it."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Runtime) -> None:
         self._turn = turn
         self._line = tuple(lineage(turn))
 
@@ -121,14 +121,14 @@ class CallMoney:
         for each in self._line:
             each.state.ledger.hold(_seen_by(each, self._turn, reserved))
         for each in reversed(self._line):
-            await each.emit(_seen_by(each, self._turn, reserved))
+            await each.record(_seen_by(each, self._turn, reserved))
 
 
-async def settle_call(turn: Turn, call: str, usd: float | None, *events: Event) -> None:
+async def settle_call(turn: Runtime, call: str, usd: float | None, *events: Event) -> None:
     """Records what a call cost (what was set aside, when nobody knows better), and `events` with it."""
     held = turn.state.ledger.reserved_usd(spend_of(call))
     if held is None:
-        await turn.emit(*events)
+        await turn.record(*events)
         return
     reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
     await settle(
@@ -141,7 +141,7 @@ async def settle_call(turn: Turn, call: str, usd: float | None, *events: Event) 
 
 
 async def settle(
-    turn: Turn,
+    turn: Runtime,
     reservation: Reservation,
     usage: Usage,
     *events: Event,
@@ -164,10 +164,10 @@ async def settle(
         )
         limits, today = each.limits, _day_of(each, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
-        await each.emit(settled, *warnings, *(events if each is turn else ()))
+        await each.record(settled, *warnings, *(events if each is turn else ()))
 
 
-def _day_of(turn: Turn, today: Tally | None) -> Tally | None:
+def _day_of(turn: Runtime, today: Tally | None) -> Tally | None:
     return today if turn.limits.day != Cap() else None
 
 
@@ -175,7 +175,7 @@ def cost_usd(reservation: Reservation, usage: Usage) -> float:
     return reservation.price.cost_usd(usage) if reservation.price else 0.0
 
 
-def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
+def overspent(turn: Runtime, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
     """Why what a reservation has cost so far is too much, here or above."""
     for each in lineage(turn):
         reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
@@ -184,7 +184,7 @@ def overspent(turn: Turn, reservation: Reservation, usage: Usage, usd: float) ->
     return None
 
 
-def allowance(turn: Turn, today: Tally | None = None) -> Allowance | None:
+def allowance(turn: Runtime, today: Tally | None = None) -> Allowance | None:
     """What the cap on money leaves that leaves the least, here or above; None when none is capped."""
     lefts = [
         Allowance(*left)
@@ -194,19 +194,19 @@ def allowance(turn: Turn, today: Tally | None = None) -> Allowance | None:
     return min(lefts, key=lambda left: left.left_usd, default=None)
 
 
-def left_usd(turn: Turn) -> float | None:
+def left_usd(turn: Runtime) -> float | None:
     """The least money that any cap leaves, here or above; None when none is capped."""
     left = allowance(turn)
     return left.left_usd if left else None
 
 
-def share_usd(turn: Turn) -> float | None:
+def share_usd(turn: Runtime) -> float | None:
     """What one turn of a goal may take at most, here or above; None when no money is capped."""
     shares = [each.state.ledger.share_usd(each.limits) for each in lineage(turn)]
     return min((share for share in shares if share is not None), default=None)
 
 
-def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendReserved:
+def _seen_by(ancestor: Runtime, spender: Runtime, reserved: SpendReserved) -> SpendReserved:
     if ancestor is spender:
         return reserved
     child = spender.state.session
@@ -214,9 +214,9 @@ def _seen_by(ancestor: Turn, spender: Turn, reserved: SpendReserved) -> SpendRes
 
 
 @asynccontextmanager
-async def _today(line: tuple[Turn, ...]) -> AsyncGenerator[Tally | None]:
+async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[Tally | None]:
     """What all sessions spent today, which stays so until this ends; None when no day is capped."""
-    day = line[0].day
+    day = line[0].budget.day
     if day is None or all(each.limits.day == Cap() for each in line):
         yield None
         return

@@ -17,7 +17,7 @@ import msgspec
 from mainspring.errors import PathRefused, UsageError
 from mainspring.events import OnCallback
 from mainspring.waits.decide import Observation
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch
 
 _HOST = "127.0.0.1"
@@ -33,9 +33,9 @@ _TOKEN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 class CallbackWatch(ConditionWatch):
     """Use `opened`."""
 
-    def __init__(self, condition: OnCallback, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnCallback, waiting: WaitContext) -> None:
         super().__init__(condition)
-        self._clock = sleeper.reach.clock
+        self._clock = waiting.reach.clock
         self._token = condition.token
         self._called = asyncio.Event()
         self._recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -46,22 +46,22 @@ class CallbackWatch(ConditionWatch):
         self._admitted: set[asyncio.StreamWriter] = set()
 
     @classmethod
-    async def opened(cls, condition: OnCallback, sleeper: Sleeper) -> Self:
+    async def opened(cls, condition: OnCallback, waiting: WaitContext) -> Self:
         token = condition.token or secrets.token_hex(16)
         if not _TOKEN_CHARACTERS.issuperset(token):
             raise UsageError("The token of a callback has letters, digits, - and _ only.")
-        watch = cls(msgspec.structs.replace(condition, token=token), sleeper)
+        watch = cls(msgspec.structs.replace(condition, token=token), waiting)
         watch._server = await watch._listen(urlsplit(condition.url).port or 0 if condition.url else 0)
         port = watch._server.sockets[0].getsockname()[1]
         url = f"http://{_HOST}:{port}/{token}"
         watch.condition = msgspec.structs.replace(condition, token=token, url=url)
         if condition.file:
-            await watch._tell(sleeper, condition.file, url)
+            await watch._tell(waiting, condition.file, url)
         return watch
 
-    async def _tell(self, sleeper: Sleeper, file: str, url: str) -> None:
+    async def _tell(self, waiting: WaitContext, file: str, url: str) -> None:
         try:
-            await asyncio.to_thread(sleeper.files.write, file, f"{url}\n".encode())
+            await asyncio.to_thread(waiting.files.write, file, f"{url}\n".encode())
         except (PathRefused, OSError) as error:
             await self.close()
             raise UsageError(f"The address cannot be written to {file}: {error}.") from error

@@ -10,7 +10,7 @@ from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnCommand, OnSlurm
 from mainspring.sandbox import Command, Sandbox
 from mainspring.waits.decide import Observation
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, Growing, last_lines
 
 JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
@@ -24,23 +24,23 @@ _RUNNING = frozenset(_RUNNING_STATES.split())
 
 
 class CommandWatch(ConditionWatch):
-    def __init__(self, condition: OnCommand, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnCommand, waiting: WaitContext) -> None:
         if not condition.command.strip():
             raise UsageError("There is no command to wait for: it is empty.")
         super().__init__(condition)
-        pace = sleeper.reach.pace
-        self._sleeper = sleeper
+        pace = waiting.reach.pace
+        self._waiting = waiting
         self._every_s = max(condition.every_s, pace.least_command_s)
         self._command = Command(
             argv=("bash", "-c", condition.command),
-            cwd=sleeper.state.workspace,
+            cwd=waiting.state.workspace,
             timeout_s=pace.command_timeout_s,
             max_output_bytes=_KEPT_BYTES,
         )
         self._last = "it has not run yet"
 
     async def look(self) -> Observation | None:
-        sandbox = await self._sleeper.sandbox()
+        sandbox = await self._waiting.sandbox()
         try:
             finished = await sandbox.run(self._command)
         except SandboxError as error:
@@ -64,19 +64,19 @@ class SlurmWatch(ConditionWatch):
     """A job is asked for in the accounts first, which know its end, and then in the queue, which knows it
     while the accounts are silent. Three silences of both in a row are an answer too."""
 
-    def __init__(self, condition: OnSlurm, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnSlurm, waiting: WaitContext) -> None:
         if not JOB.fullmatch(condition.job):
             raise UsageError(
                 f"{condition.job!r} cannot be a Slurm job.", remedy="Ids look like 123, 123_4 or 123+1."
             )
-        if sleeper.reach.outside is None:
+        if waiting.reach.outside is None:
             raise UsageError("This session was built without a way to ask for cluster jobs.")
         super().__init__(condition)
         self._job = condition.job
-        self._choose = sleeper.reach.outside
+        self._choose = waiting.reach.outside
         self._outside: Sandbox | None = None
-        self._cwd = sleeper.state.workspace
-        self._pause = Growing(sleeper.reach.pace.slurm_s)
+        self._cwd = waiting.state.workspace
+        self._pause = Growing(waiting.reach.pace.slurm_s)
         self._unknown = 0
         self._last = "not asked yet"
 

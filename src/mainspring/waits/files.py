@@ -14,7 +14,7 @@ from mainspring.events import OnFile
 from mainspring.sandbox.files import Version
 from mainspring.sandbox.regex import check_pattern, matching
 from mainspring.waits.decide import Observation
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, Growing
 
 _ABSENT = "absent"
@@ -24,8 +24,8 @@ _SHOWN_LINE = 400
 
 
 class FileWatch(ConditionWatch):
-    def __init__(self, condition: OnFile, sleeper: Sleeper) -> None:
-        self._files = sleeper.files
+    def __init__(self, condition: OnFile, waiting: WaitContext) -> None:
+        self._files = waiting.files
         try:
             found = self._files.version(condition.path)
         except (PathRefused, OSError) as error:
@@ -36,7 +36,7 @@ class FileWatch(ConditionWatch):
         self._on = condition
         if condition.until == "matches":
             check_pattern(condition.pattern)
-        self._pause = Growing(sleeper.reach.pace.file_s)
+        self._pause = Growing(waiting.reach.pace.file_s)
         self._inode, self._offset, self._rest = 0, 0, b""
 
     async def look(self) -> Observation | None:

@@ -40,7 +40,7 @@ from mainspring.waits.decide import Decision, Observation, decide, late_s, sleep
 from mainspring.waits.describe import duration, joined
 from mainspring.waits.files import FileWatch
 from mainspring.waits.processes import PidWatch, ProcessWatch, Progress
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.sessions import SessionWatch
 from mainspring.waits.watch import AnswerWatch, ConditionWatch, TimeWatch
 
@@ -50,11 +50,11 @@ _SOON_S = 0.02
 _SUMMARY = 8000
 
 
-async def hold(sleeper: Sleeper, started: WaitStarted) -> WaitEnded:
+async def hold(waiting: WaitContext, started: WaitStarted) -> WaitEnded:
     """Waits, and gives what was recorded about the end. A wait that has ended is not waited for again; one
     that is open on record goes on. `UsageError` says why something cannot be waited for: nothing is recorded
     then."""
-    waits = sleeper.state.waits
+    waits = waiting.state.waits
     if ended := waits.ended(started.wait):
         return ended
     known = waits.get(started.wait)
@@ -65,33 +65,38 @@ async def hold(sleeper: Sleeper, started: WaitStarted) -> WaitEnded:
         watches: list[ConditionWatch] = []
         try:
             for condition in asked.conditions:
-                watches.append(await _watch(condition, sleeper))
+                watches.append(await _watch(condition, waiting))
                 stack.push_async_callback(watches[-1].close)
         except UsageError as error:
             if known is None:
                 raise
-            return await _give_up(sleeper, asked, f"{error.message} {error.remedy}".strip())
+            return await _give_up(waiting, asked, f"{error.message} {error.remedy}".strip())
         asked = msgspec.structs.replace(asked, conditions=tuple(watch.condition for watch in watches))
         try:
             if known is None or _has_moved(known.started, asked):
-                await sleeper.emit(asked)
+                await waiting.record(asked)
         except asyncio.CancelledError:
-            await _cancel(sleeper, asked)
+            await _cancel(waiting, asked)
             raise
-        return await _Holding(sleeper, asked, watches, is_resumed=known is not None).run()
+        return await _Holding(waiting, asked, watches, is_resumed=known is not None).run()
 
 
 class _Holding:
     """One wait while it is held by this process."""
 
     def __init__(
-        self, sleeper: Sleeper, started: WaitStarted, watches: Sequence[ConditionWatch], *, is_resumed: bool
+        self,
+        waiting: WaitContext,
+        started: WaitStarted,
+        watches: Sequence[ConditionWatch],
+        *,
+        is_resumed: bool,
     ) -> None:
-        self._sleeper = sleeper
+        self._waiting = waiting
         self._started = started
         self._watches = watches
-        self._pace = sleeper.reach.pace
-        self._clock = sleeper.reach.clock
+        self._pace = waiting.reach.pace
+        self._clock = waiting.reach.clock
         known, now_us = self._open, self._clock()
         self._since_us = known.since_us if known else now_us
         self._began_us = now_us if is_resumed else self._since_us
@@ -104,7 +109,7 @@ class _Holding:
 
     @property
     def _open(self) -> OpenWait | None:
-        return self._sleeper.state.waits.get(self._started.wait)
+        return self._waiting.state.waits.get(self._started.wait)
 
     async def run(self) -> WaitEnded:
         try:
@@ -114,7 +119,7 @@ class _Holding:
                 try:
                     decision = await self._decided(tasks)
                 except asyncio.CancelledError:
-                    await _cancel(self._sleeper, self._started)
+                    await _cancel(self._waiting, self._started)
                     raise
                 for task in tasks:
                     task.cancel()
@@ -132,7 +137,7 @@ class _Holding:
         self._seen[place] = msgspec.structs.replace(seen, at_us=at_us)
         if self._started.needs == "all" and not seen.is_lost and len(self._seen) < len(self._watches):
             met = ConditionMet(wait=self._started.wait, condition=place, detail=seen.text, at_us=at_us)
-            await self._sleeper.emit(met)
+            await self._waiting.record(met)
             await watch.settle()
 
     async def _decided(self, tasks: set[asyncio.Task[None]]) -> Decision:
@@ -140,7 +145,7 @@ class _Holding:
         here is told together; a slow look does not hold up the others for long."""
         began, left = time.monotonic(), set(tasks)
         while True:
-            stirring = self._sleeper.state.waits.stirring()
+            stirring = self._waiting.state.waits.stirring()
             is_settled = len(self._looked) == len(self._watches) or time.monotonic() - began > _FIRST_LOOKS_S
             known = self._open
             decision = decide(
@@ -190,7 +195,7 @@ class _Holding:
             left = f"{duration((self._started.deadline_us - now_us) / 1e6)} left"
         known = self._open  # as it stands on record: without secrets
         text = f"waiting for {joined(known.started if known else self._started)}: {so_far} so far, {left}"
-        self._sleeper.show(StatusDelta(text=text, wait=self._started.wait))
+        self._waiting.show(StatusDelta(text=text, wait=self._started.wait))
 
     async def _end(self, decision: Decision) -> WaitEnded:
         now_us = self._clock()
@@ -201,8 +206,8 @@ class _Holding:
             met=decision.met,
             late_s=late_s(decision, now_us=now_us, began_us=self._began_us),
         )
-        async with self._sleeper.handles.changing:
-            await self._sleeper.emit(*self._ended_processes(decision), ended)
+        async with self._waiting.handles.changing:
+            await self._waiting.record(*self._ended_processes(decision), ended)
         for watch in self._watches:
             await watch.settle()
         return ended
@@ -213,7 +218,7 @@ class _Holding:
         for place in decision.met if self._started.call else ():
             condition = self._watches[place].condition
             handle = condition.handle if isinstance(condition, OnProcess) else ""
-            process = self._sleeper.handles.processes.get(handle)
+            process = self._waiting.handles.processes.get(handle)
             if process and process.ended is None:
                 end = end_of(process, status_of(process), call=self._started.call)
                 ends += [end] if end else []
@@ -238,40 +243,40 @@ class _Holding:
         return "\n".join(lines)[:_SUMMARY]
 
 
-async def _watch(condition: Condition, sleeper: Sleeper) -> ConditionWatch:
+async def _watch(condition: Condition, waiting: WaitContext) -> ConditionWatch:
     match condition:
         case OnProcess():
-            return ProcessWatch(condition, sleeper)
+            return ProcessWatch(condition, waiting)
         case OnPid():
-            return PidWatch(condition, sleeper)
+            return PidWatch(condition, waiting)
         case OnTime() | OnQuota():
-            return TimeWatch(condition, sleeper)
+            return TimeWatch(condition, waiting)
         case OnFile():
-            return FileWatch(condition, sleeper)
+            return FileWatch(condition, waiting)
         case OnSlurm():
-            return SlurmWatch(condition, sleeper)
+            return SlurmWatch(condition, waiting)
         case OnCommand():
-            return CommandWatch(condition, sleeper)
+            return CommandWatch(condition, waiting)
         case OnCallback():
-            return await CallbackWatch.opened(condition, sleeper)
+            return await CallbackWatch.opened(condition, waiting)
         case OnAnswer():
-            return AnswerWatch(condition, sleeper)
+            return AnswerWatch(condition, waiting)
         case OnSession():
-            return await SessionWatch.begin(condition, sleeper)
+            return await SessionWatch.begin(condition, waiting)
 
 
-async def _give_up(sleeper: Sleeper, started: WaitStarted, why: str) -> WaitEnded:
+async def _give_up(waiting: WaitContext, started: WaitStarted, why: str) -> WaitEnded:
     """Ends a wait on record that cannot be gone on with: what it was for is not there any more."""
     ended = WaitEnded(wait=started.wait, cause="unknown", summary=why)
-    await sleeper.emit(ended)
+    await waiting.record(ended)
     return ended
 
 
-async def _cancel(sleeper: Sleeper, started: WaitStarted) -> None:
+async def _cancel(waiting: WaitContext, started: WaitStarted) -> None:
     """Records at once that the wait was broken off, before anything that takes time."""
-    if sleeper.state.waits.get(started.wait):
+    if waiting.state.waits.get(started.wait):
         cancelled = WaitEnded(wait=started.wait, cause="cancelled", summary="Stopped by request.")
-        await sleeper.emit(cancelled)
+        await waiting.record(cancelled)
 
 
 def _going_on(known: WaitStarted, asked: WaitStarted) -> WaitStarted:

@@ -15,7 +15,7 @@ from mainspring.folds.processes import Process, end_of, status_of
 from mainspring.sandbox.custody.tree import Stat, listed_below, stat
 from mainspring.system import open_process
 from mainspring.waits.decide import Observation
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, last_lines, readable
 
 _GONE = "gone"
@@ -24,14 +24,14 @@ _SOON_S = 0.05
 
 
 class ProcessWatch(ConditionWatch):
-    def __init__(self, condition: OnProcess, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnProcess, waiting: WaitContext) -> None:
         super().__init__(condition)
-        self._processes = sleeper.handles
-        self._slice_s = sleeper.reach.pace.slice_s
+        self._processes = waiting.handles
+        self._slice_s = waiting.reach.pace.slice_s
         self._soon_s = _SOON_S
         self._handle = condition.handle
         if self._known is None:
-            names = ", ".join(each.handle for each in sleeper.handles.processes.all) or "none"
+            names = ", ".join(each.handle for each in waiting.handles.processes.all) or "none"
             raise UsageError(
                 f"There is no background process {condition.handle!r}.", remedy=f"There are: {names}."
             )
@@ -87,7 +87,7 @@ class PidWatch(ConditionWatch):
     """A process that was not there at the beginning has ended. A zombie is dead. A process of another start
     time is another process."""
 
-    def __init__(self, condition: OnPid, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnPid, waiting: WaitContext) -> None:
         _check(condition.pid)
         self._was_seen = not condition.identity
         if not condition.identity:
@@ -98,7 +98,7 @@ class PidWatch(ConditionWatch):
         self._namespace, _, start = rest.rpartition("/")
         self._start = int(start) if start.isdecimal() else -1
         self._name = f" ({condition.name})" if condition.name else ""
-        self._slice_s = sleeper.reach.pace.slice_s
+        self._slice_s = waiting.reach.pace.slice_s
 
     async def look(self) -> Observation | None:
         who = f"Process {self._pid}{self._name}"

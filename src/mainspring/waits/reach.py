@@ -1,18 +1,17 @@
-"""Who can wait, and what a wait can look at: the port between this room and a session."""
+"""What a wait works with, and what it can look at beyond its session."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 
 from mainspring.catalog import Sessions
-from mainspring.events import Delta, Event
+from mainspring.events import Delta
 from mainspring.folds.processes import Handles
-from mainspring.folds.waits import Waits
+from mainspring.folds.state import State
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 
@@ -62,36 +61,13 @@ class Reach(msgspec.Struct, frozen=True):
     clock: Callable[[], int] = now_us
 
 
-class FoldedWaits(Protocol):
-    """What a journal says that a wait must know."""
+class WaitContext(msgspec.Struct, frozen=True, kw_only=True):
+    """A session, seen by its waits. `record` returns once the events are durable and folded into `state`."""
 
-    @property
-    def session(self) -> str: ...
-
-    @property
-    def workspace(self) -> Path: ...
-
-    @property
-    def waits(self) -> Waits: ...
-
-
-class Sleeper(Protocol):
-    """A session, seen by its waits. `emit` returns once the events are durable and folded."""
-
-    @property
-    def state(self) -> FoldedWaits: ...
-
-    @property
-    def handles(self) -> Handles: ...
-
-    @property
-    def files(self) -> Files: ...
-
-    @property
-    def reach(self) -> Reach: ...
-
-    async def emit(self, *events: Event) -> None: ...
-
-    def show(self, delta: Delta) -> None: ...
-
-    async def sandbox(self) -> Sandbox: ...
+    state: State
+    handles: Handles
+    files: Files
+    reach: Reach
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    record: Callable[..., Awaitable[None]]
+    show: Callable[[Delta], None]

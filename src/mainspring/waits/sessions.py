@@ -7,7 +7,7 @@ from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
 from mainspring.journal import JournalReader
 from mainspring.waits.decide import Observation
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, Growing
 
 _LEFT_TIMES = 3
@@ -25,18 +25,18 @@ class SessionWatch(ConditionWatch):
         self._left = 0
 
     @classmethod
-    async def begin(cls, condition: OnSession, sleeper: Sleeper) -> SessionWatch:
+    async def begin(cls, condition: OnSession, waiting: WaitContext) -> SessionWatch:
         """A watch of the session that a condition names; `UsageError` when it cannot be watched."""
-        sessions = sleeper.reach.sessions
+        sessions = waiting.reach.sessions
         if sessions is None:
             raise UsageError("This session was built without a way to other sessions.")
         try:
             session = await sessions.find(condition.session)
         except UnknownSession as error:
             raise UsageError(error.message, remedy=error.remedy) from error
-        if session == sleeper.state.session:
+        if session == waiting.state.session:
             raise UsageError("A session cannot wait for its own end.")
-        return cls(session, sessions, Growing(sleeper.reach.pace.session_s))
+        return cls(session, sessions, Growing(waiting.reach.pace.session_s))
 
     async def look(self) -> Observation | None:
         try:

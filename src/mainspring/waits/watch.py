@@ -11,7 +11,7 @@ from collections.abc import Collection
 from mainspring.events import Condition, OnAnswer, OnQuota, OnTime
 from mainspring.waits.decide import Observation
 from mainspring.waits.describe import clock, described
-from mainspring.waits.reach import Sleeper
+from mainspring.waits.reach import WaitContext
 
 TEXT_LIMIT = 2000
 """Characters that one condition may add to a summary."""
@@ -58,10 +58,10 @@ class Growing:
 
 
 class TimeWatch(ConditionWatch):
-    def __init__(self, condition: OnTime | OnQuota, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnTime | OnQuota, waiting: WaitContext) -> None:
         super().__init__(condition)
         self._at_us = condition.at_us
-        self._reach = sleeper.reach
+        self._reach = waiting.reach
         model = condition.model if isinstance(condition, OnQuota) else ""
         self._text = f"{model} should answer again" if model else f"It is past {clock(condition.at_us)}"
 
@@ -74,10 +74,10 @@ class TimeWatch(ConditionWatch):
 
 
 class AnswerWatch(ConditionWatch):
-    def __init__(self, condition: OnAnswer, sleeper: Sleeper) -> None:
+    def __init__(self, condition: OnAnswer, waiting: WaitContext) -> None:
         super().__init__(condition)
         self._call = condition.call
-        self._state = sleeper.state
+        self._state = waiting.state
 
     async def look(self) -> Observation | None:
         answer = self._state.waits.answer(self._call)

@@ -14,9 +14,9 @@ import msgspec
 
 from mainspring.approvals.answers import NOT_EDITABLE, Requests
 from mainspring.approvals.grants import Grant, is_pattern
+from mainspring.approvals.questions import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Scope
-from mainspring.session.parts import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.tools.ask import NAME as ASK
 
 _SCOPES: dict[str, Scope] = {"a": "session", "p": "project", "f": "forever"}

@@ -26,8 +26,7 @@ async def keep(session: Session, files: Sequence[Attached]) -> tuple[Media, ...]
     """Keeps the files in the journal, to be said."""
     if files and session.state.engine.engine not in ("", builtin.NAME):
         raise UsageError("Another agent cannot be shown a file.", remedy="Name its path in what you say.")
-    blobs = [await session.put_blob(file.data, file.media_type) for file in files]
-    return tuple(Media(blob=blob, name=file.name) for blob, file in zip(blobs, files, strict=True))
+    return tuple([await session.attach(file.data, file.media_type, file.name) for file in files])
 
 
 def attached(path: Path) -> Attached:

@@ -18,7 +18,7 @@ from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import complete, go_back
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 from mainspring.workspace import branches
 from mainspring.workspace.git import Git
@@ -51,12 +51,13 @@ async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
     """Commits what a session did, on record, when it has a branch and there is something new; a refusal
     (`UsageError`) loses nothing."""
     git = Git(session.state.workspace, config.environment)
-    at = await _branch(session.journal, session.vault)
-    made = await _commit(session.journal, git, at, session.vault) if at else None
+    recorder = runtime_of(session).recorder
+    at = await _branch(recorder.journal, recorder.vault)
+    made = await _commit(recorder.journal, git, at, recorder.vault) if at else None
     if made is None:
         return None
-    await session.emit(made)
-    return redacted(made, session.vault)
+    await recorder.record(made)
+    return redacted(made, recorder.vault)
 
 
 async def land(config: Config, session: str, how: HowToLand) -> Landed:

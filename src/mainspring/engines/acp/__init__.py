@@ -16,7 +16,7 @@ from mainspring.engines.runner import EngineRun, Follow
 from mainspring.errors import UsageError
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox import Confinement, Sandbox
-from mainspring.turns.runtime import End
+from mainspring.turns.endings import End
 
 
 class _NoReader:

@@ -24,7 +24,7 @@ from mainspring.engines.recorder import StopAgent
 from mainspring.engines.runner import EngineRun
 from mainspring.errors import MainspringError, PathRefused
 from mainspring.sandbox import Sandbox
-from mainspring.turns.runtime import End
+from mainspring.turns.endings import End
 
 _REFUSED = -32003
 _EFFECTS: dict[str, Effect] = {
@@ -124,7 +124,7 @@ class OurSide:
     ) -> schema.ReadTextFileResponse:
         del session_id, kwargs
         try:
-            found = await asyncio.to_thread(self._turn.files.read, path)
+            found = await asyncio.to_thread(self._turn.workbench.files.read, path)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         text = found.data.decode(errors="replace")
@@ -145,7 +145,7 @@ class OurSide:
         write = (await self._permitted(_Write(path=path, content=content), wanted)).action
         try:
             data = write.content.encode(errors="replace")
-            await asyncio.to_thread(self._turn.files.write, write.path, data)
+            await asyncio.to_thread(self._turn.workbench.files.write, write.path, data)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         return schema.WriteTextFileResponse()
@@ -232,7 +232,7 @@ class OurSide:
         """What we may do for the agent, perhaps edited by a person; raises `RequestError` when we may not."""
 
         async def edit(arguments: str) -> Wanted[_Action] | str:
-            edited = edited_as(type(action), arguments, self._turn.vault)
+            edited = edited_as(type(action), arguments, self._turn.recorder.vault)
             return edited if isinstance(edited, str) else wanted(edited)
 
         await self.told()
@@ -245,7 +245,7 @@ class OurSide:
         self, wanted: Wanted[_Action], edit: Edit[_Action] | None = None
     ) -> Permitted[_Action] | Refused | Blocked | Stopped:
         try:
-            outcome = await permit(self._turn, wanted, edit=edit)
+            outcome = await permit(self._turn.approvals, wanted, edit=edit)
         except MainspringError as error:
             # Raised by `tell`: whoever is waiting here would tell nobody but the agent.
             self._inbox.put_nowait(error)
@@ -290,7 +290,7 @@ class OurSide:
 
     def _real(self, path: str) -> str:
         try:
-            return str(self._turn.files.resolve(path))
+            return str(self._turn.workbench.files.resolve(path))
         except PathRefused:
             return path
 

@@ -22,7 +22,7 @@ from mainspring.events import Ending
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, conversation, printed
-from mainspring.turns.runtime import End
+from mainspring.turns.endings import End
 
 _BEGIN_WITHIN_S = 60.0
 _CANCEL_WITHIN_S = 0.2

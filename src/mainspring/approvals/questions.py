@@ -2,7 +2,7 @@
 
 An answer comes from the approver of this process, from a command (`approve`), from another process by way of
 the inbox, from the clock, or from a new message that makes the question pointless. What is asked and answered
-is recorded by the session, not here.
+is recorded by whoever asks, not here.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Protocol
 
 import msgspec
 
 from mainspring.approvals.inbox import Inbox, LeftAnswer
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
-from mainspring.session.parts import Approver
 
 _LOOK_S = 0.5
 _ANSWERED = "it was answered already"
+
+
+class Approver(Protocol):
+    """Who answers when a call needs a person. Questions of one step come side by side."""
+
+    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None:
+        """An answer, or None when there is nobody to ask."""
+        ...
 
 
 class _Open(msgspec.Struct, frozen=True):

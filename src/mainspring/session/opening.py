@@ -1,0 +1,101 @@
+"""What a session begins with, and what a process records when it takes the journal over."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.events import (
+    ChosenBy,
+    Effort,
+    EffortChosen,
+    EngineChosen,
+    Event,
+    Limits,
+    ModeChosen,
+    ModelChosen,
+    PromptPart,
+    PromptSet,
+    SessionResumed,
+    SessionStarted,
+    ToolSpec,
+)
+from mainspring.folds.caps import relimited
+from mainspring.folds.state import State
+from mainspring.models import Model
+from mainspring.models.pool import ModelPool
+from mainspring.turns.router import Router
+
+
+class SessionModels(msgspec.Struct, frozen=True, kw_only=True):
+    """The models of a session: the one it begins with, those it goes on with when that fails, and those of
+    its tiers. `connect` makes one that is named later."""
+
+    model: Model
+    fallbacks: tuple[Model, ...] = ()
+    tier: str = ""
+    tiers: Mapping[str, Model] = {}
+    chosen_by: ChosenBy = "user"
+    router: Router | None = None
+    connect: Callable[[str], Model] | None = None
+
+    @property
+    def all(self) -> tuple[Model, ...]:
+        return (self.model, *self.fallbacks, *self.tiers.values())
+
+    @property
+    def chosen(self) -> ModelChosen:
+        names = tuple(model.name for model in self.fallbacks)
+        return ModelChosen(model=self.model.name, fallbacks=names, tier=self.tier, by=self.chosen_by)
+
+    def tier_of(self, name: str, model: str) -> str:
+        """The tier that was named, or that a model belongs to; empty when it belongs to none."""
+        return next((tier for tier, its in self.tiers.items() if name == tier or model == its.name), "")
+
+    def pool(self, ready: Callable[[Model], Awaitable[Model]] | None = None) -> ModelPool:
+        """All of them, to be taken by name; `ready` prepares one before it is used."""
+        return ModelPool(self.all[0], self.all[1:], connect=self.connect, ready=ready)
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
+    for an open turn as well. `beginning` is done once, for a new session, and recorded with its start."""
+
+    models: SessionModels
+    workspace: str
+    mode: str
+    level: str = ""
+    system: str
+    prompt: tuple[PromptPart, ...] = ()
+    engine_name: str = "builtin"
+    effort: Effort | None = None
+    given_limits: Limits = Limits()
+    beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
+
+    async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
+        """What a process records when it takes a journal over that says `state`."""
+        events: list[Event] = []
+        is_new = not state.session
+        if is_new:
+            events.append(SessionStarted(session=session, workspace=self.workspace, version=__version__))
+            events.append(PromptSet(system=self.system, tools=tools, parts=self.prompt))
+        else:
+            is_relimited = state.is_turn_open and self.given_limits != Limits()
+            limits = relimited(state.limits, self.given_limits) if is_relimited else None
+            host, pid = socket.gethostname(), os.getpid()
+            events.append(SessionResumed(version=__version__, host=host, pid=pid, limits=limits))
+        chosen = self.models.chosen
+        if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
+            events.append(chosen)
+        if self.engine_name != (state.engine.engine or "builtin"):
+            events.append(EngineChosen(engine=self.engine_name))
+        if self.effort not in (None, state.effort):
+            events.append(EffortChosen(effort=self.effort))
+        if (self.mode, self.level) != (state.mode, state.level):
+            events.append(ModeChosen(mode=self.mode, level=self.level))
+        more = await self.beginning() if is_new and self.beginning else ()
+        return [*events, *more]

@@ -1,0 +1,108 @@
+"""How a turn ends: its one last event, and what becomes of calls that are still open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from mainspring.errors import MainspringError, ModelError
+from mainspring.events import (
+    KEEPS_CALLS_OPEN,
+    CallEnded,
+    CapScope,
+    CapUnit,
+    Ending,
+    Event,
+    TurnEnded,
+)
+from mainspring.folds.ledger import Refusal
+from mainspring.folds.state import OpenCall
+from mainspring.turns.runtime import Runtime, time_left
+
+_CANCELLED = "Cancelled while it ran. What it had done by then is not undone."
+_UNKNOWN = (
+    "The session was interrupted after this call had started, and its outcome is unknown."
+    " Look at what it did before you repeat it."
+)
+
+
+class End(msgspec.Struct, frozen=True):
+    """Why a turn is over, and what a person can do about it."""
+
+    ending: Ending
+    detail: str = ""
+    remedy: str = ""
+    resume_at_us: int | None = None
+    scope: CapScope | None = None
+    unit: CapUnit | None = None
+
+
+async def run_to_end(turn: Runtime, work: Callable[[Runtime], Awaitable[End]]) -> None:
+    """Does the work of a turn within its time, and records its end whatever happens, unless the journal
+    itself fails."""
+    left = time_left(turn)
+    allowed = asyncio.timeout(left.time_s if left else None)
+    try:
+        async with allowed:
+            end = await work(turn)
+    except TimeoutError:
+        if left is None or not allowed.expired():
+            raise
+        end = refused(left.refusal)
+    except asyncio.CancelledError:
+        await end_turn(turn, End("interrupted", "Stopped by request."))
+        raise
+    except ModelError as error:
+        end = End("failed", error.message, error.remedy)
+    await end_turn(turn, end)
+
+
+def refused(refusal: Refusal) -> End:
+    """The end of a turn for which nothing is left."""
+    return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope, unit=refusal.unit)
+
+
+async def end_turn(turn: Runtime, end: End) -> None:
+    """Closes the open calls and the turn in one commit."""
+    state = turn.state
+    closing: list[Event] = []
+    if end.ending not in KEEPS_CALLS_OPEN:
+        closing += [closed(call) for call in state.open_calls]
+    ended = TurnEnded(
+        turn=state.turn,
+        ending=end.ending,
+        detail=end.detail,
+        remedy=end.remedy,
+        steps=state.turn_steps,
+        usage=state.turn_usage,
+        cost_usd=state.turn_cost_usd,
+        resume_at_us=end.resume_at_us,
+        scope=end.scope,
+        unit=end.unit,
+    )
+    await turn.record(*closing, ended)
+
+
+def failed(error: Exception) -> End:
+    """The end of a turn that an error broke off: one for people, or a fault of ours."""
+    if isinstance(error, MainspringError):
+        return End("failed", error.message, error.remedy)
+    return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
+
+
+def closed(call: OpenCall) -> CallEnded:
+    """The end of a call that is not run to its end."""
+    if call.is_lost:
+        return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
+    text = _CANCELLED if call.is_started else "Not run: the turn was stopped first."
+    return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
+
+
+def abandoned(call: OpenCall) -> CallEnded:
+    """The end of a call whose question was not answered, because the user said something new."""
+    if call.is_lost:
+        return closed(call)
+    text = "Not run: the user said something new instead of answering."
+    return CallEnded(call=call.asked.call, outcome="abandoned", output=text)

@@ -1,0 +1,79 @@
+"""How a session gets a person's yes: the question is on record before anybody hears of it, the answer before
+anything follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from mainspring.approvals import Policy
+from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.inbox import Inbox
+from mainspring.approvals.questions import Approver, Questions
+from mainspring.errors import UsageError
+from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, Scope
+from mainspring.folds.state import State
+from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.vault import Vault
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """What may run, and who answers where the policy says to ask. Without a file for grants a yes is for
+    once; `inbox` holds the answers that other processes left."""
+
+    policy: Policy
+    grants: GrantFile | None = None
+    approver: Approver | None = None
+    timeout_s: float | None = None
+    inbox: Inbox | None = None
+
+
+class Approvals:
+    """A session, seen by `permit`."""
+
+    def __init__(self, recorder: Recorder, permissions: Permissions, state: Callable[[], State]) -> None:
+        self._recorder = recorder
+        self._grants = permissions.grants
+        self._state = state
+        self.policy = permissions.policy
+        self.questions = Questions(
+            self._refusal,
+            approver=permissions.approver,
+            timeout_s=permissions.timeout_s,
+            inbox=permissions.inbox,
+        )
+
+    @property
+    def vault(self) -> Vault:
+        return self._recorder.vault
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """How far a person's yes can reach."""
+        return SCOPES if self._grants else SCOPES[:1]
+
+    async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        """The recorded answer of a person, or None when there is nobody to ask."""
+        open_call = self._state().open_call(question.call)
+        if open_call is not None and open_call.answer is not None:
+            return open_call.answer
+        with self.questions.opened(question):
+            if open_call is None or open_call.question is None:
+                await self._recorder.record(question)
+            given = await self.questions.first_answer(question.call)
+        if given is not None:
+            await self._recorder.record(given)
+            self.questions.recorded(question.call)
+        return given
+
+    async def grant(self, *grants: Grant) -> None:
+        """Keeps what a person allowed for more than once."""
+        if self._grants is None:
+            raise UsageError("This session was built without a place for grants, so answer once.")
+        for grant in grants:
+            await asyncio.to_thread(self._grants.add, grant)
+
+    def _refusal(self, given: ApprovalGiven) -> str:
+        return self._state().requests.refusal(given)
