@@ -18,7 +18,8 @@ from typing import Any, get_args
 import click
 
 from mainspring.app import build as app
-from mainspring.app.operations.attachments import attached, keep
+from mainspring.app.operations.attachments import Attached, attached, keep
+from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
@@ -99,6 +100,7 @@ def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(path_type=Path),
             help="Image, PDF or text to show the model with what is said.",
         ),
+        click.option("--output-schema", type=click.Path(path_type=Path), help="JSON schema of the answer."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -153,13 +155,12 @@ async def take_turn(
     allow_unpriced: bool,
     timeout: float | None,
     attach: Sequence[Path] = (),
+    output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    if attach and not text:
-        raise UsageError("Nothing is said with the attached files.", remedy="Say what they are for.")
+    files = _attached_files(attach, text)
     say_limits()
-    files = [attached(path) for path in attach]
     limits = Limits(
         max_steps=max_steps,
         max_calls=max_calls,
@@ -177,6 +178,7 @@ async def take_turn(
         effort=effort,
         mode=mode or "",
         sandbox=sandbox or "",
+        output=load_schema(output_schema) if output_schema else None,
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
@@ -189,9 +191,15 @@ async def take_turn(
         for given in answers:
             await running.answer(given)
         events = running.watch(text, await keep(running, files))
-        code = await (_print_json(events) if is_json else _print_text(running.id, events))
+        code = await (_print_json(events) if is_json else _print_text(running, events))
         await commit_branch(running)
         return code
+
+
+def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
+    if attach and not text:
+        raise UsageError("Nothing is said with the attached files.", remedy="Say what they are for.")
+    return [attached(path) for path in attach]
 
 
 def _stop_on_signals(session: Session) -> None:
@@ -222,10 +230,10 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
     return code
 
 
-async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
-    click.echo(f"session {session}", err=True)
+async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int:
+    click.echo(f"session {session.id}", err=True)
     ended: TurnEnded | None = None
-    lines = Lines()
+    lines = Lines(is_structured=session.output is not None)
     async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
@@ -233,23 +241,27 @@ async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
     if ended is None:
         click.echo("Nothing to go on with: the last turn is done. Say something new.", err=True)
         return 0
+    if session.output is not None and ended.ending == "done":
+        click.echo(as_output(session.state.last_reply.text, session.output))
     return EXIT_CODES[ended.ending]
 
 
 class Lines:
-    """Events as they come: what the agent says to standard output, what it does to standard error."""
+    """Events as they come: what the agent says to standard output, what it does to standard error. When the
+    answer is structured, it alone goes to standard output, by whoever has it whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_structured: bool = False) -> None:
         self._is_midline = False
+        self._is_structured = is_structured
 
     def show(self, recorded: Recorded) -> None:
         event = recorded.event
         if isinstance(event, TextDelta):
-            click.echo(plain(event.text), nl=False)
+            click.echo(plain(event.text), nl=False, err=self._is_structured)
             self._is_midline = not event.text.endswith("\n")
             return
         if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
-            click.echo()
+            click.echo(err=self._is_structured)
             self._is_midline = False
         _print_event(recorded)
 

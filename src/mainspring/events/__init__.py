@@ -45,6 +45,7 @@ from mainspring.events.goals import (
     Target,
 )
 from mainspring.events.session import (
+    OUTPUT_SOURCE,
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
@@ -137,6 +138,7 @@ from mainspring.events.waits import (
 
 __all__ = [
     "KEEPS_CALLS_OPEN",
+    "OUTPUT_SOURCE",
     "SCOPES",
     "STORED",
     "ApprovalAsked",

@@ -41,6 +41,7 @@ from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.tools.output import OutputType
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.router import Router
 from mainspring.turns.runtime import Engine, Turn
@@ -111,6 +112,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     compact_at: float = COMPACT_AT
     idle_steps: int = IDLE_STEPS
     reach: Reach = Reach()
+    output: OutputType | None = None
 
     @property
     def chosen(self) -> ModelChosen:

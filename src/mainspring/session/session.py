@@ -56,6 +56,7 @@ from mainspring.session.questions import Questions
 from mainspring.session.recorder import Recorder
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
+from mainspring.tools.output import OutputType
 from mainspring.tools.text import whole_characters
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.calls import record_lost
@@ -130,6 +131,10 @@ class Session:
     @property
     def day(self) -> Day | None:
         return self._parts.day
+
+    @property
+    def output(self) -> OutputType | None:
+        return self._parts.output
 
     @property
     def time_machine(self) -> TimeMachine:
@@ -411,7 +416,9 @@ class Session:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self._route()
-                    await self.emit(TurnStarted(turn=self.state.turn + 1, limits=self._parts.limits))
+                    schema, turn = self.output.schema if self.output else None, self.state.turn + 1
+                    limits = self._parts.limits
+                    await self.emit(TurnStarted(turn=turn, limits=limits, output_schema=schema))
                 self._is_proceeding = False
                 await self._parts.engine(self)
         except asyncio.CancelledError:

@@ -15,6 +15,7 @@ from mainspring.models import Request
 from mainspring.turns.calls import run_calls
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
+from mainspring.turns.output import check_output
 from mainspring.turns.runtime import End, Turn, refused, run_to_end
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.upkeep import check_guards, compact_if_needed, report_ended_processes
@@ -75,6 +76,7 @@ async def _step(turn: Turn) -> End | None:
         messages=messages,
         max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
+        schema=state.output_schema,
     )
     try:
         reply, finished = await ask(
@@ -97,6 +99,8 @@ async def _answered(turn: Turn) -> End | None:
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
         return End("failed", detail, "Say it differently, or use another model.")
+    if turn.state.output_schema is not None:
+        return await check_output(turn, turn.state.output_schema)
     return End("done", lines[-1].strip() if lines else "")
 
 
