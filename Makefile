@@ -25,8 +25,8 @@ test-fast: setup
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: setup
-	$(BIN)/ruff check src tests bench scripts
-	$(BIN)/ruff format --check src tests bench scripts
+	$(BIN)/ruff check src tests bench scripts examples
+	$(BIN)/ruff format --check src tests bench scripts examples
 	$(BIN)/basedpyright
 	$(BIN)/basedpyright -p scripts/tests.json  # tests, measurements and scripts, in standard mode
 	$(BIN)/basedpyright -p scripts/darwin.json  # and for macOS with Python 3.14

@@ -209,3 +209,10 @@ def test_importing_the_package_loads_nothing_else() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""
+
+
+def test_what_is_for_tests_can_be_used_by_name() -> None:
+    for name in mainspring.testing.__all__:
+        assert getattr(mainspring.testing, name).__doc__
+    with pytest.raises(AttributeError, match="no_such_name"):
+        getattr(mainspring.testing, "no_such_name")  # noqa: B009

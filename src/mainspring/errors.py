@@ -13,6 +13,7 @@ MainspringError
 ├── SandboxError               our machine failed, not the command
 ├── PathRefused                the policy, or the file's kind, forbids touching it
 ├── WorkspaceConflict          someone else changed what would be overwritten
+├── OutputInvalid              the answer is not what the program asked for
 └── ModelError                 a provider did not give a reply
     ├── RateLimited            may carry when it resets
     ├── Overloaded             5xx, 529
@@ -93,6 +94,10 @@ class PathRefused(MainspringError):
 
 class WorkspaceConflict(MainspringError):
     pass
+
+
+class OutputInvalid(MainspringError):
+    """The model's last answer is not a value of the wanted type, also after it was told why."""
 
 
 class ModelError(MainspringError):

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,7 +26,7 @@ from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
 from mainspring.app.stores import sessions_of, steps_of
-from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
+from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_output, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -89,6 +90,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     instructions: str = "",
     system_prompt: str | None = None,
     tools: Sequence[ToolChoice] = DEFAULT_TOOLS,
+    output: Any = None,
     sandbox: Sandbox | str = "",
     policy: Policy | None = None,
     approver: Approver | None = None,
@@ -105,7 +107,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
 
     `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
-    rules and grants; an `approver` answers what needs a person.
+    rules and grants; an `approver` answers what needs a person. `output` is the type that `session.ask` gives
+    a value of: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a JSON schema.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -123,7 +126,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox = build_toolbox(tools)
+        toolbox, wanted = build_toolbox(tools), build_output(output, name)
         compactor = build_compactor(config)
         system = join_prompt(prompt)
         for each in models.all:
@@ -159,7 +162,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         for each in filter(None, (chosen, recorder)):
             await each.close()
         raise
-    async with aclosing(compactor), Session(runtime, engine=takes, opening=opening) as running:
+    made = Session(runtime, engine=takes, opening=opening, output=wanted)
+    async with aclosing(compactor), made as running:
         yield running
 
 

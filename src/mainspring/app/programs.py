@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -38,6 +38,7 @@ class OpenOptions(TypedDict, total=False):
     instructions: str
     system_prompt: str | None
     tools: Sequence[ToolChoice]
+    output: Any
     sandbox: Sandbox | str
     policy: Policy | None
     approver: Approver | None

@@ -18,7 +18,8 @@ from typing import Any, get_args
 import click
 
 from mainspring.app import build as app
-from mainspring.app.operations.attachments import attached, keep
+from mainspring.app.operations.attachments import Attached, attached, keep
+from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
@@ -106,6 +107,7 @@ _TURN_OPTIONS = [
         type=click.Path(path_type=Path),
         help="Image, PDF or text file to send with the message.",
     ),
+    click.option("--output-schema", type=click.Path(path_type=Path), help="JSON schema of the answer."),
 ]
 
 
@@ -164,13 +166,12 @@ async def take_turn(
     allow_unpriced: bool,
     timeout: float | None,
     attach: Sequence[Path] = (),
+    output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    if attach and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
+    files = _attached_files(attach, text)
     say_limits()
-    files = [attached(path) for path in attach]
     limits = Limits(
         max_steps=max_steps,
         max_calls=max_calls,
@@ -188,6 +189,7 @@ async def take_turn(
         effort=effort,
         mode=mode or "",
         sandbox=sandbox or "",
+        output=load_schema(output_schema) if output_schema else None,
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
@@ -200,9 +202,15 @@ async def take_turn(
         for given in answers:
             await running.answer(given)
         events = running.watch(text, await keep(running, files))
-        code = await (_print_json(events) if is_json else _print_text(running.id, events))
+        code = await (_print_json(events) if is_json else _print_text(running, events))
         await commit_branch(running)
         return code
+
+
+def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
+    if attach and not text:
+        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
+    return [attached(path) for path in attach]
 
 
 def _stop_on_signals(session: Session) -> None:
@@ -233,10 +241,10 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
     return code
 
 
-async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
-    click.echo(f"session {session}", err=True)
+async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int:
+    click.echo(f"session {session.id}", err=True)
     ended: TurnEnded | None = None
-    lines = Lines()
+    lines = Lines(is_structured=session.output is not None)
     async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
@@ -244,23 +252,27 @@ async def _print_text(session: str, events: AsyncGenerator[Recorded]) -> int:
     if ended is None:
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
+    if session.output is not None and ended.ending == "done":
+        click.echo(as_output(session.state.last_reply.text, session.output))
     return _EXIT_CODES[ended.ending]
 
 
 class Lines:
-    """Events as they come: what the agent says to standard output, what it does to standard error."""
+    """Events as they come: what the agent says to standard output, what it does to standard error. When the
+    answer is structured, it alone goes to standard output, by whoever has it whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_structured: bool = False) -> None:
         self._is_midline = False
+        self._is_structured = is_structured
 
     def show(self, recorded: Recorded) -> None:
         event = recorded.event
         if isinstance(event, TextDelta):
-            click.echo(plain(event.text), nl=False)
+            click.echo(plain(event.text), nl=False, err=self._is_structured)
             self._is_midline = not event.text.endswith("\n")
             return
         if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
-            click.echo()
+            click.echo(err=self._is_structured)
             self._is_midline = False
         _print_event(recorded)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from mainspring.events.base import Dropped, Event, Id, JsonText, OwnPath, Sha256, Word
 from mainspring.events.values import (
@@ -102,6 +102,10 @@ class UserSaid(Event, frozen=True):
     media: tuple[Media, ...] = ()
 
 
+OUTPUT_SOURCE = "mainspring:output"
+"""The source of the note that says why a structured answer was not accepted."""
+
+
 class NoteAdded(Event, frozen=True):
     """Something said aside: the model sees it between steps, and it does not start a turn."""
 
@@ -110,8 +114,11 @@ class NoteAdded(Event, frozen=True):
 
 
 class TurnStarted(Event, frozen=True):
+    """With an `output_schema` the turn is done when its last reply is JSON that fits it."""
+
     turn: int
     limits: Limits = Limits()
+    output_schema: dict[str, Any] | None = None
 
 
 class SpendReserved(Event, frozen=True):

@@ -17,6 +17,7 @@ from mainspring.approvals.answers import Consenting, Requests
 from mainspring.errors import ELSEWHERE, ContextOverflow
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
+    OUTPUT_SOURCE,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -111,6 +112,9 @@ class State:
         self.turn_usage = Usage()
         self.turn_cost_usd = 0.0
         self.turn_cutoffs = 0
+        self.output_schema: dict[str, Any] | None = None
+        self.is_output_corrected = False
+        """Whether the model was told in this turn that its answer does not fit."""
         self.prompt_size = 0
         self.note_sources: set[str] = set()
         self.compacted_tokens = 0
@@ -200,6 +204,8 @@ class State:
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
             case NoteAdded(source="mainspring"):
                 self.turn_cutoffs += 1
+            case NoteAdded(source=source) if source == OUTPUT_SOURCE:
+                self.is_output_corrected = True
             case NoteAdded(source=source):
                 self.note_sources.add(source)
                 self.is_said_late = self.is_said_late or source != "user"
@@ -249,6 +255,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
+                self.output_schema, self.is_output_corrected = event.output_schema, False
                 if not self._is_held_up:
                     self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False

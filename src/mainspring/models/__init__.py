@@ -101,7 +101,8 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 class Request(msgspec.Struct, frozen=True):
     """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
-    provider's own choice. With a `schema` the reply is JSON that fits it, where the wire can ask for that."""
+    provider's own choice. With a `schema` the reply is JSON that fits it. With `must_call`
+    the reply must call a tool."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -109,6 +110,7 @@ class Request(msgspec.Struct, frozen=True):
     max_output_tokens: int | None = None
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
+    must_call: bool = False
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):

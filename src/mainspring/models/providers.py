@@ -19,8 +19,8 @@ WireName = Literal["chat", "responses", "anthropic", "gemini"]
 class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where servers of chat completions differ. `thinking_field` is where one wants earlier reasoning back,
     `effort` how it wants to be told how hard to think (empty: not at all), `max_effort` its word for most,
-    `needs_bridge` whether a reply must stand between results and what a user says, and `more` what else is
-    sent with each request."""
+    `needs_bridge` whether a reply must stand between results and what a user says, `has_schema` whether
+    it can be told the schema of a reply, and `more` what else is sent with each request."""
 
     max_tokens_field: str = "max_tokens"
     thinking_field: str = ""
@@ -28,6 +28,7 @@ class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effort: Literal["", "reasoning_effort", "reasoning"] = "reasoning_effort"
     max_effort: str = "high"
     needs_bridge: bool = False
+    has_schema: bool = True
     more: dict[str, float] = {}
 
 
@@ -106,7 +107,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_page="https://platform.deepseek.com/api_keys",
         price_id="deepseek",
         starts=("deepseek-",),
-        quirks=ChatQuirks(thinking_field="reasoning_content", max_effort="max"),
+        quirks=ChatQuirks(thinking_field="reasoning_content", max_effort="max", has_schema=False),
     ),
     Provider(
         id="xai",

@@ -155,6 +155,8 @@ def load_script(path: Path) -> Script:
 
 
 class ScriptedModel:
+    """A model that says what its script says: the n-th request of a history gets the n-th reply."""
+
     def __init__(
         self,
         script: Script,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mainspring.errors import OutputInvalid
 from mainspring.events import AssistantSaid, Ending, TurnEnded, Usage
 
 if TYPE_CHECKING:
@@ -32,7 +33,26 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def take_reply(session: Session, text: str) -> Reply:
-    """Says something, or goes on without a text, and gives the answer when the turn has ended."""
+    """Says something, or goes on without a text, and gives the answer when the turn has ended. What fits the
+    schema of the output and is refused by its type is told to the model once; then `OutputInvalid`."""
+    reply = await _taken(session, text)
+    if session.output is None or not reply.is_done:
+        return reply
+    try:
+        return msgspec.structs.replace(reply, output=session.output.convert(reply.text))
+    except ValueError as error:
+        reply = await _taken(session, f"Your answer was not accepted: {error}. Answer again.")
+    if not reply.is_done:
+        return reply
+    try:
+        return msgspec.structs.replace(reply, output=session.output.convert(reply.text))
+    except ValueError as error:
+        raise OutputInvalid(
+            f"The model's answer was not accepted: {error}.", remedy="Ask again, or use another model."
+        ) from error
+
+
+async def _taken(session: Session, text: str) -> Reply:
     said, ended = "", None
     async for event in session.run(text):
         if isinstance(event, AssistantSaid):

@@ -40,6 +40,7 @@ from mainspring.journal import JournalReader
 from mainspring.session.opening import Opening
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
+from mainspring.tools.output import OutputType
 from mainspring.tools.text import whole_characters
 from mainspring.turns.calls import record_lost
 from mainspring.turns.endings import End, abandoned, end_turn, failed
@@ -49,10 +50,13 @@ from mainspring.turns.runtime import Engine, Runtime
 class Session:
     """Use `async with`; inside it a turn may run. An approver answers questions, or else `approve` does."""
 
-    def __init__(self, runtime: Runtime, *, engine: Engine, opening: Opening) -> None:
+    def __init__(
+        self, runtime: Runtime, *, engine: Engine, opening: Opening, output: OutputType | None = None
+    ) -> None:
         self._runtime = runtime
         self._engine = engine
         self._opening = opening
+        self._output = output
         self._group = asyncio.TaskGroup()
         self._worker: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
@@ -77,6 +81,11 @@ class Session:
     def opened_seq(self) -> int:
         """The number of the last event before this process opened the session."""
         return self._opened[0]
+
+    @property
+    def output(self) -> OutputType | None:
+        """What answers must be, when a type was given."""
+        return self._output
 
     @property
     def is_running(self) -> bool:
@@ -267,8 +276,10 @@ class Session:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self._route()
+                    schema, turn = self.output.schema if self.output else None, self.state.turn + 1
                     limits = self._runtime.budget.limits
-                    await self._runtime.record(TurnStarted(turn=self.state.turn + 1, limits=limits))
+                    started = TurnStarted(turn=turn, limits=limits, output_schema=schema)
+                    await self._runtime.record(started)
                 self._is_proceeding = False
                 await self._engine(self._runtime)
         except asyncio.CancelledError:

@@ -1,1 +1,49 @@
-"""For tests of your own: a scripted model and model server, and one conformance suite per port."""
+"""For tests of your own: a scripted model and model server, sessions in memory, and one conformance suite per
+port.
+
+    model = mainspring.testing.scripted_model(tool_call("read", path="a.txt"), "Done.")
+    reply = mainspring.run("…", model=model)
+
+Names below are loaded when they are first used. The suites are modules: `mainspring.testing.journals`, ...
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
+    from mainspring.testing.memory import MemoryJournal, MemorySessions
+    from mainspring.testing.replies import scripted_model, tool_call
+    from mainspring.testing.server import ModelServer
+
+__all__ = [
+    "MemoryJournal",
+    "MemorySessions",
+    "ModelServer",
+    "Script",
+    "ScriptedCall",
+    "ScriptedModel",
+    "ScriptedReply",
+    "scripted_model",
+    "tool_call",
+]
+
+_HOMES = {
+    "MemoryJournal": "testing.memory",
+    "MemorySessions": "testing.memory",
+    "ModelServer": "testing.server",
+    "Script": "models.scripted",
+    "ScriptedCall": "models.scripted",
+    "ScriptedModel": "models.scripted",
+    "ScriptedReply": "models.scripted",
+    "scripted_model": "testing.replies",
+    "tool_call": "testing.replies",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mainspring.testing' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - not needed by the model server
+
+    return getattr(import_module(f"mainspring.{_HOMES[name]}"), name)

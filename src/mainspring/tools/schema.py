@@ -28,14 +28,20 @@ def spec_of(tool: Tool) -> ToolSpec:
     return ToolSpec(name=tool.name, description=tool.description, parameters=parameters_of(tool.arguments))
 
 
-def parameters_of(arguments: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema of a struct type, without references or titles: small models stumble over both."""
+def parameters_of(arguments: Any) -> dict[str, Any]:
+    """The JSON schema of a struct type, or another with fields, without references or titles: small
+    models stumble over both."""
     (schema,), components = msgspec.json.schema_components(
         (arguments,), ref_template="{name}", schema_hook=_schema_of
     )
     resolved = _resolve(schema, components)
     resolved.setdefault("properties", {})
     return {key: resolved[key] for key in sorted(resolved) if key != "description"}
+
+
+def convert_value(value: Any, kind: Any) -> Any:
+    """A decoded value as an instance of a type; raises `ValueError` with the field that does not fit."""
+    return msgspec.convert(value, kind, dec_hook=_validated)
 
 
 def _resolve(node: Any, components: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
+from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.upkeep import check_guards, compact_if_needed, report_ended_processes
@@ -76,6 +77,7 @@ async def _step(turn: Runtime) -> End | None:
         messages=messages,
         max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
+        schema=state.output_schema,
     )
     model = turn.models.current
     try:
@@ -99,6 +101,8 @@ async def _answered(turn: Runtime) -> End | None:
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
         return End("failed", detail, "Say it differently, or use another model.")
+    if turn.state.output_schema is not None:
+        return await check_output(turn, turn.state.output_schema)
     return End("done", lines[-1].strip() if lines else "")
 
 

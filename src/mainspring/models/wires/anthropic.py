@@ -26,6 +26,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.structured import without_limits
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -48,6 +49,7 @@ _MARKS = 2
 # Models that are told how many tokens to think, not how hard; those before them do not think.
 _WITH_BUDGET = re.compile(r"claude-(3[-.]7|(opus|sonnet|haiku)-4([-.][0-5])?(-\d{8})?$)")
 _WITHOUT_THINKING = re.compile(r"claude-(2|3[-.]5|3-(opus|sonnet|haiku)|instant)")
+_WITHOUT_SCHEMA = re.compile(r"claude-(2|3|instant|(opus|sonnet)-4(-0)?(-\d{8})?$)")
 _BUDGETS: dict[Effort, int] = {"low": 4_000, "medium": 10_000, "high": 20_000, "max": 28_000}
 _SMALL_OUTPUT = re.compile(r"claude-(2|3-(opus|sonnet|haiku)|instant)")
 _USUAL_OUTPUT, _OLD_OUTPUT, _SMALLEST_OUTPUT = 32_000, 8_192, 4_096
@@ -55,6 +57,8 @@ _LEAST_BUDGET = 1_024
 
 
 class AnthropicModel(Wire):
+    schema_field = "output_config.format"
+
     def encode(self, message: Message) -> bytes:
         match message:
             case UserMessage():
@@ -100,6 +104,9 @@ class AnthropicModel(Wire):
             fields["thinking"] = {"type": "adaptive", "display": "summarized"}
             if effort:
                 fields["output_config"] = {"effort": effort}
+        if request.schema is not None:
+            described = {"type": "json_schema", "schema": without_limits(request.schema)}
+            fields["output_config"] = {**fields.get("output_config", {}), "format": described}
         return fields
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
@@ -114,7 +121,13 @@ class AnthropicModel(Wire):
         is_wanted = budget >= _LEAST_BUDGET and not self._stale
         if is_wanted and _WITH_BUDGET.search(name):
             fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        # A model that thinks may not be forced to call a tool.
+        if request.must_call and not self._thinks_by_effort() and "thinking" not in fields:
+            fields["tool_choice"] = {"type": "any"}
         return fields
+
+    def _takes_schema(self, request: Request) -> bool:
+        return not _WITHOUT_SCHEMA.search(self._endpoint.model) and super()._takes_schema(request)
 
     def _thinks_by_effort(self) -> bool:
         name = self._endpoint.model

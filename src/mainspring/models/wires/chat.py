@@ -25,6 +25,7 @@ from mainspring.models import (
 )
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
+from mainspring.models.structured import is_strict
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text
@@ -41,6 +42,8 @@ _RESULT_TAIL = 64
 
 
 class ChatModel(Wire):
+    schema_field = "response_format"
+
     def __init__(
         self,
         name: str,
@@ -93,7 +96,7 @@ class ChatModel(Wire):
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
         if request.schema is not None:
-            described = {"name": "reply", "schema": request.schema, "strict": True}
+            described = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
             fields["response_format"] = {"type": "json_schema", "json_schema": described}
         effort = self._effort(request)
         if effort and self._quirks.effort:
@@ -111,7 +114,12 @@ class ChatModel(Wire):
                 }
                 for tool in request.tools
             ]
+        if request.must_call:
+            fields["tool_choice"] = "required"
         return fields
+
+    def _takes_schema(self, request: Request) -> bool:
+        return self._quirks.has_schema and super()._takes_schema(request)
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
         if request.max_output_tokens is None:

@@ -39,6 +39,7 @@ _LEVELS: dict[Effort, str] = {"low": "low", "medium": "medium", "high": "high", 
 
 
 class GeminiModel(Wire):
+    schema_field = "generationConfig.response"
     messages_field: ClassVar[str] = "contents"
 
     def encode(self, message: Message) -> bytes:
@@ -80,6 +81,8 @@ class GeminiModel(Wire):
                 for tool in request.tools
             ]
             fields["tools"] = [{"functionDeclarations": declared}]
+        if request.must_call:
+            fields["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"}}
         return fields
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
@@ -94,7 +97,14 @@ class GeminiModel(Wire):
             elif effort:
                 thinking["thinkingLevel"] = _LEVELS[effort]
             settings["thinkingConfig"] = thinking
+        if request.schema is not None:
+            settings |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
         return {"generationConfig": settings} if settings else {}
+
+    def _takes_schema(self, request: Request) -> bool:
+        # Models before Gemini 3 refuse a schema beside tools.
+        is_older = _WITHOUT_THINKING.search(self._endpoint.model) or _WITH_BUDGET.search(self._endpoint.model)
+        return not (request.tools and is_older) and super()._takes_schema(request)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
         parts: list[dict[str, Any]] = []

@@ -23,6 +23,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.structured import is_strict
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -39,6 +40,7 @@ _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-")
 
 
 class ResponsesModel(Wire):
+    schema_field = "text.format"
     messages_field: ClassVar[str] = "input"
 
     def encode(self, message: Message) -> bytes:
@@ -81,6 +83,11 @@ class ResponsesModel(Wire):
                 }
                 for tool in request.tools
             ]
+        if request.must_call:
+            fields["tool_choice"] = "required"
+        if request.schema is not None:
+            schema = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
+            fields["text"] = {"format": {"type": "json_schema", **schema}}
         return fields
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mainspring.errors import BadRequest, ModelError
 from mainspring.models import Effort, Message, Price, Request, StreamItem
 from mainspring.models.capabilities import Capabilities
 from mainspring.models.failures import Endpoint
+from mainspring.models.structured import answered, with_answer_tool
 from mainspring.models.wires.http import Channel, StreamReader
 from mainspring.models.wires.messages import ENCODER, described_tools
 from mainspring.models.wires.transport import TransportLimits
@@ -40,6 +41,7 @@ class Options(TypedDict, total=False):
 
 class Wire(ABC):
     messages_field: ClassVar[str] = "messages"
+    schema_field: ClassVar[str]
 
     def __init__(
         self, name: str, base_url: str, api_key: str = "", model: str = "", **options: Unpack[Options]
@@ -80,7 +82,10 @@ class Wire(ABC):
         return b",".join(pieces)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
-        return self._channel.stream(self._path(), self.body(request), self._reader())
+        if request.schema is None or self._takes_schema(request):
+            return self._channel.stream(self._path(), self.body(request), self._reader())
+        body = self.body(with_answer_tool(request))
+        return answered(self._channel.stream(self._path(), body, self._reader()))
 
     async def close(self) -> None:
         await self._channel.close()
@@ -138,6 +143,10 @@ class Wire(ABC):
     @abstractmethod
     def _without_thinking(self, message: bytes) -> bytes:
         """An encoded message without what only its author can verify."""
+
+    def _takes_schema(self, _request: Request) -> bool:
+        """Whether the wire has a field for the schema of a reply, and the model takes it."""
+        return not any(lack.startswith(self.schema_field) for lack in self._lacks)
 
     def _leading(self, _request: Request) -> bytes:
         """A message that comes before the first, where the wire has no other place for the system prompt."""

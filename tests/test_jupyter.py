@@ -1,0 +1,36 @@
+"""The blocking functions in a real Jupyter kernel, whose event loop is running while a cell does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+CELLS = (
+    (
+        "import asyncio, mainspring\nfrom mainspring.testing import scripted_model\n"
+        "assert asyncio.get_running_loop().is_running()"
+    ),
+    "reply = mainspring.run('hi', model=scripted_model('Hello.'))\nassert reply.text == 'Hello.'",
+    "reply = await mainspring.run_async('hi', model=scripted_model('Again.'))\nassert reply.text == 'Again.'",
+    "step = mainspring.run_step(['echo', 'hi'])\nassert step.stdout == b'hi\\n', step",
+    (
+        "open('agent.sh', 'w').write(\"cat > prompt; echo '<promise>DONE</promise>'\\n\")\n"
+        "config = mainspring.ExploopConfig(goal='g', engine='exec:sh agent.sh')\n"
+        "print(mainspring.run_exploop(config))"
+    ),
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries that talk to the kernel
+def test_cells_call_the_blocking_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "MAINSPRING_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    assert notebook.cells[-1].outputs[0].text == "0\n"

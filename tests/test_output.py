@@ -1,0 +1,183 @@
+"""Structured output: from a type to a validated value, over every wire and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+
+import mainspring
+from mainspring.errors import OutputInvalid, UsageError
+from mainspring.events import NoteAdded, TurnStarted
+from mainspring.models import Request
+from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.testing.memory import MemorySessions
+from mainspring.tools.json_schema import check_schema, problem_with
+from mainspring.tools.output import OutputType
+from stage import Stage, call, calls, says
+
+
+class City(msgspec.Struct, frozen=True):
+    name: str
+    people: Annotated[int, msgspec.Meta(ge=0)]
+    rivers: list[str] = []
+
+
+@dataclass
+class CityData:
+    name: str
+    people: int
+
+
+class CityDict(TypedDict):
+    name: str
+    people: int
+
+
+class CityModel(pydantic.BaseModel):
+    name: str
+    people: int
+
+    @pydantic.field_validator("name")
+    @classmethod
+    def capitalised(cls, name: str) -> str:
+        if not name[:1].isupper():
+            raise ValueError("a name begins with a capital letter")
+        return name
+
+
+GOOD = '{"name": "Ulm", "people": 3}'
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "people": {"type": "integer", "minimum": 0}},
+    "required": ["name", "people"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAINSPRING_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def answer(kind: Any, *texts: str, requests: list[Request] | None = None) -> mainspring.Reply:
+    def seen(request: Request) -> None:
+        if requests is not None:
+            requests.append(request)
+
+    script = Script(replies=tuple(ScriptedReply(text=text) for text in texts))
+    return mainspring.run("which city?", model=ScriptedModel(script, on_request=seen), output=kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (City, City(name="Ulm", people=3)),
+        (CityData, CityData(name="Ulm", people=3)),
+        (CityDict, {"name": "Ulm", "people": 3}),
+        (CityModel, CityModel(name="Ulm", people=3)),
+        (SCHEMA, {"name": "Ulm", "people": 3}),
+    ],
+)
+def test_a_type_gives_a_value_of_it(kind: Any, value: Any) -> None:
+    requests: list[Request] = []
+    reply = answer(kind, f"```json\n{GOOD}\n```", requests=requests)
+    assert (reply.ending, reply.output) == ("done", value)
+    assert requests[0].schema == OutputType(kind).schema
+
+
+def test_the_model_is_told_once_what_is_wrong() -> None:
+    requests: list[Request] = []
+    reply = answer(City, '{"name": "Ulm", "people": -1}', GOOD, requests=requests)
+    assert reply.output == City(name="Ulm", people=3)
+    assert b"$.people: breaks minimum 0" in requests[1].messages[-1]
+    assert requests[1].schema == requests[0].schema
+
+
+def test_a_second_wrong_answer_fails_the_turn_and_says_why() -> None:
+    reply = answer(City, "no JSON", '{"name": "Ulm"}', GOOD)
+    assert (reply.ending, reply.output) == ("failed", None)
+    assert "people missing" in reply.detail
+
+
+def test_what_only_the_type_refuses_is_told_once_too() -> None:
+    small = '{"name": "ulm", "people": 3}'
+    assert answer(CityModel, small, GOOD).output == CityModel(name="Ulm", people=3)
+    with pytest.raises(OutputInvalid, match="capital letter"):
+        answer(CityModel, small, small)
+
+
+def test_tools_still_work_and_the_last_answer_is_structured(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", calls(call("do", {"what": "x"}), text="First I look."), says(GOOD))
+    assert stage.take("go", output=OutputType(City)).ending == "done"
+    assert stage.effects == ["x"]
+    (started,) = stage.events(TurnStarted)
+    assert started.output_schema == OutputType(City).schema
+
+
+@pytest.mark.parametrize("after", [TurnStarted, NoteAdded])
+def test_a_killed_session_goes_on_with_its_schema(after: Any, tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", says("no"), says(GOOD))
+    assert stage.take("go", output=OutputType(City)).ending == "done"
+    again = stage.killed_after(tmp_path / "again", stage.seq(after))
+    assert again.take().ending == "done"
+    assert all(request.schema == OutputType(City).schema for request in again.requests)
+    assert len(again.events(NoteAdded)) == 1
+
+
+def test_a_later_turn_without_an_output_type_is_free(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", says(GOOD), says("plain"))
+    stage.take("go", output=OutputType(City))
+    assert stage.take("and now?").ending == "done"
+    assert stage.requests[-1].schema is None
+
+
+def test_what_is_no_object_or_is_not_checked_is_refused() -> None:
+    for schema in (
+        {"type": "array"},
+        {"type": "object", "dependentSchemas": {}},
+        {"type": "object", "properties": {"a": {"type": "text"}}},
+    ):
+        with pytest.raises(UsageError, match="schema"):
+            OutputType(schema)
+    with pytest.raises(UsageError, match="engine"):
+        mainspring.run("x", engine="exec:true", output=City)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": ["string", "null"]}, [None, "a"], [1]),
+        ({"type": "integer"}, [1, 2.0], [True, 1.5, "1"]),
+        ({"type": "number", "exclusiveMinimum": 1, "maximum": 2}, [1.5, 2], [1, 3]),
+        ({"enum": ["a", 1]}, ["a", 1], ["b"]),
+        ({"const": 3}, [3], [4]),
+        ({"type": "string", "minLength": 2, "pattern": "^a"}, ["ab"], ["a", "bb"]),
+        ({"type": "array", "items": {"type": "string"}, "minItems": 1}, [["a"]], [[], [1]]),
+        ({"prefixItems": [{"type": "string"}], "items": False}, [["a"]], [["a", 1], [2]]),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [[], None]),
+        ({"oneOf": [{"type": "number"}, {"type": "integer"}]}, [1.5], [1]),
+        ({"allOf": [{"minimum": 1}, {"maximum": 2}]}, [1], [3]),
+        ({"$defs": {"n": {"type": "null"}}, "$ref": "#/$defs/n"}, [None], [1]),
+        ({"additionalProperties": {"type": "string"}}, [{"a": "b"}], [{"a": 1}]),
+    ],
+)
+def test_values_are_checked(schema: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    check_schema({"type": "object", "properties": {"value": schema}})
+    assert [problem_with(value, schema) for value in good] == [""] * len(good)
+    assert all(problem_with(value, schema) for value in bad)
+
+
+def test_a_program_can_ask_twice_in_one_session() -> None:
+    async def asked() -> list[Any]:
+        model = ScriptedModel(Script(replies=(says(GOOD), says(GOOD.replace("Ulm", "Bern")))))
+        async with mainspring.open(model=model, output=City, sessions=MemorySessions()) as session:
+            return [(await session.ask("one?")).output.name, (await session.ask("another?")).output.name]
+
+    assert asyncio.run(asked()) == ["Ulm", "Bern"]
