@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import hashlib
+from functools import partial
 
 from mainspring.catalog.folder import SessionFiles
-from mainspring.events import Blob, encode
+from mainspring.events import encode
 from mainspring.journal import KnownEvents, hashchain, tables
 
 
@@ -21,10 +21,7 @@ def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None 
             with connection:
                 for seq, (time_us, event) in enumerate(events_of(name, directory), 1):
                     kind, body = encode(event)
-                    if len(body) > hashchain.INLINE_BYTES:
-                        blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
-                        tables.keep_blob(connection, blob.sha256, body)
-                        body = hashchain.reference(blob)
+                    body = hashchain.stored_form(body, partial(tables.keep_blob, connection))
                     last_us = max(last_us, time_us)
                     head = hashchain.chain(head, seq, last_us, kind, body)
                     connection.execute(

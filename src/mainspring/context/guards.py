@@ -28,7 +28,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 
 REPEATS = 3
 REPEATS_AFTER_WARNING = 2
@@ -249,10 +249,8 @@ async def load_guards(journal: JournalReader, idle_steps: int = IDLE_STEPS) -> G
     after = max(began, await journal.last_seq() - looked_back)
     for told in await journal.read(after=began, until=after, kinds=_TOLD, limit=5000):
         guards.apply(told)
-    while page := await journal.read(after=after, kinds=_KINDS, limit=5000):
-        for recorded in page:
-            guards.apply(recorded)
-        after = page[-1].seq
+    async for recorded in events_in(journal, kinds=_KINDS, after=after, limit=5000):
+        guards.apply(recorded)
     return guards
 
 

@@ -7,7 +7,7 @@ each event once, in order, so a step costs only what is new. Compaction and undo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -29,7 +29,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.models import (
     AssistantMessage,
     Attachment,
@@ -322,22 +322,8 @@ async def read_all(
     journal: JournalReader, *, kinds: Collection[str], after: int = 0, until: int | None = None
 ) -> list[Recorded]:
     """Every event of these kinds; for kinds of which a journal has few."""
-    return [recorded async for recorded in each(journal, kinds=kinds, after=after, until=until)]
-
-
-async def each(
-    journal: JournalReader,
-    *,
-    kinds: Collection[str],
-    after: int = 0,
-    until: int | None = None,
-    limit: int = 5000,
-) -> AsyncGenerator[Recorded]:
-    """Every event of these kinds, a page of at most `limit` at a time."""
-    while page := await journal.read(after=after, until=until, kinds=kinds, limit=limit):
-        for recorded in page:
-            yield recorded
-        after = page[-1].seq
+    found = events_in(journal, kinds=kinds, after=after, until=until, limit=5000)
+    return [recorded async for recorded in found]
 
 
 def undone_ranges(

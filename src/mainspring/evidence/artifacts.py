@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from mainspring.context.history import each
 from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
@@ -23,7 +22,7 @@ from mainspring.events import (
     FilesChanged,
     Recorded,
 )
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -101,7 +100,7 @@ class Artifacts:
 async def read_artifacts(journal: JournalReader, vault: Vault | None = None) -> Artifacts:
     """The artifacts that a journal knows; with a vault by their paths as they are on disk."""
     artifacts = Artifacts(vault)
-    async for recorded in each(journal, kinds=(KIND,)):
+    async for recorded in events_in(journal, kinds=(KIND,)):
         if isinstance(recorded.event, ArtifactsChanged):
             listing = recorded.event.listing
             artifacts.apply(recorded.event, await journal.get(listing) if listing else None)

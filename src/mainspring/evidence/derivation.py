@@ -9,13 +9,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from mainspring.context.history import each
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
 from mainspring.evidence.claim_checks import check_claims
 from mainspring.evidence.claim_file import EXAMPLE, read_claims
 from mainspring.evidence.claims import Claims
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.redaction import expanded
@@ -97,7 +96,7 @@ class Derivation:
     async def _known(self) -> Claims:
         if self._claims is None:
             claims = Claims()
-            async for recorded in each(self._journal, kinds=_KINDS):
+            async for recorded in events_in(self._journal, kinds=_KINDS):
                 self._take(claims, expanded(recorded.event, self._vault))
             self._claims = claims
         return self._claims

@@ -19,6 +19,7 @@ from mainspring.goals.fold import Goal
 from mainspring.sandbox.custody.tree import stat
 from mainspring.session.recorder import Recorder
 from mainspring.system import host_name, open_process, seconds_since_boot, signal_process
+from mainspring.waits.watch import readable
 
 Order = Literal["pause", "stop"]
 _FILE = "order"
@@ -96,18 +97,7 @@ async def send_order(sessions: Sessions, session: str, order: Order) -> str:
             return "its process has just ended"
         await asyncio.to_thread((sessions.directory(session) / _FILE).write_text, order, "utf-8")
         signal_process(handle, signal.SIGTERM)
-        is_over = await _ends(handle)
+        is_over = await readable(handle, _WITHIN_S)
     finally:
         os.close(handle)
     return "done" if is_over else f"told process {owner.pid}; it has not ended yet"
-
-
-async def _ends(handle: int) -> bool:
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(handle, lambda: ended.done() or ended.set_result(None))
-    try:
-        done, _ = await asyncio.wait({ended}, timeout=_WITHIN_S)
-        return bool(done)
-    finally:
-        loop.remove_reader(handle)

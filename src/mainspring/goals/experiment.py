@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
-from mainspring.context.history import each
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
 from mainspring.evidence.artifacts import Artifact
@@ -14,6 +13,7 @@ from mainspring.evidence.evaluation import evaluate
 from mainspring.evidence.metrics import Metrics, Summary, asked_for
 from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_lines
 from mainspring.goals.fold import Iteration, last_message
+from mainspring.journal import events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.session.session import Session
 
@@ -126,7 +126,7 @@ class Experiment:
 
     async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
         """What each command printed since an event."""
-        async for recorded in each(self._session.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
+        async for recorded in events_in(self._session.journal, kinds=_TOLD_KINDS, after=since, limit=_PAGE):
             match recorded.event:
                 case CallEnded(output=output):
                     yield self._session.vault.expand(output), f"event {recorded.seq}"
@@ -139,7 +139,7 @@ class Experiment:
     async def _known(self) -> Metrics:
         if self._metrics is None:
             self._metrics = Metrics()
-            async for recorded in each(self._session.journal, kinds=("MeasurementsTaken",)):
+            async for recorded in events_in(self._session.journal, kinds=("MeasurementsTaken",)):
                 if isinstance(recorded.event, MeasurementsTaken):
                     await self._apply(expanded(recorded.event, self._session.vault))
         return self._metrics

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.catalog import Sessions
-from mainspring.context.history import each
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -26,7 +25,7 @@ from mainspring.events import (
     WaitStarted,
     WorkFinished,
 )
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -107,7 +106,7 @@ class Goal(msgspec.Struct, kw_only=True):
 
     async def catch_up(self, journal: JournalReader) -> None:
         """Takes in what was recorded since."""
-        async for recorded in each(journal, kinds=_NAMES, after=self.seq):
+        async for recorded in events_in(journal, kinds=_NAMES, after=self.seq):
             self.apply(recorded)
 
     def apply(self, recorded: Recorded) -> None:

@@ -7,7 +7,7 @@ open (a lease that ran out): whoever lost it cannot append. Nothing here knows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -84,6 +84,21 @@ class Journal(JournalReader, Protocol):
         """Sets the one function that is called for each append, in order, on the event loop, after its events
         are durable and before `append` returns to its caller."""
         ...
+
+
+async def events_in(
+    journal: JournalReader,
+    *,
+    kinds: Collection[str] = (),
+    after: int = 0,
+    until: int | None = None,
+    limit: int = 1000,
+) -> AsyncGenerator[Recorded]:
+    """Every event of these kinds (or all), a page of at most `limit` at a time."""
+    while page := await journal.read(after=after, until=until, kinds=kinds, limit=limit):
+        for recorded in page:
+            yield recorded
+        after = page[-1].seq
 
 
 async def last_event(journal: JournalReader, kind: type[_E]) -> _E | None:

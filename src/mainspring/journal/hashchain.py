@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -39,6 +40,15 @@ def follows(previous: bytes, seq: Any, time_us: Any, kind: Any, stored: Any, has
 def reference(blob: Blob) -> bytes:
     """The stored body of an event whose body is this blob."""
     return f"@{blob.sha256}:{blob.size}".encode()
+
+
+def stored_form(body: bytes, keep: Callable[[str, bytes], object]) -> bytes:
+    """A body as it is stored; a long one is given to `keep` as a blob, with its hash."""
+    if len(body) <= INLINE_BYTES:
+        return body
+    blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
+    keep(blob.sha256, body)
+    return reference(blob)
 
 
 def referenced(stored: bytes) -> Blob | None:

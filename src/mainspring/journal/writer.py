@@ -10,11 +10,11 @@ It checkpoints while nobody waits. Knows nothing of event loops: each append bri
 
 from __future__ import annotations
 
-import hashlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import apsw
 import msgspec
 
 from mainspring.errors import JournalDamaged, JournalError
-from mainspring.events import Blob, Event, Recorded
+from mainspring.events import Event, Recorded
 from mainspring.journal import hashchain, tables
 
 _GROUP = 256
@@ -159,18 +159,14 @@ class Writer:
         time_us = max(head.time_us, time.time_ns() // 1000)
         recorded: list[Recorded] = []
         rows: list[tuple[Any, ...]] = []
+        keep = partial(tables.keep_blob, self._connection)
         for event, (kind, body) in zip(item.events, item.encoded, strict=True):
             seq += 1
-            stored = body if len(body) <= hashchain.INLINE_BYTES else self._spill(body)
+            stored = hashchain.stored_form(body, keep)
             hash_ = hashchain.chain(hash_, seq, time_us, kind, stored)
             rows.append((seq, time_us, kind, stored, hash_))
             recorded.append(Recorded(seq, time_us, event))
         return recorded, rows, ChainHead(seq, time_us, hash_)
-
-    def _spill(self, body: bytes) -> bytes:
-        blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
-        tables.keep_blob(self._connection, blob.sha256, body)
-        return hashchain.reference(blob)
 
     def _undo(self) -> None:
         self._head = None

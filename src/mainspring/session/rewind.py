@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.context.history import each, is_undone, read_all, undone_ranges
+from mainspring.context.history import is_undone, read_all, undone_ranges
 from mainspring.errors import UsageError, WorkspaceConflict
 from mainspring.events import (
     AssistantSaid,
@@ -27,7 +27,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
 from mainspring.session.recorder import Recorder
@@ -169,7 +169,7 @@ async def _closed_calls(journal: JournalReader, to_seq: int) -> list[CallEnded]:
     """Results for the calls that were open at an event: every call must have one."""
     dead = undone_ranges(await read_all(journal, kinds=("Undone",), until=to_seq))
     open_calls: list[str] = []
-    async for item in each(journal, kinds=("AssistantSaid", "CallEnded"), until=to_seq):
+    async for item in events_in(journal, kinds=("AssistantSaid", "CallEnded"), until=to_seq):
         if isinstance(item.event, AssistantSaid) and not is_undone(item.seq, dead):
             open_calls = [call.call for call in item.event.calls]
         elif isinstance(item.event, CallEnded) and item.event.call in open_calls:

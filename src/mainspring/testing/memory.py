@@ -53,11 +53,8 @@ class _Events:
     def rows(self) -> list[Row]:
         for item in self.recorded[len(self._rows) :]:
             kind, body = hashchain.encoded(item.event)
-            if len(body) > hashchain.INLINE_BYTES:
-                blob = Blob(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
-                self.blobs[blob.sha256] = body
-                body = hashchain.reference(blob)
-            self._rows.append(_chained(self._rows, item.time_us, kind, body))
+            stored = hashchain.stored_form(body, self.blobs.__setitem__)
+            self._rows.append(_chained(self._rows, item.time_us, kind, stored))
         return self._rows
 
     def verdict(self) -> Verification:

@@ -10,7 +10,7 @@ import msgspec
 from mainspring.app import policies
 from mainspring.app.build import template_of, workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
 from mainspring.app.steps import judge, proposed_step
@@ -22,6 +22,7 @@ from mainspring.approvals.rules import Rule, load
 from mainspring.approvals.simulate import Comparison, counts, simulate
 from mainspring.errors import UsageError
 from mainspring.events import CommandAsked, Limits
+from mainspring.journal import events_in
 from mainspring.settings import Config, load_config
 
 __all__ = [
@@ -145,7 +146,7 @@ async def judge_session(
     """What today's rules, grants and mode would have said to the calls of a session. Nothing is run."""
     async with journal_of(config, session) as reader:
         past = PastCalls(config, vault_of(sessions_of(config), reader.session, config))
-        async for recorded in pages(reader, kinds=KINDS):
+        async for recorded in events_in(reader, kinds=KINDS):
             past.apply(recorded.event)
     policy = _policy(mode or past.mode, max_cost_usd or past.limits.max_cost_usd, past.workspace, config)
     return list(simulate(policy, past.calls()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import ArtifactsChanged
 from mainspring.evidence.artifacts import KIND, Artifact, Artifacts
+from mainspring.journal import events_in
 from mainspring.settings import Config
 
 __all__ = ["Artifact", "SessionArtifacts", "artifacts_of"]
@@ -27,7 +28,7 @@ async def artifacts_of(config: Config, session: str = "") -> SessionArtifacts:
     """The artifacts of a session, by default of the newest that has any."""
     async with journal_of(config, session or await _newest(config)) as reader:
         artifacts = Artifacts()
-        async for recorded in pages(reader, kinds=(KIND,)):
+        async for recorded in events_in(reader, kinds=(KIND,)):
             if isinstance(recorded.event, ArtifactsChanged):
                 listing = recorded.event.listing
                 artifacts.apply(recorded.event, await reader.get(listing) if listing else None)

@@ -10,7 +10,7 @@ import msgspec
 
 from mainspring.app.build import workspace_at
 from mainspring.app.models import build_model
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import UsageError
@@ -26,6 +26,7 @@ from mainspring.events import (
     TurnEnded,
     encode,
 )
+from mainspring.journal import events_in
 from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.settings import Config
 
@@ -113,7 +114,7 @@ async def compare(config: Config, one: str, other: str) -> SessionComparison:
 
 async def _events(config: Config, session: str) -> list[Recorded]:
     async with journal_of(config, session) as reader:
-        return [recorded async for recorded in pages(reader)]
+        return [recorded async for recorded in events_in(reader)]
 
 
 def _shared(one: list[Recorded], other: list[Recorded]) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -18,7 +17,8 @@ from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
-from mainspring.goals import control
+from mainspring.goals.control import Order
+from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile, profile_names
@@ -39,8 +39,6 @@ __all__ = [
     "state_of",
     "take_order",
 ]
-
-Order = Literal["pause", "stop"]
 
 
 class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +102,7 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
 
 def take_order(config: Config, session: str) -> Order | None:
     """The order that another process left for this one, which works on the goal; once."""
-    return control.take_order(sessions_of(config).directory(session))
+    return take_order_in(sessions_of(config).directory(session))
 
 
 async def begin_goal(config: Config, given: str, options: GoalOptions) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JournalError, SandboxError, UsageError
 from mainspring.folds.processes import FOLDER, Processes, is_alive
+from mainspring.journal import events_in
 from mainspring.sandbox.background import Background, Status
 from mainspring.sandbox.held import release
 from mainspring.settings import Config
@@ -109,7 +110,7 @@ async def _recorded(config: Config, session: str) -> Processes:
     processes = Processes()
     try:
         async with journal_of(config, session) as reader:
-            async for recorded in pages(reader, kinds=_KINDS):
+            async for recorded in events_in(reader, kinds=_KINDS):
                 processes.apply(recorded)
     except JournalError:
         pass

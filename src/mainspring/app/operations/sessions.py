@@ -12,7 +12,7 @@ from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.settings import Config
 
 _POLL_S = 0.1
@@ -50,18 +50,8 @@ async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalRead
 async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
     """Everything that is on record for a session."""
     async with journal_of(config, session) as reader:
-        async for recorded in pages(reader):
+        async for recorded in events_in(reader):
             yield recorded
-
-
-async def pages(
-    reader: JournalReader, *, after: int = 0, kinds: tuple[str, ...] = ()
-) -> AsyncGenerator[Recorded]:
-    """The events of a journal, read page by page."""
-    while page := await reader.read(after=after, kinds=kinds):
-        for recorded in page:
-            yield recorded
-        after = page[-1].seq
 
 
 class Follower:
@@ -84,7 +74,7 @@ class Follower:
             ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
             while True:
                 owner = await self._sessions.owner(self.session)
-                async for recorded in pages(reader, after=self._after):
+                async for recorded in events_in(reader, after=self._after):
                     self._after = recorded.seq
                     is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
                     self.has_ended = isinstance(recorded.event, ends) or (self.has_ended and not is_begun)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording
 from mainspring.errors import UsageError
 from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
-from mainspring.journal import JournalReader, last_event
+from mainspring.journal import JournalReader, events_in, last_event
 from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.settings import Config
@@ -43,7 +43,7 @@ async def file_changes(
     steps: dict[str, int] = {}
     known = 0
     async with journal_of(config, session) as reader:
-        async for recorded in pages(reader, kinds=("AssistantSaid", "FilesChanged")):
+        async for recorded in events_in(reader, kinds=("AssistantSaid", "FilesChanged")):
             match recorded.event:
                 case AssistantSaid() as said:
                     known = max(known, said.step)

@@ -11,12 +11,12 @@ from typing import BinaryIO
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.operations.sessions import journal_of, pages
+from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Header, Sessions
 from mainspring.events import Blob, ModelChosen, Recorded, SessionStarted
-from mainspring.journal import JournalReader, Verification, last_event
+from mainspring.journal import JournalReader, Verification, events_in, last_event
 from mainspring.settings import Config
 from mainspring.workspace.git import Git
 
@@ -52,7 +52,7 @@ class Export:
         )
 
     def events(self) -> AsyncGenerator[Recorded]:
-        return pages(self._reader)
+        return events_in(self._reader)
 
     async def get(self, blob: Blob) -> bytes:
         return await self._reader.get(blob)
