@@ -28,7 +28,6 @@ from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
-from mainspring.sandbox.survey import SurveyFindings
 
 UID_INSIDE = 1000
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
@@ -42,7 +41,7 @@ BOOT_RELAY = (
 REMEDY = "Install it: apt-get install bubblewrap"
 
 
-class BwrapSandbox:
+class BwrapSandbox(Confined):
     """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
 
     name = "bwrap"
@@ -61,32 +60,25 @@ class BwrapSandbox:
         found = program or shutil.which("bwrap", path=environment.get("PATH", "/usr/bin:/bin"))
         if found is None:
             raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
+        super().__init__(policy, environment, scratch=SCRATCH, scan=scan)
         self._program = found
         self._masks = _Masks()
-        self._policy = policy
-        self._environment = environment
         self._programs: dict[Confinement, tuple[ProgramFolder, ...]] = {}
         self._hiding: tuple[Confinement, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
         self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._loopbacks: dict[Network, tuple[int, ...]] = {}
         self._opening = asyncio.Lock()
-        self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_links, scratch=dict(SCRATCH), scan=scan
-        )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         await self._open_network(command)
-        return await self._confined.run(command, on_output)
+        return await super().run(command, on_output)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         await self._open_network(command)
-        return await self._confined.start(command, folder, is_terminal=is_terminal)
-
-    async def end_left(self) -> None:
-        await self._confined.end_left()
+        return await super().start(command, folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
-        await self._confined.close()
+        await super().close()
         for proxy in self._proxies.values():
             await proxy.close()
         for fd in (fd for fds in self._loopbacks.values() for fd in fds):
@@ -104,13 +96,13 @@ class BwrapSandbox:
         if network.mode != "full":
             async with self._opening:
                 if network not in self._loopbacks:
-                    self._loopbacks[network] = await self._confined.loopback()
+                    self._loopbacks[network] = await self._custody.loopback()
         if network.mode == "hosts" and network.hosts not in self._proxies:
             proxy = Proxy(network.hosts, self._masks.socket(len(self._proxies)))
             self._proxies[network.hosts] = proxy
             await proxy.start()
 
-    def _launch(self, prepared: PreparedRun) -> Launch:
+    def launch(self, prepared: PreparedRun) -> Launch:
         arguments = self._arguments(prepared)
         seccomp = pipe_of(filter_for(UNIX | INET))
         readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -185,7 +177,7 @@ class BwrapSandbox:
         if policy.mode == "full":
             return ()
         if policy not in self._programs:
-            self._programs[policy] = program_folders(self._environment, policy)
+            self._programs[policy] = program_folders(self._host, policy)
         return self._programs[policy]
 
     def _roots(self, policy: Confinement) -> list[str]:
@@ -241,11 +233,6 @@ def _is_visible(path: Path, policy: Confinement, programs: Iterable[Path]) -> bo
     if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
         return True
     return not any(path.is_relative_to(folder) for folder in PRIVATE)
-
-
-def _links(found: SurveyFindings) -> Iterable[Path]:
-    """A symbolic link cannot be mounted over, so its place is checked afterwards."""
-    return [path for path in found.protected if path.is_symlink()]
 
 
 class _Masks:

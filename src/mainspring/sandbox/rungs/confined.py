@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -43,24 +44,17 @@ QUICK_S = 0.003
 CLOSE_TRIES = 50
 P = ParamSpec("P")
 T = TypeVar("T")
-Launcher = Callable[[PreparedRun], Launch]
-Loose = Callable[[SurveyFindings], Iterable[Path]]
 
 
-class Confined:
-    """Runs prepared commands for a rung.
-
-    `scratch` are variables that point caches at a private folder. `is_elsewhere` says that programs are not
-    looked for on this machine.
-    """
+class Confined(ABC):
+    """A rung that confines. `scratch` are variables that point caches at a private folder. `is_elsewhere`
+    says that programs are not looked for on this machine."""
 
     def __init__(
         self,
         policy: Confinement,
         environment: Mapping[str, str],
         *,
-        launcher: Launcher,
-        loose: Loose,
         scratch: Mapping[str, str],
         scan: Scan | None = None,
         is_elsewhere: bool = False,
@@ -68,8 +62,6 @@ class Confined:
         self._policy = policy
         self._host = environment
         self._scratch = scratch
-        self._launcher = launcher
-        self._loose = loose
         self._is_elsewhere = is_elsewhere
         self._survey = Survey(scan)
         self._cgroups = Cgroups()
@@ -77,7 +69,7 @@ class Confined:
         self._lock = asyncio.Lock()
         self._look_s = QUICK_S
 
-    async def run(self, command: Command, on_output: OnOutput | None) -> CommandResult:
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         policy = command.policy or self._policy
         found, remembered = await self._surveyed(self._look, policy)
         with self._cgroups.enter(command.limits) as cgroup:
@@ -91,7 +83,7 @@ class Confined:
             return finished
         return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
 
-    async def start(self, command: Command, folder: Path, *, is_terminal: bool) -> Background:
+    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         policy = command.policy or self._policy
         found, remembered = await self._surveyed(self._look, policy)
         await asyncio.to_thread(hold, folder, policy, found, remembered)
@@ -117,10 +109,15 @@ class Confined:
             command.limits, has_memory_cgroup=cgroup.has("memory"), has_pids_cgroup=cgroup.has("pids")
         )
         folders = tuple(map(str, cgroup.folders))
-        return self._launcher(PreparedRun(command, policy, program, env, found, limits, folders))
+        return self.launch(PreparedRun(command, policy, program, env, found, limits, folders))
 
-    async def loopback(self) -> tuple[int, ...]:
-        return await self._custody.loopback()
+    @abstractmethod
+    def launch(self, prepared: PreparedRun) -> Launch:
+        """How a command is launched."""
+
+    def loose(self, found: SurveyFindings) -> Iterable[Path]:
+        """Protected paths that are checked after a run: a symbolic link cannot be mounted over."""
+        return [path for path in found.protected if path.is_symlink()]
 
     async def end_left(self) -> None:
         await self._custody.end_left()
@@ -147,7 +144,7 @@ class Confined:
 
     def _look(self, policy: Confinement) -> tuple[SurveyFindings, State]:
         found = self._survey.look(policy)
-        return found, remember(self._loose(found))
+        return found, remember(self.loose(found))
 
     def _repair(self, policy: Confinement, found: SurveyFindings, remembered: State) -> tuple[str, ...]:
         return repair(policy, found, self._survey.look(policy), remembered)

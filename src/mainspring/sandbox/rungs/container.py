@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,14 +24,13 @@ from mainspring.sandbox.limits import name_of
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.process import PlainSandbox
-from mainspring.sandbox.survey import SurveyFindings
 
 IMAGE = "debian:stable-slim"
 REMEDY = "Start its daemon: systemctl start docker"
 KILLED_FOR_MEMORY = 137
 
 
-class ContainerSandbox:
+class ContainerSandbox(Confined):
     """`image` must be on the machine; it is never pulled during a run."""
 
     name = "container"
@@ -51,18 +50,16 @@ class ContainerSandbox:
         found = program or find_engine(environment)
         if found is None:
             raise SandboxError("Neither docker nor podman is installed.", remedy="apt-get install podman")
+        super().__init__(policy, environment, scratch={}, scan=scan, is_elsewhere=True)
         self._program = found
         self._image = image
         self._plain = PlainSandbox(environment=environment)
-        self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_links, scratch={}, scan=scan, is_elsewhere=True
-        )
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         name = _fresh_name()
         is_over = False
         try:
-            finished = await self._confined.run(_named(command, name), on_output)
+            finished = await super().run(_named(command, name), on_output)
             is_over = not finished.stopped
         finally:
             # The client's death does not end its container.
@@ -73,20 +70,17 @@ class ContainerSandbox:
         return finished
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
-        return await self._confined.start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
-
-    async def end_left(self) -> None:
-        await self._confined.end_left()
+        return await super().start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
-        await self._confined.close()
+        await super().close()
         await self._plain.close()
 
     async def _remove(self, name: str) -> None:
         argv = (self._program, "rm", "--force", name)
         await self._plain.run(Command(argv=argv, cwd=Path("/"), timeout_s=10))
 
-    def _launch(self, prepared: PreparedRun) -> Launch:
+    def launch(self, prepared: PreparedRun) -> Launch:
         return Launch(
             argv=(self._program, *self._arguments(prepared)),
             # The client needs its own settings, the command gets none of them.
@@ -137,7 +131,3 @@ def _named(command: Command, name: str) -> Command:
 
 def _mount(path: Path, access: str) -> list[str]:
     return ["--volume", f"{path}:{path}:{access}"]
-
-
-def _links(found: SurveyFindings) -> Iterable[Path]:
-    return [path for path in found.protected if path.is_symlink()]

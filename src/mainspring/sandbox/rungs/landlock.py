@@ -18,7 +18,6 @@ from pathlib import Path
 
 from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.kernel import (
     SYS_LANDLOCK_ADD_RULE,
     SYS_LANDLOCK_CREATE_RULESET,
@@ -55,7 +54,7 @@ def abi() -> int:
         return 0
 
 
-class LandlockSandbox:
+class LandlockSandbox(Confined):
     """`environment` is the host's, of which an allow-list is passed on."""
 
     name = "landlock"
@@ -73,25 +72,14 @@ class LandlockSandbox:
         self._temporary = Path(tempfile.mkdtemp(prefix="mainspring-"))
         self._for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
         scratch = {"TMPDIR": str(self._temporary), "GOCACHE": str(self._temporary / "go-build")}
-        self._confined = Confined(
-            policy, environment, launcher=self._launch, loose=_everything, scratch=scratch, scan=scan
-        )
-
-    async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
-        return await self._confined.run(command, on_output)
-
-    async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
-        return await self._confined.start(command, folder, is_terminal=is_terminal)
-
-    async def end_left(self) -> None:
-        await self._confined.end_left()
+        super().__init__(policy, environment, scratch=scratch, scan=scan)
 
     async def close(self) -> None:
-        await self._confined.close()
+        await super().close()
         self._forget()
         shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _launch(self, prepared: PreparedRun) -> Launch:
+    def launch(self, prepared: PreparedRun) -> Launch:
         policy = prepared.policy
         # A Unix socket leads to whoever listens, Landlock or not: a container engine, an agent with keys.
         families = UNIX | INET if policy.network.mode == "full" else frozenset[int]()
@@ -105,6 +93,10 @@ class LandlockSandbox:
             ruleset=self._ruleset(policy),
             seccomp=filter_for(families),
         )
+
+    def loose(self, found: SurveyFindings) -> Iterable[Path]:
+        hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
+        return hooks | found.protected.keys()
 
     def _ruleset(self, policy: Confinement) -> int:
         """A descriptor of the rules; built again only when a folder that was listed for them has changed."""
@@ -161,11 +153,6 @@ def carve(folder: Path, hidden: Iterable[Path], listed: dict[str, int]) -> list[
             if not entry.is_symlink():
                 covered += carve(Path(entry.path), inside, listed) if entry.is_dir() else [Path(entry.path)]
     return [path for path in covered if path not in inside]
-
-
-def _everything(found: SurveyFindings) -> Iterable[Path]:
-    hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
-    return hooks | found.protected.keys()
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
