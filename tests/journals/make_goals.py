@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 import msgspec
-from make_golden import golden
+from make_golden import ORIGIN, golden
 
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
@@ -58,7 +58,9 @@ async def write(store: SqliteSessions, session: str) -> None:
     blob = await journal.put(msgspec.json.encode([listed] * 50), "application/json")
     await journal.append(
         SessionStarted(session=session, workspace="/w", version="1"),
-        EngineChosen(engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1"),
+        EngineChosen(
+            engine="codex", program="/usr/bin/codex", version="0.44.0", conversation="t1", origin=ORIGIN
+        ),
         EngineEnded(
             exit_code=1,
             reason="stopped",
@@ -69,6 +71,7 @@ async def write(store: SqliteSessions, session: str) -> None:
             duration_s=1.5,
         ),
         GoalSet(
+            origin=ORIGIN,
             text="Make it fast",
             source="goal.md",
             profile="experiment",
@@ -209,9 +212,9 @@ async def write(store: SqliteSessions, session: str) -> None:
         ),
         TurnEnded(turn=1, ending="budget", scope="goal", unit="tokens"),
         MemoryKeptAside(path="projects/memory.1.md", reason="not ours"),
-        GoalPaused(reason="asked", by="signal"),
+        GoalPaused(reason="asked", by="signal", origin=ORIGIN),
         GoalEnded(ending="steps", reason="all calls are used", exit_code=5),
-        GoalEnded(ending="done", reason="every check passed", exit_code=0, is_verified=True),
+        GoalEnded(ending="done", reason="every check passed", exit_code=0, is_verified=True, origin=ORIGIN),
     )
     await journal.close()
 

@@ -43,6 +43,7 @@ from mainspring.events import (
     ModelChosen,
     NoteAdded,
     Offer,
+    Origin,
     PlanItem,
     PlanSet,
     ProcessEnded,
@@ -84,6 +85,7 @@ LIMITS = Limits(
     goal=Cap(tokens=1_000_000),
     day=Cap(usd=10.0),
 )
+ORIGIN = Origin(user="ada", device="box", token="laptop", program="mainspring", face="cli")
 TOOL = ToolSpec(
     name="read",
     description="Reads a file.",
@@ -96,20 +98,29 @@ async def write(store: SqliteSessions, session: str) -> None:
     picture = Media(blob=await journal.put(bytes(range(256)) * 8, "image/png"), name="plot.png")
     output = await journal.put(b"a line of output\n" * 2000)
     await journal.append(
-        SessionStarted(session=session, workspace="/repo", version="0.1.0", parent="older", parent_seq=7),
-        SessionResumed(version="0.1.0", host="box", pid=4242),
+        SessionStarted(
+            session=session, workspace="/repo", version="0.1.0", parent="older", parent_seq=7, origin=ORIGIN
+        ),
+        SessionResumed(version="0.1.0", host="box", pid=4242, origin=ORIGIN),
         PromptSet(
             system="You are careful. Ünïcode: ✓",
             tools=(TOOL,),
             parts=(PromptPart(name="instructions", source="/repo/AGENTS.md", size=26),),
         ),
-        ModelChosen(model="scripted", reason="asked for", fallbacks=("other",), tier="fast", by="settings"),
+        ModelChosen(
+            model="scripted",
+            reason="asked for",
+            fallbacks=("other",),
+            tier="fast",
+            by="settings",
+            origin=ORIGIN,
+        ),
         RoutingWarned(message="This is turn 5 in a row with reasoner."),
-        EffortChosen(effort="high"),
-        ModeChosen(mode="auto", level="L3"),
+        EffortChosen(effort="high", origin=ORIGIN),
+        ModeChosen(mode="auto", level="L3", origin=ORIGIN),
         SandboxChosen(rung="bwrap"),
-        UserSaid(text="fix it\nplease", media=(picture,)),
-        NoteAdded(text="mind the tests", source="hook"),
+        UserSaid(text="fix it\nplease", media=(picture,), origin=ORIGIN),
+        NoteAdded(text="mind the tests", source="hook", origin=ORIGIN),
         TurnStarted(turn=1, limits=LIMITS),
         SpendReserved(
             spend="s1",
@@ -175,6 +186,7 @@ async def write(store: SqliteSessions, session: str) -> None:
             scope="project",
             pattern="pytest *",
             expires_us=1_800_000_000_000_000,
+            origin=ORIGIN,
         ),
         CallStarted(call="c1", tool="read"),
         CallEnded(
@@ -200,6 +212,7 @@ async def write(store: SqliteSessions, session: str) -> None:
             reason="window",
             tokens_before=9000,
             tokens_after=700,
+            origin=ORIGIN,
         ),
         PlanSet(items=(PlanItem(text="read it", progress="done"), PlanItem(text="fix it")), call="c1"),
         Remembered(text="the tests need a database", call="c1"),
@@ -211,6 +224,7 @@ async def write(store: SqliteSessions, session: str) -> None:
             timeout_s=60.0,
             cpu_s=30,
             memory_bytes=1 << 30,
+            origin=ORIGIN,
         ),
         CommandStarted(reason="the sandbox contains it"),
         CommandEnded(
@@ -250,9 +264,10 @@ async def write(store: SqliteSessions, session: str) -> None:
             commit="ef" * 20,
             files=("a.py",),
             left_out=(".env (files of that name hold secrets)",),
+            origin=ORIGIN,
         ),
-        RewindStarted(to_seq=17, scope="both"),
-        Undone(to_seq=17, scope="both"),
+        RewindStarted(to_seq=17, scope="both", origin=ORIGIN),
+        Undone(to_seq=17, scope="both", origin=ORIGIN),
         Crashed(traceback="Traceback (most recent call last): …"),
         Unknown(kind="FromTheFuture", body=msgspec.Raw(b'{"new":[1,2.50,null]}')),
         TurnEnded(

@@ -40,6 +40,7 @@ from mainspring.events import (
     Limits,
     ModeChosen,
     ModelChosen,
+    Origin,
     PromptPart,
     SessionResumed,
     SessionStarted,
@@ -107,17 +108,16 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
     sessions: Sessions | None = None,
+    origin: Origin | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
-    fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
-    `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
-    caps of that one as well. `sessions` is where sessions are kept, by default the data folder.
-
-    What is not given is taken from the session's journal, then from the settings.
-    """
+    fails, those in `fallback` follow in order. An outside `engine` (`codex`, `exec:COMMAND`, ...) has its own
+    names for models. With a `parent` the session spends from the caps of that one too. `sessions` is where
+    sessions are kept, by default the data folder; `origin` is who gives the commands, for the journal.
+    What is not given is taken from the session's journal, then from the settings."""
     config = config or load_config()
     store = sessions or sessions_of(config)
-    recorder = await open_recorder(await store.find(session), store, config) if session else None
+    recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
@@ -162,7 +162,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
             approval_timeout_s=config.settings.approval_timeout_s,
         )
-        recorder = recorder or await create_recorder(store, config)
+        recorder = recorder or await create_recorder(store, config, origin)
         parts = _with_folder(parts, store, recorder, config)
     except BaseException:
         for each in filter(None, (chosen, recorder)):

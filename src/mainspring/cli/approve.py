@@ -11,10 +11,11 @@ import click
 
 from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers
 from mainspring.app.operations.daemon import wake_daemon
+from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.cli.wake import say_other_daemon
 from mainspring.events import ApprovalGiven, Decision, Scope
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn is stopped"}
 

@@ -10,12 +10,12 @@ import click
 
 from mainspring.app.operations import branches
 from mainspring.app.operations.branches import HowToLand
+from mainspring.cli.config import load_config
 from mainspring.cli.render import as_text
 from mainspring.errors import UsageError
 from mainspring.events import Event
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import load_config
 
 
 async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:

@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
+from mainspring.cli.config import load_config
 from mainspring.cli.render import as_text
 from mainspring.cli.run import newest_here
 from mainspring.events import Compacted
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _BAR = 24
 

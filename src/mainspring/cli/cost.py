@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
+from mainspring.cli.config import load_config
 from mainspring.cli.render import money
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _HEADINGS = ("requests", "input", "cached", "output", "cost")
 

@@ -23,10 +23,11 @@ from mainspring.app.operations.daemon import (
     start_daemon,
     stop_daemon,
 )
+from mainspring.cli.config import load_config
 from mainspring.cli.render import local_time, when
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _NOT_RUNNING = 3
 _SHOWN = 5

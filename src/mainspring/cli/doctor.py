@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
+from mainspring.cli.config import load_config
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 
 @click.command("doctor")

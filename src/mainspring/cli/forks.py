@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
+from mainspring.cli.config import load_config
 from mainspring.cli.render import as_text, money
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _SHOWN = 400
 

@@ -23,6 +23,7 @@ from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
+from mainspring.cli.config import load_config
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.render import EXIT_CODES, as_json, as_text, call_line
 from mainspring.cli.system import say_limits
@@ -43,7 +44,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import load_config, stop_signals
+from mainspring.settings import stop_signals
 
 _TURN_OPTIONS = [
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
@@ -124,6 +125,8 @@ def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
+    if options["attach"] and not text:
+        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
     session = session or newest_here()
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
@@ -157,8 +160,6 @@ async def take_turn(
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    if attach and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
     say_limits()
     files = [attached(path) for path in attach]
     limits = Limits(
@@ -181,6 +182,7 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
+        config=load_config(),
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:

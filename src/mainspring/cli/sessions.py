@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
+from mainspring.cli.config import load_config
 from mainspring.cli.render import as_json, as_text, money, when
-from mainspring.events import Recorded, SpendReserved, SpendSettled
+from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _LINE = 60
 
@@ -69,9 +69,22 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
 
 
 async def _print_all(events: AsyncGenerator[Recorded], *, is_json: bool, is_whole: bool) -> None:
+    last: Origin | None = None
     async with aclosing(events):
         async for recorded in events:
+            origin: Origin | None = getattr(recorded.event, "origin", None)
+            if origin and last and origin != last and not is_json:
+                click.echo(plain(f"{'':15} {_named(origin)}"))
+            last = origin or last
             _print(recorded, is_json=is_json, is_whole=is_whole)
+
+
+def _named(origin: Origin) -> str:
+    """Who gives commands from here on."""
+    where = f" on {origin.device}" if origin.device else ""
+    token = f", token {origin.token}" if origin.token else ""
+    program = f" ({origin.program})" if origin.program else ""
+    return f"by {origin.user or 'unknown'}{where}{token}, through {origin.face or 'unknown'}{program}:"
 
 
 def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:

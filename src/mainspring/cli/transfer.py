@@ -13,10 +13,10 @@ import click
 
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
+from mainspring.cli.config import load_config
 from mainspring.cli.documents import as_html, as_markdown
 from mainspring.cli.render import when
 from mainspring.errors import UsageError
-from mainspring.settings import load_config
 
 _DOCUMENTS = {"markdown": as_markdown, "html": as_html}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from mainspring.events.base import Event, Exempt, Sha256, Word
-from mainspring.events.values import Blob, Value
+from mainspring.events.values import Blob, Origin, Value
 
 GoalEnding = Literal[
     "done",
@@ -104,6 +104,7 @@ class GoalSet(Event, frozen=True):
     by: SetBy = "user"
     sandbox: Word = ""
     allow_unpriced: bool = False
+    origin: Origin | None = None
 
 
 class IterationStarted(Event, frozen=True):
@@ -236,6 +237,7 @@ class GoalPaused(Event, frozen=True):
 
     reason: str = ""
     by: Literal["user", "signal"] = "user"
+    origin: Origin | None = None
 
 
 class GoalEnded(Event, frozen=True):
@@ -245,6 +247,7 @@ class GoalEnded(Event, frozen=True):
     reason: str = ""
     exit_code: int = 0
     is_verified: bool = False
+    origin: Origin | None = None
 
 
 class EngineChosen(Event, frozen=True):
@@ -255,6 +258,7 @@ class EngineChosen(Event, frozen=True):
     program: str = ""
     version: str = ""
     conversation: Conversation = ""
+    origin: Origin | None = None
 
 
 class EngineEnded(Event, frozen=True):

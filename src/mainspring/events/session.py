@@ -22,6 +22,7 @@ from mainspring.events.values import (
     Limits,
     Media,
     Offer,
+    Origin,
     Outcome,
     Part,
     PlanItem,
@@ -41,6 +42,7 @@ class SessionStarted(Event, frozen=True):
     version: Word
     parent: str = ""
     parent_seq: int = 0
+    origin: Origin | None = None
 
 
 class SessionResumed(Event, frozen=True):
@@ -51,6 +53,7 @@ class SessionResumed(Event, frozen=True):
     host: str
     pid: int
     limits: Limits | None = None
+    origin: Origin | None = None
 
 
 class PromptSet(Event, frozen=True):
@@ -70,6 +73,7 @@ class ModelChosen(Event, frozen=True):
     fallbacks: tuple[str, ...] = ()
     tier: str = ""
     by: ChosenBy = "user"
+    origin: Origin | None = None
 
 
 class RoutingWarned(Event, frozen=True):
@@ -82,6 +86,7 @@ class EffortChosen(Event, frozen=True):
     """How hard the model should think from the next step on; None is its provider's own choice."""
 
     effort: Effort | None = None
+    origin: Origin | None = None
 
 
 class ModeChosen(Event, frozen=True):
@@ -89,6 +94,7 @@ class ModeChosen(Event, frozen=True):
 
     mode: Word
     level: Word = ""
+    origin: Origin | None = None
 
 
 class SandboxChosen(Event, frozen=True):
@@ -100,6 +106,7 @@ class SandboxChosen(Event, frozen=True):
 class UserSaid(Event, frozen=True):
     text: str
     media: tuple[Media, ...] = ()
+    origin: Origin | None = None
 
 
 class NoteAdded(Event, frozen=True):
@@ -107,6 +114,7 @@ class NoteAdded(Event, frozen=True):
 
     text: str
     source: str = "user"
+    origin: Origin | None = None
 
 
 class TurnStarted(Event, frozen=True):
@@ -216,6 +224,7 @@ class ApprovalGiven(Event, frozen=True):
     scope: Scope = "once"
     pattern: str = ""
     expires_us: int | None = None
+    origin: Origin | None = None
 
 
 class CallStarted(Event, frozen=True):
@@ -307,6 +316,7 @@ class CommandAsked(Event, frozen=True):
     timeout_s: float = 0.0
     cpu_s: int = 0
     memory_bytes: int = 0
+    origin: Origin | None = None
 
 
 class CommandStarted(Event, frozen=True):
@@ -349,6 +359,7 @@ class BranchMoved(Event, frozen=True):
     commit: Sha256
     files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    origin: Origin | None = None
 
 
 class Compacted(Event, frozen=True):
@@ -363,6 +374,7 @@ class Compacted(Event, frozen=True):
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    origin: Origin | None = None
 
 
 class RewindStarted(Event, frozen=True):
@@ -370,6 +382,7 @@ class RewindStarted(Event, frozen=True):
 
     to_seq: int
     scope: Extent = "files"
+    origin: Origin | None = None
 
 
 class Undone(Event, frozen=True):
@@ -378,6 +391,7 @@ class Undone(Event, frozen=True):
 
     to_seq: int
     scope: Extent = "conversation"
+    origin: Origin | None = None
 
 
 class Crashed(Event, frozen=True):

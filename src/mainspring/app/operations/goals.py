@@ -104,7 +104,7 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
     return Ordered(session=name, done=await tell_goal(name, order, event, config))
 
 
-def take_order(config: Config, session: str) -> Order | None:
+def take_order(config: Config, session: str) -> control.GivenOrder | None:
     """The order that another process left for this one, which works on the goal; once."""
     return control.take_order(sessions_of(config).directory(session))
 
