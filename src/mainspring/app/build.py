@@ -121,9 +121,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
-        limits = with_caps(lasting(told := limits or Limits(), known.limits), config.settings.caps)
+        limits = with_caps(lasting(given_limits := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
-        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(told))
+        allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given_limits))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = models["model"] = await ready(models["model"], config.environment)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
@@ -152,7 +152,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             nested=NestedInstructions(known.place),
             memory=memory_of(known.place, config),
             limits=limits,
-            told=told,
+            told=given_limits,
             beginning=beginning,
             approver=approver,
             parent=parent,
@@ -300,7 +300,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    limits = await _told_before(journal)
+    limits = await _limits_given_before(journal)
     is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return KnownSession(
         limits=limits,
@@ -315,17 +315,17 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     )
 
 
-async def _told_before(journal: JournalReader) -> Limits:
-    """What a person told a session to spend at most: with its last turn, or when that was resumed."""
+async def _limits_given_before(journal: JournalReader) -> Limits:
+    """The limits that a person gave a session: with its last turn, or when that was resumed."""
     turn = await journal.last("TurnStarted")
     if turn is None or not isinstance(turn.event, TurnStarted):
         return Limits()
-    told = turn.event.limits
+    given = turn.event.limits
     for resumed in await journal.read(after=turn.seq, kinds=("SessionResumed",)):
         if isinstance(resumed.event, SessionResumed) and resumed.event.limits:
             session = resumed.event.limits.session
-            told = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
-    return told
+            given = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
+    return given
 
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:

@@ -26,10 +26,14 @@ _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn
 @click.option("--reject", metavar="TEXT", help="Say no, and why.")
 @click.option("--stop", "is_stop", is_flag=True, help="Say no, and stop the turn.")
 @click.option(
-    "--scope", type=click.Choice(get_args(Scope)), default="once", show_default=True, help="How far."
+    "--scope",
+    type=click.Choice(get_args(Scope)),
+    default="once",
+    show_default=True,
+    help="What the yes applies to.",
 )
 @click.option("--pattern", default="", help="What to allow instead of what was offered, with --scope.")
-@click.option("--for", "duration", help="How long the yes holds, with --scope: 30m, 8h, 7d.")
+@click.option("--for", "duration", help="How long the yes is valid, with --scope: 30m, 8h, 7d.")
 @click.option("--edit", metavar="JSON", help="Run it with these arguments, or with this command, instead.")
 @click.option("--say", default="", metavar="TEXT", help="Your answer to a question of the agent.")
 @turn_options

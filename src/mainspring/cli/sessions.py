@@ -21,8 +21,8 @@ _LINE = 60
 
 @click.command("sessions")
 @click.option("--json", "is_json", is_flag=True, help="Print one session per line as JSON.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
-@click.option("--all", "is_all", is_flag=True, help="All of them, whatever the limit.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many to list.")
+@click.option("--all", "is_all", is_flag=True, help="List all of them.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
     rows = asyncio.run(list_sessions(load_config()))
@@ -55,7 +55,7 @@ def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
 @click.argument("session")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
-@click.option("--follow/--no-follow", default=True, help="Go on until the run has ended.")
+@click.option("--follow/--no-follow", default=True, help="Continue until the run has ended.")
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
     """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
     goal is over."""

@@ -241,7 +241,7 @@ class GoalPaused(Event, frozen=True):
 
 
 class GoalEnded(Event, frozen=True):
-    """How the goal ended. `is_verified` when it is done and its checks passed; else nobody knows."""
+    """How the goal ended. `is_verified` when it is done and its checks passed; otherwise that is unknown."""
 
     ending: GoalEnding
     reason: str = ""

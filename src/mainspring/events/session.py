@@ -264,7 +264,7 @@ class ProcessStarted(Event, frozen=True):
 
 
 class ProcessEnded(Event, frozen=True):
-    """A background command ended. Without an exit code nobody knows how. `call` is the one in whose result
+    """A background command ended. Without an exit code, how is unknown. `call` is the one in whose result
     the model is told; without it a note follows. `set_aside` are protected paths that it made or changed, and
     that were renamed or put back."""
 
