@@ -45,7 +45,7 @@ def test_a_process_whose_keeper_is_gone_has_no_exit_code(tmp_path):
     (folder / "meta.json").write_text(json.dumps({**meta, "is_terminal": False}))
     ended, note = told(folded(started(tmp_path)))
     assert ended.exit_code is None
-    assert "nobody knows how it ended" in note.text
+    assert "its exit code is unknown" in note.text
 
 
 def test_an_end_seen_by_a_call_needs_no_note_and_one_recorded_without_is_caught_up_on(tmp_path):

@@ -9,18 +9,33 @@ from pathlib import Path
 import pytest
 
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.events import Event, NoteAdded, UserSaid
+from mainspring.events import (
+    STORED,
+    ApprovalGiven,
+    BranchMoved,
+    Compacted,
+    Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    ModelChosen,
+    NoteAdded,
+    Origin,
+    UserSaid,
+)
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import StoredVault, Vault, open_vault
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 
 
-def with_recorder(folder: Path, vault: Vault, work: Callable[[Recorder], Awaitable[None]]) -> list[Event]:
+def with_recorder(
+    folder: Path, vault: Vault, work: Callable[[Recorder], Awaitable[None]], origin: Origin | None = None
+) -> list[Event]:
     """Lets `work` write a new journal; gives what is in it."""
 
     async def working() -> list[Event]:
-        recorder = Recorder(await SqliteSessions(folder).create("s"), vault)
+        recorder = Recorder(await SqliteSessions(folder).create("s"), vault, origin)
         try:
             await work(recorder)
         finally:
@@ -87,3 +102,65 @@ def test_another_process_puts_back_what_was_hidden(tmp_path: Path) -> None:
     (said,) = with_recorder(tmp_path / "home", open_vault(tmp_path / "secrets.json", {}), work)
     assert isinstance(said, UserSaid)
     assert open_vault(tmp_path / "secrets.json", {}).expand(said.text) == KEY
+
+
+ADA = Origin(user="ada", face="cli")
+BEA = Origin(user="bea", token="phone", face="web")
+
+
+def test_what_a_person_commanded_is_recorded_with_its_origin_and_nothing_else_is(tmp_path: Path) -> None:
+    commanded: list[Event] = [
+        UserSaid(text="go"),
+        NoteAdded(text="mind the tests"),
+        ModelChosen(model="m"),
+        ApprovalGiven(call="c", arguments_sha256="", decision="allow"),
+        Compacted(summary="", keep_from_seq=1, reason="asked"),
+        BranchMoved(action="merged", branch="b", base="main", commit=""),
+        GoalSet(text="g"),
+        GoalPaused(),
+        GoalEnded(ending="stopped"),
+    ]
+    others: list[Event] = [
+        NoteAdded(text="cut off", source="mainspring"),
+        ModelChosen(model="m", by="failover"),
+        ApprovalGiven(call="c", arguments_sha256="", decision="expire", by="mainspring"),
+        Compacted(summary="", keep_from_seq=1, reason="window"),
+        BranchMoved(action="committed", branch="b", base="main", commit=""),
+        GoalSet(text="g", by="nightly"),
+        GoalPaused(by="signal"),
+        GoalEnded(ending="done"),
+    ]
+
+    async def work(recorder: Recorder) -> None:
+        await recorder.record(*commanded, *others, UserSaid(text="mine", origin=BEA))
+
+    *recorded, last = with_recorder(tmp_path, Vault(), work, ADA)
+    origins = [getattr(event, "origin", None) for event in recorded]
+    assert origins == [ADA] * len(commanded) + [None] * len(others)
+    assert last == UserSaid(text="mine", origin=BEA), "a command can have another origin"
+
+
+def test_without_an_origin_none_is_made_up_and_its_texts_hold_no_secrets(tmp_path: Path) -> None:
+    async def work(recorder: Recorder) -> None:
+        await recorder.record(UserSaid(text="go"), UserSaid(text="go", origin=Origin(user=f"ada {KEY}")))
+
+    first, second = with_recorder(tmp_path, Vault(), work)
+    assert first == UserSaid(text="go")
+    assert KEY not in str(second)
+
+
+def test_every_kind_that_a_command_causes_can_carry_an_origin() -> None:
+    kinds = {kind.__name__ for kind in STORED if "origin" in kind.__struct_fields__}
+    assert kinds == {
+        *("SessionStarted", "SessionResumed", "UserSaid", "NoteAdded", "ApprovalGiven", "CommandAsked"),
+        *(
+            "ModelChosen",
+            "EffortChosen",
+            "ModeChosen",
+            "EngineChosen",
+            "Compacted",
+            "RewindStarted",
+            "Undone",
+        ),
+        *("BranchMoved", "GoalSet", "GoalPaused", "GoalEnded"),
+    }

@@ -19,7 +19,7 @@ from mainspring.context.guards import IDLE_STEPS
 from mainspring.disk.formats import read_toml
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, UsageError
-from mainspring.events import Cap, Effort, Limits
+from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
@@ -125,13 +125,19 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the daemon does by itself."""
 
 
+FACE = "MAINSPRING_FACE"
+"""The variable by which the daemon tells the commands that it starts that no person gave them."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules."""
+    """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules. `origin` is who
+    gives the commands, for the journals."""
 
     home: Path
     folder: Path
     settings: Settings
     environment: Mapping[str, str]
+    origin: Origin = Origin(face="python")
 
     @property
     def model(self) -> str:

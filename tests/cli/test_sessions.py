@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from mainspring.cli.commands import ALIASES, COMMANDS, GROUPS
 from mainspring.cli.transfer import written
+from mainspring.system import host_name, user_name
 
 from .conftest import Machine, lines, until
 
@@ -220,3 +222,23 @@ def test_an_interrupt_while_the_command_still_loads_is_no_traceback():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (130, "")
+
+
+def test_commands_are_on_record_with_who_gave_them_and_show_names_another_one(machine: Machine) -> None:
+    model = machine.serve({"text": "yes"}, {"text": "again"})
+    machine.run("run", "--model", model, "go")
+    session = machine.only_session()["id"]
+    ordinary = machine.run("show", session).stdout
+    assert "through" not in ordinary
+    machine.run("resume", session, "once more", MAINSPRING_FACE="daemon")
+    shown = machine.run("show", session).stdout
+    assert shown.startswith(ordinary)
+    (line,) = [line.strip() for line in shown.splitlines() if "through" in line]
+    assert line == f"by {user_name()} on {host_name()}, through daemon (mainspring):"
+    events = [json.loads(line) for line in machine.run("show", session, "--json").stdout.splitlines()]
+    said = [event["body"]["origin"] for event in events if event["kind"] == "UserSaid"]
+    who = {"user": user_name(), "device": host_name(), "program": "mainspring"}
+    assert said == [{**who, "face": "cli"}, {**who, "face": "daemon"}]
+    fork = machine.run("fork", session, MAINSPRING_FACE="daemon").stdout.strip()
+    first = json.loads(machine.run("show", fork, "--json").stdout.splitlines()[0])
+    assert first["body"]["origin"]["face"] == "daemon", "whoever forks it, not who began the first"

@@ -44,6 +44,7 @@ from mainspring.events import (
     Limits,
     ModeChosen,
     ModelChosen,
+    Origin,
     PromptPart,
     SessionResumed,
     SessionStarted,
@@ -99,11 +100,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
     sessions: Sessions | None = None,
+    origin: Origin | None = None,
 ) -> AsyncGenerator[Session]:
     """A new session in a workspace, or with `session` an earlier one, going on where it was. When the model
     fails, the session goes on with those in `fallback`, in their order. With an outside `engine` (`codex`,
     `exec:COMMAND`, ...) the model is named as that engine does. With a `parent` the session spends from the
-    caps of that one as well. `sessions` is where sessions are kept, by default the data folder.
+    caps of that one as well. `sessions` is where sessions are kept, by default the data folder;
+    `origin` is who gives the commands, for the journal.
 
     `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
@@ -114,7 +117,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     config = config or load_config()
     store = sessions or sessions_of(config)
-    recorder = await open_recorder(await store.find(session), store, config) if session else None
+    recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
@@ -145,7 +148,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             beginning=beginning,
         )
         policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
-        recorder = recorder or await create_recorder(store, config)
+        recorder = recorder or await create_recorder(store, config, origin)
         runtime = Runtime(
             recorder,
             models=models.pool(partial(ready_later, environment=config.environment)),
@@ -319,7 +322,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
     if started is None or not isinstance(started.event, SessionStarted):
         raise UsageError("This session has no beginning: nothing was recorded in it.")
-    limits = await _told_before(journal)
+    limits = await _limits_given_before(journal)
     is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return KnownSession(
         limits=limits,
@@ -334,17 +337,17 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     )
 
 
-async def _told_before(journal: JournalReader) -> Limits:
-    """What a person told a session to spend at most: with its last turn, or when that was resumed."""
+async def _limits_given_before(journal: JournalReader) -> Limits:
+    """The limits that a person gave a session: with its last turn, or when that was resumed."""
     turn = await journal.last("TurnStarted")
     if turn is None or not isinstance(turn.event, TurnStarted):
         return Limits()
-    told = turn.event.limits
+    given = turn.event.limits
     for resumed in await journal.read(after=turn.seq, kinds=("SessionResumed",)):
         if isinstance(resumed.event, SessionResumed) and resumed.event.limits:
             session = resumed.event.limits.session
-            told = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
-    return told
+            given = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
+    return given
 
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:

@@ -36,7 +36,7 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.evidence.evaluation import merged, with_hashes
-from mainspring.goals.control import Order, record_order, send_order
+from mainspring.goals.control import GivenOrder, Order, record_order, send_order
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
@@ -169,7 +169,7 @@ async def resume_goal(
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
         async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
-                await runtime_of(opened).record(wanted)
+                await runtime_of(opened).record(msgspec.structs.replace(wanted, origin=None))
             yield await _pursuit(opened, profile, wanted, config)
 
 
@@ -196,7 +196,8 @@ async def change_goal(session: str, text: str, config: Config) -> None:
     goal = await load_goal(store, session, vault)
     async with _open(GoalOptions(), goal.now, config, store, session=session) as opened:
         await runtime_of(opened).record(
-            msgspec.structs.replace(goal.now, text=text, by="user"), GoalPaused(reason="Changed.")
+            msgspec.structs.replace(goal.now, text=text, by="user", origin=None),
+            GoalPaused(reason="Changed."),
         )
 
 
@@ -208,7 +209,7 @@ async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, c
         async with recording(session, config, store) as recorder:
             return await record_order(recorder, order, event)
     except JournalOwned:
-        return await send_order(store, session, order)
+        return await send_order(store, session, GivenOrder(order=order, origin=config.origin))
 
 
 def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:

@@ -15,7 +15,7 @@ from mainspring import __version__
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
 from mainspring.disk.files import write_private
-from mainspring.events import Event, SessionStarted
+from mainspring.events import Event, Origin, SessionStarted
 from mainspring.journal import Journal
 from mainspring.secrets.recorder import Recorder, hide_secrets
 from mainspring.secrets.redaction import redacted
@@ -27,26 +27,29 @@ _SECRETS_FILE = "secrets.json"
 
 @asynccontextmanager
 async def recording(
-    session: str, config: Config, sessions: Sessions | None = None
+    session: str, config: Config, sessions: Sessions | None = None, *, origin: Origin | None = None
 ) -> AsyncGenerator[Recorder]:
     """The session whose id begins with `session`, open for writing while a command works on it; raises
-    `JournalOwned` when another process runs it."""
+    `JournalOwned` when another process runs it. `origin` is who gives the command, by default
+    that of `config`."""
     store = sessions or sessions_of(config)
-    recorder = await open_recorder(await store.find(session), store, config)
+    recorder = await open_recorder(await store.find(session), store, config, origin)
     try:
         yield recorder
     finally:
         await recorder.close()
 
 
-async def open_recorder(session: str, store: Sessions, config: Config) -> Recorder:
+async def open_recorder(
+    session: str, store: Sessions, config: Config, origin: Origin | None = None
+) -> Recorder:
     """The recorder of a session; raises `JournalOwned` when another process runs it."""
-    return await _with_vault(await store.open(session), store, config)
+    return await _with_vault(await store.open(session), store, config, origin)
 
 
-async def create_recorder(store: Sessions, config: Config) -> Recorder:
+async def create_recorder(store: Sessions, config: Config, origin: Origin | None = None) -> Recorder:
     """The recorder of a new session."""
-    return await _with_vault(await store.create(), store, config)
+    return await _with_vault(await store.create(), store, config, origin)
 
 
 def vault_of(store: Sessions, session: str, config: Config) -> Vault:
@@ -73,8 +76,10 @@ async def fork_session(
     store = sessions or sessions_of(config)
     parent = await store.find(session)
     vault = vault_of(store, parent, config)
-    begun = redacted(SessionStarted(session=parent, workspace=workspace, version=__version__), vault)
-    made, shared = await store.fork(parent, at=at, workspace=begun.workspace)
+    begun = redacted(
+        SessionStarted(session=parent, workspace=workspace, version=__version__, origin=config.origin), vault
+    )
+    made, shared = await store.fork(parent, at=at, workspace=begun.workspace, origin=begun.origin)
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
     return made, shared
@@ -93,9 +98,9 @@ async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]
     return await sessions_of(config).compose(hidden)
 
 
-async def _with_vault(journal: Journal, store: Sessions, config: Config) -> Recorder:
+async def _with_vault(journal: Journal, store: Sessions, config: Config, origin: Origin | None) -> Recorder:
     try:
-        return Recorder(journal, vault_of(store, journal.session, config))
+        return Recorder(journal, vault_of(store, journal.session, config), origin or config.origin)
     except BaseException:
         await journal.close()
         raise

@@ -57,7 +57,7 @@ class Allowance(msgspec.Struct, frozen=True):
 class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     """A call before it runs.
 
-    `cost_usd` is an estimate, and None when nobody knows the price. `is_contained` says that the sandbox
+    `cost_usd` is an estimate, and None when the price is unknown. `is_contained` says that the sandbox
     in use confines this call to the workspace. `is_recurring` says that it takes effect later or again.
     `allowance` is what the caps leave for it, where somebody counts.
     """

@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 
 from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, take
 from mainspring.disk.owner import Owner
+from mainspring.events import Origin
 from mainspring.journal import Journal, JournalReader, KnownEvents
 from mainspring.journal.lines import Header
 
@@ -96,7 +97,9 @@ class Sessions(Protocol):
         """What all these sessions spend today, for a cap that they share."""
         ...
 
-    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+    async def fork(
+        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+    ) -> tuple[str, int]:
         """Makes a session that begins as a copy of another, up to event `at` or whole, perhaps for another
         workspace; gives its id and how many events it shares. Files beside the journal are not copied."""
         ...

@@ -18,12 +18,19 @@ import msgspec
 
 from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import UsageError
-from mainspring.events import SessionStarted, decode, encode
+from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
 from mainspring.journal.verification import blobs_in, damaged, survey
 
 
-def fork(shelf: SessionFiles, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+def fork(
+    shelf: SessionFiles,
+    session: str,
+    *,
+    at: int | None = None,
+    workspace: str = "",
+    origin: Origin | None = None,
+) -> tuple[str, int]:
     """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
     events it shares."""
     file = shelf.file(session)
@@ -35,7 +42,7 @@ def fork(shelf: SessionFiles, session: str, *, at: int | None = None, workspace:
         with shelf.new() as (name, directory), tables.explained(name):
             connection = tables.create(directory / tables.FILE_NAME)
             try:
-                changes = changed_start(name, session, until, workspace)
+                changes = changed_start(name, session, until, workspace, origin)
                 file.scan(lambda source: _copy(source, connection, changes, until))
                 copied = survey(connection)[0]
                 if copied.problem:
@@ -58,9 +65,11 @@ def shared_events(session: str, events: int, at: int | None) -> int:
     return until
 
 
-def changed_start(name: str, parent: str, until: int, workspace: str) -> dict[str, Any]:
+def changed_start(
+    name: str, parent: str, until: int, workspace: str, origin: Origin | None
+) -> dict[str, Any]:
     """What is different in the first event of a fork."""
-    changes: dict[str, Any] = {"session": name, "parent": parent, "parent_seq": until}
+    changes: dict[str, Any] = {"session": name, "parent": parent, "parent_seq": until, "origin": origin}
     return changes | ({"workspace": workspace} if workspace else {})
 
 

@@ -19,6 +19,7 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.owner import Owner, own, owner_of
+from mainspring.events import Origin
 from mainspring.journal import KnownEvents, tables
 from mainspring.journal.lines import Header
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
@@ -77,8 +78,10 @@ class SqliteSessions:
     def today(self) -> Today:
         return Today(self.shelf)
 
-    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
-        return await asyncio.to_thread(fork, self.shelf, session, at=at, workspace=workspace)
+    async def fork(
+        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+    ) -> tuple[str, int]:
+        return await asyncio.to_thread(fork, self.shelf, session, at=at, workspace=workspace, origin=origin)
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
         return await asyncio.to_thread(compose, self.shelf, events_of, session=session)

@@ -26,10 +26,10 @@ from mainspring.app.operations.approvals import (
     rules_in_force,
 )
 from mainspring.app.policies import MODE_NAMES
+from mainspring.cli.config import load_config
 from mainspring.cli.numbers import POSITIVE
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _mode = click.option("--mode", type=click.Choice(MODE_NAMES), help="Judge as in this mode.")
 _cap = click.option("--max-cost-usd", type=POSITIVE, help="The budget that some modes need.")

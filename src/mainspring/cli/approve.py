@@ -11,11 +11,12 @@ import click
 
 from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers
 from mainspring.app.operations.daemon import wake_daemon
+from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.cli.wake import say_other_daemon
 from mainspring.events import ApprovalGiven, Decision, Scope
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn is stopped"}
 
@@ -26,10 +27,14 @@ _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn
 @click.option("--reject", metavar="TEXT", help="Say no, and why.")
 @click.option("--stop", "is_stop", is_flag=True, help="Say no, and stop the turn.")
 @click.option(
-    "--scope", type=click.Choice(get_args(Scope)), default="once", show_default=True, help="How far."
+    "--scope",
+    type=click.Choice(get_args(Scope)),
+    default="once",
+    show_default=True,
+    help="What the yes applies to.",
 )
 @click.option("--pattern", default="", help="What to allow instead of what was offered, with --scope.")
-@click.option("--for", "duration", help="How long the yes holds, with --scope: 30m, 8h, 7d.")
+@click.option("--for", "duration", help="How long the yes is valid, with --scope: 30m, 8h, 7d.")
 @click.option("--edit", metavar="JSON", help="Run it with these arguments, or with this command, instead.")
 @click.option("--say", default="", metavar="TEXT", help="Your answer to a question of the agent.")
 @turn_options

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from mainspring.app.operations.artifacts import Artifact, artifacts_of
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain_name
-from mainspring.settings import load_config
 
 _SHOWN = 100
 

@@ -10,12 +10,12 @@ import click
 
 from mainspring.app.operations import branches
 from mainspring.app.operations.branches import HowToLand
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import as_text
 from mainspring.errors import UsageError
 from mainspring.events import Event
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import load_config
 
 
 async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
@@ -42,13 +42,13 @@ async def commit_branch(session: Session) -> None:
 @click.argument("session")
 @click.option("--merge", "how", flag_value="merge", default="merge", help="Keep its commits (the default).")
 @click.option("--squash", "how", flag_value="squash", help="Make one commit of them.")
-@click.option("--discard", "how", flag_value="discard", help="Give it up, and put the files back.")
+@click.option("--discard", "how", flag_value="discard", help="Delete the branch and restore the files.")
 def land_command(session: str, how: HowToLand) -> None:
-    """Bring the branch of SESSION into the branch that it began from, or give it up."""
+    """Merge the branch of SESSION into the branch it was started from, or discard it."""
     landed = asyncio.run(branches.land(load_config(), session, how))
     for left in landed.left:
         click.echo(plain(f"! not put back: {left}"), err=True)
     click.echo(as_text(landed.moved))
     if how != "merge":
         again = f"git branch {landed.moved.branch} {landed.tip[:12]}"
-        click.echo(f"To have the branch back: {again}", err=True)
+        click.echo(f"To restore the branch: {again}", err=True)

@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
+from mainspring.cli.config import load_config
 from mainspring.cli.run import newest_here
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _BAR = 24
 
@@ -33,10 +33,10 @@ def context_command(session: str, *, is_json: bool) -> None:
 
 @click.command("compact")
 @click.argument("session")
-@click.option("--undo", "is_undo", is_flag=True, help="Take the last compaction back.")
+@click.option("--undo", "is_undo", is_flag=True, help="Undo the last compaction.")
 @click.option("--model", default="", help="The session's model from here on.")
 def compact_command(session: str, model: str, *, is_undo: bool) -> None:
-    """Make the history of SESSION short. Nothing is lost: --undo brings it back."""
+    """Shorten the history of SESSION. Nothing is lost: --undo restores it."""
     config = load_config()
     if is_undo:
         asyncio.run(expand_session(config, session, model=model))

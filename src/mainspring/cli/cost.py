@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _HEADINGS = ("requests", "input", "cached", "output", "cost")
 
@@ -22,7 +22,11 @@ _HEADINGS = ("requests", "input", "cached", "output", "cost")
 @click.argument("session", default="")
 @click.option("--today", is_flag=True, help="Only what was spent today (UTC).")
 @click.option(
-    "--by", type=click.Choice(get_args(CostKey)), default="model", show_default=True, help="What a row is."
+    "--by",
+    type=click.Choice(get_args(CostKey)),
+    default="model",
+    show_default=True,
+    help="Group rows by this.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Print one row per line as JSON.")
 def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> None:

@@ -23,10 +23,11 @@ from mainspring.app.operations.daemon import (
     start_daemon,
     stop_daemon,
 )
+from mainspring.cli.config import load_config
 from mainspring.cli.system import need_custody
 from mainspring.documents.lines import local_time, when
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _NOT_RUNNING = 3
 _SHOWN = 5
@@ -95,7 +96,7 @@ def status_command(*, is_json: bool) -> None:
 
 @daemon_command.command("logs")
 @click.option("-n", "count", type=click.IntRange(min=0), default=50, show_default=True, help="Lines to show.")
-@click.option("-f", "is_followed", is_flag=True, help="Go on with what is added.")
+@click.option("-f", "is_followed", is_flag=True, help="Follow the log.")
 def logs_command(count: int, *, is_followed: bool) -> None:
     """Show its log. What a goal's process had to say is in its session's folder, daemon.log."""
     log = log_path(load_config())
@@ -111,7 +112,7 @@ def logs_command(count: int, *, is_followed: bool) -> None:
 
 
 @daemon_command.command("unit")
-@click.option("--install", "is_installed", is_flag=True, help="Write it to where systemd looks for it.")
+@click.option("--install", "is_installed", is_flag=True, help="Install it as a systemd user unit.")
 def unit_command(*, is_installed: bool) -> None:
     """Print a systemd user unit, and how to enable it."""
     unit = service_unit(load_config())

@@ -23,12 +23,12 @@ import msgspec
 from mainspring.app.operations.sessions import read_events
 from mainspring.app.operations.transfer import verify_session
 from mainspring.cli.blocking import iterate
+from mainspring.cli.config import load_config
 from mainspring.cli.system import need_custody
 from mainspring.documents.lines import as_text
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import AssistantSaid, CallEnded, CallStarted, Event, SessionStarted, decode
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _CODE = '''\
 def total(prices, discount_percent=0):

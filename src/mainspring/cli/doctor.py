@@ -13,9 +13,9 @@ import msgspec
 
 from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
+from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 
 @click.command("doctor")

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from mainspring.app.operations.engines import EngineStatus, list_engines
+from mainspring.cli.config import load_config
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 
 @click.command("engines")

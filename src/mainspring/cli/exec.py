@@ -17,11 +17,12 @@ from mainspring.app.build import run_step
 from mainspring.app.operations.steps import StepRecord, load_output, load_step
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for
+from mainspring.cli.config import load_config
 from mainspring.cli.execs import as_row
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _MIB = 1024 * 1024
 _REFUSED = 3

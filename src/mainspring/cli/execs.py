@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _LINE = 60
 

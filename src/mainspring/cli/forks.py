@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
+from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.documents.lines import as_text, money
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _SHOWN = 400
 
@@ -22,9 +22,9 @@ _SHOWN = 400
 @click.command("fork")
 @click.argument("session")
 @click.option("--at", type=click.IntRange(min=1), help="Number of the last event to share; all if none.")
-@click.option("--model", default="", help="Model to go on with.")
+@click.option("--model", default="", help="Model of the new session.")
 @click.option(
-    "-C", "folder", type=click.Path(path_type=Path), help="Workspace, when it is to be another one."
+    "-C", "folder", type=click.Path(path_type=Path), help="Workspace of the new session, if another."
 )
 def fork_command(session: str, at: int | None, model: str, folder: Path | None) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both

@@ -14,27 +14,29 @@ import click
 from mainspring.app.goals import GoalOptions, resume_goal, start_goal
 from mainspring.app.operations.goals import Pursuit, take_order
 from mainspring.cli.ask import approver_for
+from mainspring.cli.config import load_config
 from mainspring.cli.run import Lines
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json
 from mainspring.events import GoalEnded, GoalPaused
-from mainspring.settings import load_config, stop_signals
+from mainspring.settings import Config, stop_signals
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
     say_limits()
+    config = load_config()
     approver = approver_for(sys.stdin)
     if session:
-        opened = resume_goal(session, options, approver=approver)
+        opened = resume_goal(session, options, approver=approver, config=config)
     else:
-        opened = start_goal(given, options, approver=approver)
+        opened = start_goal(given, options, approver=approver, config=config)
     async with opened as pursuit:
         gc.freeze()
         gc.enable()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(_show(pursuit, is_json=is_json))
             working = group.create_task(pursuit.run())
-            _obey_signals(pursuit, working)
+            _obey_signals(pursuit, working, config)
             ended = await working
             await watching
         name = pursuit.session.id
@@ -43,10 +45,9 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
     return ended.exit_code if isinstance(ended, GoalEnded) else 130
 
 
-def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused]) -> None:
+def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused], config: Config) -> None:
     """The first signal leaves the goal paused, or as another process ordered; the second ends everything."""
     loop, received = asyncio.get_running_loop(), list[signal.Signals]()
-    config = load_config()
     take_order(config, pursuit.session.id)  # one for a process that is gone
 
     def on_signal(number: signal.Signals) -> None:
@@ -54,7 +55,10 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
             os._exit(130)
         received.append(number)
         order = take_order(config, pursuit.session.id)
-        pursuit.wanted = order or ("pause" if number == signal.SIGINT else "interrupt")
+        if order:
+            pursuit.wanted, pursuit.wanted_by = order.order, order.origin
+        else:
+            pursuit.wanted = "pause" if number == signal.SIGINT else "interrupt"
         click.echo("stopping; press again to quit at once", err=True)
         working.cancel()
 

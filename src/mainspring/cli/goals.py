@@ -21,6 +21,7 @@ from mainspring.app.operations.goals import (
     order_goal,
     state_of,
 )
+from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
 from mainspring.cli.reports import write_report
@@ -32,7 +33,6 @@ from mainspring.cli.schedules import (
 )
 from mainspring.documents.lines import as_text, money, when
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 
 @click.group("goal")

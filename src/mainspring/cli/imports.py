@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from mainspring.app.operations.imports import Imported, import_session
+from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
-from mainspring.settings import load_config
 
 
 @click.command("import")

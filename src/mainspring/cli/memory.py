@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from mainspring.app.operations.memory import forget, load_memory, remember
+from mainspring.cli.config import load_config
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _FOLDER = click.option(
     "-C", "folder", type=click.Path(path_type=Path), default=Path(), help="A folder of the project."

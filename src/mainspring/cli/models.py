@@ -24,8 +24,9 @@ from mainspring.app.operations.models import (
     pulled_path,
     refresh_prices,
 )
+from mainspring.cli.config import load_config
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _BAR = 30
 

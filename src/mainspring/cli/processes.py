@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _LINE = 60
 

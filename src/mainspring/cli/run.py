@@ -24,6 +24,7 @@ from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
+from mainspring.cli.config import load_config
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json, as_text, call_line
@@ -45,7 +46,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import load_config, stop_signals
+from mainspring.settings import stop_signals
 
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
@@ -136,6 +137,8 @@ def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
+    if options["attach"] and not text:
+        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
     session = session or newest_here()
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
@@ -193,6 +196,7 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         approver=approver_for(sys.stdin),
+        config=load_config(),
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:

@@ -24,13 +24,14 @@ from mainspring.app.operations.schedules import (
     plan_schedule,
 )
 from mainspring.cli.ask import is_there
+from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.wake import say_other_daemon
 from mainspring.documents.lines import local_time, money, when
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 from mainspring.system import host_name, user_name
 
 

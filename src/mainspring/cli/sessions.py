@@ -11,18 +11,18 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
+from mainspring.cli.config import load_config
 from mainspring.documents.lines import as_json, as_text, money, when
-from mainspring.events import Recorded, SpendReserved, SpendSettled
+from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _LINE = 60
 
 
 @click.command("sessions")
 @click.option("--json", "is_json", is_flag=True, help="Print one session per line as JSON.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
-@click.option("--all", "is_all", is_flag=True, help="All of them, whatever the limit.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many to list.")
+@click.option("--all", "is_all", is_flag=True, help="List all of them.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
     rows = asyncio.run(list_sessions(load_config()))
@@ -55,7 +55,7 @@ def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
 @click.argument("session")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
-@click.option("--follow/--no-follow", default=True, help="Go on until the run has ended.")
+@click.option("--follow/--no-follow", default=True, help="Continue until the run has ended.")
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
     """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
     goal is over."""
@@ -69,9 +69,22 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
 
 
 async def _print_all(events: AsyncGenerator[Recorded], *, is_json: bool, is_whole: bool) -> None:
+    last: Origin | None = None
     async with aclosing(events):
         async for recorded in events:
+            origin: Origin | None = getattr(recorded.event, "origin", None)
+            if origin and last and origin != last and not is_json:
+                click.echo(plain(f"{'':15} {_named(origin)}"))
+            last = origin or last
             _print(recorded, is_json=is_json, is_whole=is_whole)
+
+
+def _named(origin: Origin) -> str:
+    """Who gives commands from here on."""
+    where = f" on {origin.device}" if origin.device else ""
+    token = f", token {origin.token}" if origin.token else ""
+    program = f" ({origin.program})" if origin.program else ""
+    return f"by {origin.user or 'unknown'}{where}{token}, through {origin.face or 'unknown'}{program}:"
 
 
 def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:

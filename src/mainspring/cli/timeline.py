@@ -8,11 +8,11 @@ import click
 
 from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
+from mainspring.cli.config import load_config
 from mainspring.cli.run import newest_here
 from mainspring.documents.lines import change_line
 from mainspring.events import Extent
 from mainspring.secrets.screen import plain
-from mainspring.settings import load_config
 
 _SCOPES = (
     click.option("--files", "scope", flag_value="files", help="Only the files."),

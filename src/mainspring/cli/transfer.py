@@ -13,12 +13,12 @@ import click
 
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
+from mainspring.cli.config import load_config
 from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
 from mainspring.documents.transcript import transcript
 from mainspring.errors import UsageError
-from mainspring.settings import load_config
 
 
 @click.command("export")

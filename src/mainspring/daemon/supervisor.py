@@ -34,7 +34,7 @@ from mainspring.events import ApprovalGiven
 from mainspring.goals.fold import load_goal
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
 from mainspring.sandbox.detached import run_to_end, start_detached
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import FACE, Config, stop_signals
 from mainspring.system import open_process, signal_process
 
 LOG = "daemon.log"
@@ -172,7 +172,7 @@ class Daemon:
         ended = await asyncio.to_thread(
             run_to_end,
             ["goal", "fire", schedule.id],
-            environment=self._config.environment,
+            environment={**self._config.environment, FACE: "daemon"},
             timeout_s=_BEGIN_WITHIN_S,
         )
         if ended.exit_code:
@@ -234,7 +234,7 @@ class Daemon:
     def _start(self, row: SessionRow) -> None:
         arguments = ["goal", "resume", row.id, "--json"] if row.goal else ["resume", row.id, "--json"]
         log = self._sessions.directory(row.id) / LOG
-        pid = start_detached(arguments, environment=self._config.environment, log=log)
+        pid = start_detached(arguments, environment={**self._config.environment, FACE: "daemon"}, log=log)
         run = DaemonRun(
             session=row.id,
             pid=pid,

@@ -84,7 +84,7 @@ class Meter:
         return self._price.cost_usd(self.usage) if self._price else 0.0
 
     async def settle(self) -> None:
-        """Tokens that nobody knows the price of cost all that was set aside."""
+        """Tokens of unknown price cost all that was set aside."""
         is_told = any(used.usd is not None for used in (self._total, *self._parts.values()) if used)
         is_unknown = self.usage.total_tokens > 0 and self._price is None and not is_told
         usd = self.reserved_usd if is_unknown else self.usd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from mainspring.events.base import Event, Exempt, Sha256, Word
-from mainspring.events.values import Blob, Value
+from mainspring.events.values import Blob, Origin, Value
 
 GoalEnding = Literal[
     "done",
@@ -134,6 +134,7 @@ class GoalSet(Event, frozen=True):
     by: SetBy = "user"
     sandbox: Word = ""
     allow_unpriced: bool = False
+    origin: Origin | None = None
 
 
 class IterationStarted(Event, frozen=True):
@@ -266,15 +267,17 @@ class GoalPaused(Event, frozen=True):
 
     reason: str = ""
     by: Literal["user", "signal"] = "user"
+    origin: Origin | None = None
 
 
 class GoalEnded(Event, frozen=True):
-    """How the goal ended. `is_verified` when it is done and its checks passed; else nobody knows."""
+    """How the goal ended. `is_verified` when it is done and its checks passed; otherwise that is unknown."""
 
     ending: GoalEnding
     reason: str = ""
     exit_code: int = 0
     is_verified: bool = False
+    origin: Origin | None = None
 
 
 class EngineChosen(Event, frozen=True):
@@ -285,6 +288,7 @@ class EngineChosen(Event, frozen=True):
     program: str = ""
     version: str = ""
     conversation: Conversation = ""
+    origin: Origin | None = None
 
 
 class EngineEnded(Event, frozen=True):

@@ -22,6 +22,7 @@ from mainspring.events.values import (
     Limits,
     Media,
     Offer,
+    Origin,
     Outcome,
     Part,
     PlanItem,
@@ -41,6 +42,7 @@ class SessionStarted(Event, frozen=True):
     version: Word
     parent: str = ""
     parent_seq: int = 0
+    origin: Origin | None = None
 
 
 class SessionResumed(Event, frozen=True):
@@ -51,6 +53,7 @@ class SessionResumed(Event, frozen=True):
     host: str
     pid: int
     limits: Limits | None = None
+    origin: Origin | None = None
 
 
 class PromptSet(Event, frozen=True):
@@ -70,6 +73,7 @@ class ModelChosen(Event, frozen=True):
     fallbacks: tuple[str, ...] = ()
     tier: str = ""
     by: ChosenBy = "user"
+    origin: Origin | None = None
 
 
 class RoutingWarned(Event, frozen=True):
@@ -82,6 +86,7 @@ class EffortChosen(Event, frozen=True):
     """How hard the model should think from the next step on; None is its provider's own choice."""
 
     effort: Effort | None = None
+    origin: Origin | None = None
 
 
 class ModeChosen(Event, frozen=True):
@@ -89,6 +94,7 @@ class ModeChosen(Event, frozen=True):
 
     mode: Word
     level: Word = ""
+    origin: Origin | None = None
 
 
 class SandboxChosen(Event, frozen=True):
@@ -100,6 +106,7 @@ class SandboxChosen(Event, frozen=True):
 class UserSaid(Event, frozen=True):
     text: str
     media: tuple[Media, ...] = ()
+    origin: Origin | None = None
 
 
 OUTPUT_SOURCE = "mainspring:output"
@@ -111,6 +118,7 @@ class NoteAdded(Event, frozen=True):
 
     text: str
     source: str = "user"
+    origin: Origin | None = None
 
 
 class TurnStarted(Event, frozen=True):
@@ -223,6 +231,7 @@ class ApprovalGiven(Event, frozen=True):
     scope: Scope = "once"
     pattern: str = ""
     expires_us: int | None = None
+    origin: Origin | None = None
 
 
 class CallStarted(Event, frozen=True):
@@ -262,7 +271,7 @@ class ProcessStarted(Event, frozen=True):
 
 
 class ProcessEnded(Event, frozen=True):
-    """A background command ended. Without an exit code nobody knows how. `call` is the one in whose result
+    """A background command ended. Without an exit code, how is unknown. `call` is the one in whose result
     the model is told; without it a note follows. `set_aside` are protected paths that it made or changed, and
     that were renamed or put back."""
 
@@ -316,6 +325,7 @@ class CommandAsked(Event, frozen=True):
     cpu_s: int = 0
     memory_bytes: int = 0
     label: str = ""
+    origin: Origin | None = None
 
 
 class CommandStarted(Event, frozen=True):
@@ -358,6 +368,7 @@ class BranchMoved(Event, frozen=True):
     commit: Sha256
     files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    origin: Origin | None = None
 
 
 class Compacted(Event, frozen=True):
@@ -372,6 +383,7 @@ class Compacted(Event, frozen=True):
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    origin: Origin | None = None
 
 
 class RewindStarted(Event, frozen=True):
@@ -379,6 +391,7 @@ class RewindStarted(Event, frozen=True):
 
     to_seq: int
     scope: Extent = "files"
+    origin: Origin | None = None
 
 
 class Undone(Event, frozen=True):
@@ -387,6 +400,7 @@ class Undone(Event, frozen=True):
 
     to_seq: int
     scope: Extent = "conversation"
+    origin: Origin | None = None
 
 
 class Crashed(Event, frozen=True):

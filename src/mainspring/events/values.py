@@ -57,6 +57,17 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """A part of an event."""
 
 
+class Origin(Value, frozen=True):
+    """Who gave the command that an event comes from, and by which face (`cli`, `python`, `daemon`, ...).
+    `token` is the name of an access token, never its secret. What is not known is empty."""
+
+    user: str = ""
+    device: str = ""
+    token: str = ""
+    program: str = ""
+    face: Word = ""
+
+
 class Blob(Value, frozen=True):
     """Content kept once in the journal, named by its SHA-256."""
 

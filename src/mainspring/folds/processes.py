@@ -26,7 +26,7 @@ Custodial = ProcessStarted | ProcessEnded | NoteAdded
 """The events that tell of processes."""
 
 _NEVER_STARTED = "it was never started"
-_LOST = "its keeper is gone, so nobody knows how it ended"
+_LOST = "its keeper process is gone, so its exit code is unknown"
 
 
 class Process(msgspec.Struct, frozen=True):

@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
-from mainspring.events import GoalEnded, GoalPaused
+from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
 from mainspring.goals.fold import Goal
 from mainspring.sandbox.custody.tree import stat
@@ -22,6 +24,15 @@ from mainspring.system import host_name, open_process, seconds_since_boot, signa
 from mainspring.waits.watch import readable
 
 Order = Literal["pause", "stop"]
+
+
+class GivenOrder(msgspec.Struct, frozen=True):
+    """An order, and who gave it."""
+
+    order: Order
+    origin: Origin = Origin()
+
+
 _FILE = "order"
 _WITHIN_S = 30.0
 _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
@@ -34,15 +45,18 @@ async def record_order(recorder: Recorder, order: Order, event: GoalPaused | Goa
     return f"nobody was at work on it; recorded{f', {ended} processes ended' if ended else ''}"
 
 
-def take_order(directory: Path) -> Order | None:
+def take_order(directory: Path) -> GivenOrder | None:
     """The order that somebody left for this process, once."""
     path = directory / _FILE
     try:
-        text = path.read_text("utf-8")
+        data = path.read_bytes()
         path.unlink()
     except FileNotFoundError:
         return None
-    return "stop" if text == "stop" else "pause"
+    try:
+        return msgspec.json.decode(data, type=GivenOrder)
+    except msgspec.MsgspecError:  # 0.1.0 wrote the word alone
+        return GivenOrder(order="stop" if data == b"stop" else "pause")
 
 
 async def _end_left(recorder: Recorder) -> int:
@@ -84,7 +98,7 @@ def _began_us(ticks: int) -> int:
     return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
 
 
-async def send_order(sessions: Sessions, session: str, order: Order) -> str:
+async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str:
     """Gives the order to the process that works on a goal, and waits for its end; says what was done."""
     owner = await sessions.owner(session)
     if owner is None or not owner.is_alive:
@@ -95,7 +109,7 @@ async def send_order(sessions: Sessions, session: str, order: Order) -> str:
     try:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
-        await asyncio.to_thread((sessions.directory(session) / _FILE).write_text, order, "utf-8")
+        await asyncio.to_thread((sessions.directory(session) / _FILE).write_bytes, msgspec.json.encode(given))
         signal_process(handle, signal.SIGTERM)
         is_over = await readable(handle, _WITHIN_S)
     finally:

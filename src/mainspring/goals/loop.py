@@ -36,6 +36,7 @@ from mainspring.events import (
     IterationStarted,
     OnQuota,
     OnTime,
+    Origin,
     TurnEnded,
 )
 from mainspring.goals import protocol
@@ -66,7 +67,8 @@ Wanted = Literal["pause", "stop", "interrupt"]
 
 
 class Pursuit:
-    """One process at work on one goal. `wanted` says what a cancellation means."""
+    """One process at work on one goal. `wanted` says what a cancellation means, `wanted_by` who asked
+    for it when that was not whoever runs this process."""
 
     def __init__(self, session: Session, profile: Profile, *, cache: Path) -> None:
         self.session = session
@@ -74,6 +76,7 @@ class Pursuit:
         self._runtime = runtime = runtime_of(session)
         self.goal = Goal(vault=runtime.recorder.vault)
         self.wanted: Wanted = "interrupt"
+        self.wanted_by: Origin | None = None
         self._judge = Judge(runtime, profile, Findings(runtime, profile, cache))
         self._resting = Pauses(runtime, profile, self.goal)
 
@@ -106,7 +109,8 @@ class Pursuit:
             await self._finish(stopped := Stop("stopped", "Stopped by request."))
             return self._end(stopped)
         by = "user" if self.wanted == "pause" else "signal"
-        paused = GoalPaused(reason="Paused by request." if by == "user" else "Interrupted.", by=by)
+        reason = "Paused by request." if by == "user" else "Interrupted."
+        paused = GoalPaused(reason=reason, by=by, origin=self.wanted_by)
         await self._runtime.record(paused)
         return paused
 
@@ -236,7 +240,13 @@ class Pursuit:
         last = self.goal.last
         if stop.ending == "failed" and self.profile.passes_exit_code and last is not None and last.exit_code:
             code = last.exit_code
-        return GoalEnded(ending=stop.ending, reason=stop.reason, exit_code=code, is_verified=stop.is_verified)
+        return GoalEnded(
+            ending=stop.ending,
+            reason=stop.reason,
+            exit_code=code,
+            is_verified=stop.is_verified,
+            origin=self.wanted_by if stop.ending == "stopped" else None,
+        )
 
 
 def _needs_a_person(current: Iteration, ending: TurnEnded) -> bool:

@@ -209,7 +209,7 @@ class Connection:
 
 
 async def tls_for(url: SplitResult) -> ssl.SSLContext | None:
-    """How to talk to a server so that nobody listens; None when its address does not ask for it."""
+    """The TLS context for https; None for http."""
     return await asyncio.to_thread(_certificates) if url.scheme == "https" else None
 
 

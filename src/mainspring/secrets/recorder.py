@@ -9,8 +9,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from mainspring.disk.log import is_logging, log
-from mainspring.events import Blob, Event, Recorded
+from mainspring.events import (
+    ApprovalGiven,
+    Blob,
+    BranchMoved,
+    CommandAsked,
+    Compacted,
+    EffortChosen,
+    EngineChosen,
+    Event,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    Origin,
+    Recorded,
+    RewindStarted,
+    SessionResumed,
+    SessionStarted,
+    Undone,
+    UserSaid,
+)
 from mainspring.events.outline import outline
 from mainspring.journal import Journal, JournalReader
 from mainspring.secrets.redaction import redacted, redacted_blob
@@ -24,12 +48,41 @@ def hide_secrets(events: Sequence[Event], vault: Vault) -> list[Event]:
     return hidden
 
 
-class Recorder:
-    """Writes the events and blobs of one session, without secrets."""
+def is_commanded(event: Event) -> bool:
+    """Whether an event comes from a person's command, as the event itself says."""
+    match event:
+        case SessionStarted() | SessionResumed() | UserSaid() | CommandAsked():
+            return True
+        case EffortChosen() | ModeChosen() | RewindStarted() | Undone():
+            return True
+        case (
+            NoteAdded(source=by)
+            | ApprovalGiven(by=by)
+            | ModelChosen(by=by)
+            | GoalSet(by=by)
+            | GoalPaused(by=by)
+        ):
+            return by == "user"
+        case GoalEnded():
+            return event.ending == "stopped"
+        case BranchMoved():
+            return event.action != "committed"
+        case Compacted():
+            return event.reason in ("asked", "taken back")
+        case EngineChosen():
+            return not event.program
+        case _:
+            return False
 
-    def __init__(self, journal: Journal, vault: Vault) -> None:
+
+class Recorder:
+    """Writes the events and blobs of one session, without secrets. Those that come from a person's command
+    are recorded with its `origin`, unless they have another one."""
+
+    def __init__(self, journal: Journal, vault: Vault, origin: Origin | None = None) -> None:
         self._journal = journal
         self.vault = vault
+        self._origin = origin
 
     @property
     def session(self) -> str:
@@ -41,11 +94,16 @@ class Recorder:
 
     async def record(self, *events: Event) -> Sequence[Recorded]:
         """Durable on return, all of one call or none, as `Journal.append`."""
-        recorded = await self._journal.append(*hide_secrets(events, self.vault))
+        recorded = await self._journal.append(*hide_secrets([*map(self._with_origin, events)], self.vault))
         if is_logging():
             for each in recorded:
                 log(f"event {type(each.event).__name__}", seq=each.seq, **outline(each.event))
         return recorded
+
+    def _with_origin(self, event: Event) -> Event:
+        if self._origin is None or not is_commanded(event) or getattr(event, "origin", None) is not None:
+            return event
+        return msgspec.structs.replace(event, origin=self._origin)
 
     async def put_blob(self, data: bytes, media_type: str = "text/plain") -> Blob:
         """Keeps the bytes; a text without its secrets."""

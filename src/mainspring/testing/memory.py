@@ -26,7 +26,7 @@ from mainspring.catalog.folder import match_prefix, new_id, unknown, valid_id
 from mainspring.catalog.fork import changed_start, first_body, shared_events
 from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
-from mainspring.events import Blob, Event, Recorded, decode
+from mainspring.events import Blob, Event, Origin, Recorded, decode
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, Row, read_header, read_lines, refused, write_lines
 from mainspring.journal.verification import blobs_in
@@ -279,11 +279,13 @@ class MemorySessions:
     def today(self) -> _Today:
         return _Today(self)
 
-    async def fork(self, session: str, *, at: int | None = None, workspace: str = "") -> tuple[str, int]:
+    async def fork(
+        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+    ) -> tuple[str, int]:
         events = self._known(session).events
         until = shared_events(session, len(events.recorded), at)
         name, rows = new_id(), list[Row]()
-        changes = changed_start(name, session, until, workspace)
+        changes = changed_start(name, session, until, workspace, origin)
         for seq, time_us, kind, stored, _ in events.rows()[:until]:
             body = first_body(stored, kind, changes) if seq == 1 else stored
             rows.append(_chained(rows, time_us, kind, body))

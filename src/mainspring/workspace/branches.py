@@ -34,7 +34,7 @@ def start(git: Git, goal: str) -> BranchMoved:
     base = _current(git)
     if not base:
         raise UsageError(
-            "HEAD is on no branch, so a branch of ours could not land anywhere.",
+            "HEAD is detached; --branch needs a branch to merge into.",
             remedy="Check a branch out first, or leave --branch out.",
         )
     if git.run("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all"):

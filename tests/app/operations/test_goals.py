@@ -16,7 +16,7 @@ from mainspring.app.operations.reports import goal_report, report_markdown, repo
 from mainspring.app.operations.schedule_arguments import FLAGS, arguments_of, options_of
 from mainspring.cli.goal_options import start_options
 from mainspring.errors import ConfigError, UsageError
-from mainspring.events import Evaluation, GoalChecks, Target
+from mainspring.events import Evaluation, GoalChecks, Origin, Target
 from workspace.sessions import World, say
 
 
@@ -49,6 +49,25 @@ def test_an_order_is_recorded_once_and_an_ended_goal_takes_none(world: World) ->
     assert asyncio.run(goals.order_goal(world.config, session, "stop")).done
     again = asyncio.run(goals.order_goal(world.config, session, "stop"))
     assert (again.session, again.ending, again.done) == (session, "stopped", "")
+    assert goals.take_order(world.config, session) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "order", "origin"),
+    [
+        (b'{"order":"stop","origin":{"user":"bea","face":"web"}}', "stop", Origin(user="bea", face="web")),
+        (b"stop", "stop", Origin()),
+        (b"pause", "pause", Origin()),
+    ],
+)
+def test_an_order_names_who_gave_it_and_the_word_that_0_1_0_wrote_is_read(
+    world: World, left: bytes, order: str, origin: Origin
+) -> None:
+    session = begun(world)
+    (world.config.home / "sessions" / session / "order").write_bytes(left)
+    taken = goals.take_order(world.config, session)
+    assert taken is not None
+    assert (taken.order, taken.origin) == (order, origin)
     assert goals.take_order(world.config, session) is None
 
 

@@ -18,7 +18,7 @@ from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.errors import JournalOwned, UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Scope
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
 from mainspring.folds.state import load_state
 from mainspring.settings import Config
 
@@ -66,7 +66,7 @@ async def prepare_answers(
             f"Session {session} does not wait for an answer{f' to {call}' if call else ''}: {why}.",
             remedy=f"`mainspring show {session}` tells what happened.",
         )
-    answers = tuple(_given(question, requests, reply) for question in asked)
+    answers = tuple(_given(question, requests, reply, config.origin) for question in asked)
     running = await sessions_of(config).owner(session)
     other = running.other_version if running is not None and running.is_alive else ""
     return OpenAnswers(session=session, answers=answers, has_goal=has_goal, other_version=other)
@@ -109,7 +109,9 @@ async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
         return reader.session, state.requests, state.has_goal
 
 
-def _given(question: ApprovalAsked, requests: Requests, reply: ApprovalReply) -> ApprovalGiven:
+def _given(
+    question: ApprovalAsked, requests: Requests, reply: ApprovalReply, origin: Origin
+) -> ApprovalGiven:
     if reply.scope == "once" and (reply.pattern or reply.lasts):
         raise UsageError("--pattern and --for need a --scope that lasts.")
     if reply.edit is not None and len(requests.open) > 1:
@@ -123,6 +125,7 @@ def _given(question: ApprovalAsked, requests: Requests, reply: ApprovalReply) ->
         scope=reply.scope,
         pattern=reply.pattern,
         expires_us=None if reply.lasts is None else lasting(reply.lasts, now_us=time.time_ns() // 1000),
+        origin=origin,
     )
     if why := requests.refusal(given):
         raise UsageError(f"The call {question.call} cannot be answered so: {why}.")

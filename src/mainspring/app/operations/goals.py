@@ -17,7 +17,7 @@ from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
-from mainspring.goals.control import Order
+from mainspring.goals.control import GivenOrder, Order
 from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
 from mainspring.goals.loop import Pursuit
@@ -100,7 +100,7 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
     return Ordered(session=name, done=await tell_goal(name, order, event, config))
 
 
-def take_order(config: Config, session: str) -> Order | None:
+def take_order(config: Config, session: str) -> GivenOrder | None:
     """The order that another process left for this one, which works on the goal; once."""
     return take_order_in(sessions_of(config).directory(session))
 

@@ -18,7 +18,7 @@ from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.errors import JournalForeign
-from mainspring.events import Event, NoteAdded, PromptSet, SessionStarted
+from mainspring.events import Event, NoteAdded, Origin, PromptSet, SessionStarted
 from mainspring.settings import Config
 from mainspring.tools.toolbox import Toolbox
 
@@ -54,7 +54,7 @@ async def import_session(
     if not transcript.events:
         raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
-    session = await compose_session(lambda name: _events(transcript, name, place), config)
+    session = await compose_session(lambda name: _events(transcript, name, place, config.origin), config)
     return Imported(
         session=session,
         agent=transcript.agent,
@@ -63,13 +63,17 @@ async def import_session(
     )
 
 
-def _events(transcript: Transcript, session: str, workspace: Path) -> Iterator[tuple[int, Event]]:
+def _events(
+    transcript: Transcript, session: str, workspace: Path, origin: Origin
+) -> Iterator[tuple[int, Event]]:
     """The events of a session that goes on from a transcript."""
     began_us = transcript.events[0][0] or time.time_ns() // 1000
-    origin = f"{transcript.agent}:{transcript.session}"
+    parent = f"{transcript.agent}:{transcript.session}"
     note = f"What follows was imported from {transcript.agent} (model {transcript.model or 'unknown'})."
     opening: list[Event] = [
-        SessionStarted(session=session, workspace=str(workspace), version=__version__, parent=origin),
+        SessionStarted(
+            session=session, workspace=str(workspace), version=__version__, parent=parent, origin=origin
+        ),
         PromptSet(
             system=system_prompt(prompt_parts(workspace=workspace, mode=DEFAULT_MODE)),
             tools=Toolbox(DEFAULT_TOOLS).specs,
