@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mainspring.app.build import DEFAULT_TOOLS, recall
+from mainspring.app.build import DEFAULT_TOOLS
+from mainspring.app.known import recall
 from mainspring.app.models import check_context, check_price
 from mainspring.app.policies import build_mode, confinement_of
 from mainspring.catalog.sqlite import SqliteSessions

@@ -45,7 +45,7 @@ LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in
 FACES = {"cli", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
-    "events/session.py": 420,  # every kind of event of a session, in one table to read
+    "events/session.py": 430,  # every kind of event of a session, in one table to read
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 95}  # names every part of a session once
 BROAD_EXCEPTS = {

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from mainspring.app.engines import build_engine, engine_name, outside_engine
+from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
 from mainspring.app.policies import (
@@ -39,28 +40,18 @@ from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
     Effort,
-    EngineChosen,
     Event,
     Limits,
-    ModeChosen,
-    ModelChosen,
     Origin,
     PromptPart,
-    SessionResumed,
-    SessionStarted,
-    SpendReserved,
-    TurnStarted,
 )
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
-from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.recorder import Recorder
-from mainspring.secrets.redaction import expanded
-from mainspring.secrets.vault import Vault
 from mainspring.session.opening import Opening, SessionModels
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
@@ -299,55 +290,8 @@ def _permissions(
     )
 
 
-class KnownSession(msgspec.Struct, frozen=True):
-    """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
-    its whole life; `is_unpriced` says that a person let it work under them without a price."""
-
-    place: Path
-    limits: Limits = Limits()
-    is_unpriced: bool = False
-    model: ModelChosen | None = None
-    mode: str = ""
-    engine: EngineChosen | None = None
-
-
 async def _beginning_in(workspace: Path | str) -> KnownSession:
     return KnownSession(place=workspace_at(Path(workspace)))
-
-
-async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
-    """What a session works with, as its journal says, with the names and paths as they are."""
-    started = await journal.last("SessionStarted")
-    model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
-    engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
-    if started is None or not isinstance(started.event, SessionStarted):
-        raise UsageError("This session has no beginning: nothing was recorded in it.")
-    limits = await _limits_given_before(journal)
-    is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
-    return KnownSession(
-        limits=limits,
-        is_unpriced=is_unpriced and is_money_capped(limits),
-        place=workspace_at(
-            Path(vault.expand(started.event.workspace)),
-            remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
-        ),
-        model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
-        mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
-        engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
-    )
-
-
-async def _limits_given_before(journal: JournalReader) -> Limits:
-    """The limits that a person gave a session: with its last turn, or when that was resumed."""
-    turn = await journal.last("TurnStarted")
-    if turn is None or not isinstance(turn.event, TurnStarted):
-        return Limits()
-    given = turn.event.limits
-    for resumed in await journal.read(after=turn.seq, kinds=("SessionResumed",)):
-        if isinstance(resumed.event, SessionResumed) and resumed.event.limits:
-            session = resumed.event.limits.session
-            given = Limits(max_cost_usd=session.usd, max_tokens=session.tokens)
-    return given
 
 
 def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
@@ -396,11 +340,3 @@ def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken
 def memory_of(workspace: Path, config: Config) -> ProjectMemory:
     """What is remembered about the project that a folder belongs to."""
     return ProjectMemory(config.home, repository_root(workspace))
-
-
-def workspace_at(path: Path, *, remedy: str = "Choose one with -C.") -> Path:
-    """A folder to work in; `UsageError` when it is not there."""
-    place = path.expanduser().resolve()
-    if not place.is_dir():
-        raise UsageError(f"The workspace {place} is not a folder.", remedy=remedy)
-    return place

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.app import build as app
 from mainspring.app.engines import engine_name, outside_engine
+from mainspring.app.known import recall
 from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
@@ -309,6 +310,6 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
 async def _workspace_of(store: Sessions, session: str, vault: Vault) -> Path:
     reader = await store.read(session)
     try:
-        return (await app.recall(reader, vault)).place
+        return (await recall(reader, vault)).place
     finally:
         await reader.close()

@@ -174,7 +174,6 @@ async def take_turn(
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     files = _attached_files(attach, text)
-    say_limits()
     limits = Limits(
         max_steps=max_steps,
         max_calls=max_calls,
@@ -183,6 +182,7 @@ async def take_turn(
         timeout_s=timeout,
         day=Cap(usd=max_cost_usd_today),
     )
+    say_limits()
     opened = app.open(
         folder or Path(),
         session=session,
@@ -200,15 +200,20 @@ async def take_turn(
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
-        gc.freeze()
-        gc.enable()
+        _collect_garbage_again()
         _stop_on_signals(running)
         for given in answers:
             await running.answer(given)
         events = running.watch(text, await keep(running, files))
         code = await (_print_json(events) if is_json else _print_text(running, events))
         await commit_branch(running)
-        return code
+    return code
+
+
+def _collect_garbage_again() -> None:
+    """What was loaded by now stays, and is not looked at again."""
+    gc.freeze()
+    gc.enable()
 
 
 def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app import policies
-from mainspring.app.build import template_of, workspace_at
+from mainspring.app.build import template_of
+from mainspring.app.known import workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.build import workspace_at
+from mainspring.app.known import workspace_at
 from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of

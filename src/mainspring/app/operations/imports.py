@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.build import DEFAULT_TOOLS, workspace_at
+from mainspring.app.build import DEFAULT_TOOLS
+from mainspring.app.known import workspace_at
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session
 from mainspring.app.stores import sessions_of

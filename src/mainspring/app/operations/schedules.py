@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.build import workspace_at
 from mainspring.app.goals import GoalOptions, goal_text, is_priced
+from mainspring.app.known import workspace_at
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
