@@ -1,6 +1,6 @@
 """Runs the command line as on another system: without the modules, functions and folders that it does not have.
 
-    python tests/other_system.py darwin|win32 ARGUMENT...
+    python -P tests/other_system.py darwin|win32 ARGUMENT...
 
 It is no macOS and no Windows: it shows that a command does not need what is missing there, not that it works.
 """

@@ -530,3 +530,11 @@ def test_only_events_that_exist_are_looked_for() -> None:
 )
 def test_a_made_up_event_name_is_found_wherever_it_is_used(source: str) -> None:
     assert "ThingStarted" in {text for _, text in event_names(ast.parse(source))}
+
+
+def test_folders_of_tests_mirror_the_source() -> None:
+    tests = Path(__file__).parent
+    for path in tests.rglob("test_*.py"):
+        folder = path.parent.relative_to(tests)
+        is_mirrored = (SOURCE / folder).is_dir() or folder.parts[0] == "upgrades"
+        assert is_mirrored, f"{folder}: tests lie in the folder of the room that they are about"

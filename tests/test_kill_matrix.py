@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import product
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -30,7 +29,8 @@ from mainspring.events import (
 )
 from mainspring.folds.state import load_state
 from mainspring.models.scripted import ScriptedModel
-from worker import SCRIPT, SESSION, Folder
+from tests import ROOT
+from tests.worker import SCRIPT, SESSION, Folder
 
 EVENTS = 54
 LABELS = ("1a", "1b", "2a", "3a", "3b", "3c", "3d", "4c", "5a", "5b")
@@ -51,9 +51,9 @@ TWICE = [
 
 
 def _work(folder: Folder, kill: str = "") -> int:
-    script = Path(__file__).with_name("worker.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(folder.path), *([kill] if kill else [])],
+        [sys.executable, "-m", "tests.worker", str(folder.path), *([kill] if kill else [])],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,

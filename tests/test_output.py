@@ -19,7 +19,7 @@ from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.testing.memory import MemorySessions
 from mainspring.tools.json_schema import check_schema, problem_with
 from mainspring.tools.output import OutputType
-from stage import Stage, call, calls, says
+from tests.stage import Stage, call, calls, says
 
 
 class City(msgspec.Struct, frozen=True):

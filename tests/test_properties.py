@@ -42,7 +42,7 @@ from mainspring.tools import CallContext
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
-from stage import PRICE, built, nowhere
+from tests.stage import PRICE, built, nowhere
 
 generated = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60

@@ -17,6 +17,7 @@ import pytest
 from mainspring.catalog.folder import SessionFiles
 from mainspring.events import CallEnded
 from mainspring.system import LINUX, MACOS, OTHER, WINDOWS, WSL1, find_system
+from tests import ROOT
 
 ELSEWHERE = Path(__file__).with_name("other_system.py")
 WSL2_RELEASE = "5.15.153.1-microsoft-standard-WSL2"
@@ -35,7 +36,10 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "work").mkdir()
 
     def start(system: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *([str(ELSEWHERE), system] if system != "linux" else ["-m", "mainspring"])]
+        command = [
+            sys.executable,
+            *(["-P", str(ELSEWHERE), system] if system != "linux" else ["-m", "mainspring"]),
+        ]
         return subprocess.run(
             [*command, *arguments],
             env=environment,
@@ -116,7 +120,7 @@ def test_without_proc_the_lock_alone_keeps_a_second_writer_out(tmp_path: Path) -
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import other_system
+from tests import other_system
 other_system.become("darwin")
 from mainspring.errors import JournalOwned
 from mainspring.disk.owner import own, owner_of
@@ -133,7 +137,7 @@ own(folder, "s")
 print("owned again")
 """
     ran = subprocess.run(
-        [sys.executable, "-c", code, str(ELSEWHERE.parent), str(tmp_path)],
+        [sys.executable, "-c", code, str(ROOT), str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,

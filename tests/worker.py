@@ -31,7 +31,7 @@ from mainspring.tools import Tool
 from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
-from stage import built, nowhere
+from tests.stage import built, nowhere
 
 SESSION = "killed"
 

@@ -12,7 +12,7 @@ import pytest
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted
-from stage import Stage, call, calls, says, take, wait_for
+from tests.stage import Stage, call, calls, says, take, wait_for
 
 ASKS = calls(call("publish", {"what": "x"}))
 

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from engines.house import House
 from mainspring.app import build as app
 from mainspring.catalog.folder import SessionFiles
 from mainspring.engines.settings import EngineSettings
@@ -31,6 +30,7 @@ from mainspring.events import (
 from mainspring.models import Price
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.tools.schema import tool
+from tests.engines.house import House
 
 WANTED, EDITED, FORBIDDEN = "wanted", "edited", "forbidden"
 RULE = '[[rule]]\ntool = "{tool}"\nanswer = "{answer}"\nreason = "so says the rule"\n'

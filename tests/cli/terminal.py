@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from .conftest import Machine
+from tests.cli.conftest import Machine
 
 
 class Person:

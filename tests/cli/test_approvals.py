@@ -11,9 +11,8 @@ import pytest
 
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.disk.owner import own
-
-from .conftest import Machine, lines, until
-from .terminal import Person
+from tests.cli.conftest import Machine, lines, until
+from tests.cli.terminal import Person
 
 MAKE = {"name": "shell", "arguments": {"command": "touch made"}}
 OTHER = {"name": "shell", "arguments": {"command": "touch other"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Machine
+from tests.cli.conftest import Machine
 
 FREE = ("--mode", "yolo", "--max-cost-usd", "100", "--allow-unpriced")
 SUMMARY = {"text": "The goal is to read every page of the report and count the words; pages 1 to 3 are read."}

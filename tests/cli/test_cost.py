@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
-
-from .conftest import Machine, lines
+from tests.cli.conftest import Machine, lines
 
 USAGE = Usage(input_tokens=1000, cached_tokens=400, output_tokens=50)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .conftest import Machine, lines
+from tests.cli.conftest import Machine, lines
 
 DO = {"name": "shell", "arguments": {"command": "echo hello"}}
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mainspring.models.pricelist import SHIPPED, read_table
 from mainspring.models.prices import refreshed_path
-
-from .conftest import Machine, lines
+from tests.cli.conftest import Machine, lines
 
 
 def test_providers_are_listed_with_their_wire_address_and_whether_they_have_a_key(machine: Machine) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import Machine
+from tests.cli.conftest import Machine
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 

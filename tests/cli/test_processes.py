@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .conftest import Machine, lines, until
+from tests.cli.conftest import Machine, lines, until
 
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced", "--sandbox", "none")
 HANGING = {"name": "shell", "arguments": {"command": "sleep 300"}}

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from .conftest import Machine, lines, until
+from tests.cli.conftest import Machine, lines, until
 
 SHELL = {"name": "shell", "arguments": {"command": "echo hello > made.txt; cat made.txt"}}
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")

@@ -11,8 +11,7 @@ from typing import Any
 
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.testing.server import HostedModelServer
-
-from .conftest import Machine, lines
+from tests.cli.conftest import Machine, lines
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 TOKEN = "xyzzy-Plugh-4242-token"

@@ -14,8 +14,7 @@ import pytest
 from mainspring.cli.commands import ALIASES, COMMANDS, GROUPS
 from mainspring.cli.transfer import written
 from mainspring.system import host_name, user_name
-
-from .conftest import Machine, lines, until
+from tests.cli.conftest import Machine, lines, until
 
 SHELL = {"name": "shell", "arguments": {"command": "echo hello"}}
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")

@@ -10,8 +10,7 @@ import pytest
 
 from mainspring.cli.run import _print_event
 from mainspring.events import Recorded, StatusDelta
-
-from .conftest import Machine, lines, until
+from tests.cli.conftest import Machine, lines, until
 
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced", "--sandbox", "none")
 

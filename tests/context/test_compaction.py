@@ -61,9 +61,8 @@ from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.session.session import runtime_of
 from mainspring.turns.compactor import Compactor
-from stage import Stage, call, calls, says, take, texts
-
-from .telling import Tale, plan_set
+from tests.context.telling import Tale, plan_set
+from tests.stage import Stage, call, calls, says, take, texts
 
 GOAL = "Make the parser of invoices faster. Never change its public interface."
 

@@ -31,8 +31,7 @@ from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.testing.memory import MemoryJournal
 from mainspring.turns.compactor import _read
-
-from .telling import Tale, plan_set
+from tests.context.telling import Tale, plan_set
 
 SCRIPTED = ScriptedModel(Script(replies=()))
 CHAT = ChatModel("m", "http://127.0.0.1:9/v1", "", "m")

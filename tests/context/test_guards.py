@@ -8,8 +8,7 @@ from mainspring.context.guards import IDLE_STEPS, Guards
 from mainspring.context.intent import announces, rules
 from mainspring.context.values import canonical
 from mainspring.events import FilesChanged, GuardTripped, NoteAdded, UserSaid
-
-from .telling import Tale, plan_set
+from tests.context.telling import Tale, plan_set
 
 A = ("read", {"path": "a"}, "aaa")
 B = ("read", {"path": "b"}, "bbb")

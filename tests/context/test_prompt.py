@@ -9,8 +9,7 @@ from mainspring.workspace.instructions import Instructions
 from mainspring.workspace.memory import Remark
 from mainspring.workspace.project import Project
 from mainspring.workspace.skills import Skill
-
-from .telling import Tale
+from tests.context.telling import Tale
 
 HERE = Path("/repo")
 

@@ -32,8 +32,7 @@ from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
 from mainspring.models.wires.wire import Wire
 from mainspring.testing.memory import MemoryJournal
-
-from .test_context_properties import CUTS, check_chat, compacted, journals
+from tests.context.test_context_properties import CUTS, check_chat, compacted, journals
 
 HERE = "http://127.0.0.1:9"
 TOOLS = (ToolSpec(name="read", description="Reads.", parameters={"type": "object"}),)

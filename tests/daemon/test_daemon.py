@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli.conftest import Machine, lines
-from cli.conftest import machine as plain_machine
 from mainspring.goals.schedules import Schedule, Schedules
+from tests.cli.conftest import Machine, lines
+from tests.cli.conftest import machine as plain_machine
 
 __all__ = ["plain_machine"]
 DONE = "<promise>DONE</promise>"

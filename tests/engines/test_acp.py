@@ -20,8 +20,7 @@ from mainspring.events import (
     FilesChanged,
     TurnEnded,
 )
-
-from .house import House, settings
+from tests.engines.house import House, settings
 
 
 def take(house: House, text: str, **options: Any) -> list[Event]:

@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Machine, lines
 from mainspring.testing.engines import processes
-
-from .house import NAMES, settings
+from tests.cli.conftest import Machine, lines
+from tests.engines.house import NAMES, settings
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import pytest
 
 from mainspring.session.session import Session
 from mainspring.testing.engines import CHECKS, Stage
-
-from .house import NAMES, Acting, House
+from tests.engines.house import NAMES, Acting, House
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

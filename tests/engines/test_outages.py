@@ -14,9 +14,8 @@ from mainspring.engines.messages import Failed, LineReader
 from mainspring.engines.opencode import OpencodeReader
 from mainspring.engines.settings import EngineSettings
 from mainspring.events import RequestFailed
-
-from .house import House
-from .test_outside import ended, of, take
+from tests.engines.house import House
+from tests.engines.test_outside import ended, of, take
 
 OVERLOADED = {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 529 Overloaded"}
 

@@ -32,8 +32,7 @@ from mainspring.events import (
 from mainspring.models import Price
 from mainspring.session.session import runtime_of
 from mainspring.testing.engines import processes
-
-from .house import NAMES, Acting, House, settings
+from tests.engines.house import NAMES, Acting, House, settings
 
 SPEAKING = ("codex", "claude", "gemini", "opencode", "acp_agent")
 

@@ -10,9 +10,8 @@ import pytest
 
 from mainspring.engines.settings import EngineSettings
 from mainspring.events import Cap, Limits, SpendReserved, SpendSettled
-
-from .house import House
-from .test_outside import of, take
+from tests.engines.house import House
+from tests.engines.test_outside import of, take
 
 AGENT = """import json, sys
 print(json.dumps({{"type": "system", "subtype": "init", "session_id": "s", "model": {model!r}}}))

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Machine, machine, until
-
-from .test_loop import DONE, engine, events, goal
+from tests.cli.conftest import Machine, machine, until
+from tests.goals.test_loop import DONE, engine, events, goal
 
 __all__ = ["machine"]
 

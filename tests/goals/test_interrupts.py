@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Machine, machine, until
-
-from .test_kill_matrix import at_work_in, hold_workspace
-from .test_loop import DONE, engine, events
+from tests.cli.conftest import Machine, machine, until
+from tests.goals.test_kill_matrix import at_work_in, hold_workspace
+from tests.goals.test_loop import DONE, engine, events
 
 __all__ = ["machine"]
 

@@ -12,9 +12,8 @@ import pytest
 
 from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
-
-from .test_kill_matrix import Worker, check, journal, worker
-from .worker import prepare
+from tests.goals.test_kill_matrix import Worker, check, journal, worker
+from tests.goals.worker import prepare
 
 __all__ = ["worker"]
 

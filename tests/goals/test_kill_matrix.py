@@ -44,8 +44,8 @@ from mainspring.goals.lock import workspace_held
 from mainspring.goals.memory import GoalMemory, Sections, read_memory
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement
-
-from .worker import STAGES, prepare
+from tests import ROOT
+from tests.goals.worker import STAGES, prepare
 
 T = TypeVar("T")
 
@@ -83,10 +83,9 @@ class Worker:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    command = [sys.executable, "-m", "goals.worker"]
-    tests = Path(__file__).parent.parent
+    command = [sys.executable, "-m", "tests.goals.worker"]
     with subprocess.Popen(
-        command, cwd=tests, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         yield Worker(process)
         assert process.stdin

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Machine, lines, machine, until
+from tests.cli.conftest import Machine, lines, machine, until
 
 __all__ = ["machine"]
 

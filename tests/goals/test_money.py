@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from cli.conftest import Machine, machine, until
-
-from .test_loop import events
+from tests.cli.conftest import Machine, machine, until
+from tests.goals.test_loop import events
 
 __all__ = ["machine"]
 

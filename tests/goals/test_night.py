@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Machine, machine, until
-
-from .test_kill_matrix import at_work_in
-from .test_loop import DONE, events
+from tests.cli.conftest import Machine, machine, until
+from tests.goals.test_kill_matrix import at_work_in
+from tests.goals.test_loop import DONE, events
 
 __all__ = ["machine"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from cli.conftest import Machine, machine
-from goals.test_loop import DONE, engine, events
 from mainspring.app.goals import GoalOptions, start_goal
 from mainspring.settings import Config, Settings
+from tests.cli.conftest import Machine, machine
+from tests.goals.test_loop import DONE, engine, events
 
 __all__ = ["machine"]
 

@@ -7,10 +7,10 @@ import json
 import msgspec
 import pytest
 
-from cli.conftest import Machine, machine
-from goals.test_loop import DONE, engine, events, goal
 from mainspring.evidence.claim_file import is_trivial, parse_claims
 from mainspring.evidence.readings import read_file, read_lines
+from tests.cli.conftest import Machine, machine
+from tests.goals.test_loop import DONE, engine, events, goal
 
 __all__ = ["machine"]
 

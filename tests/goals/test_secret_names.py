@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cli.conftest import Machine, machine
-from goals.test_loop import DONE, engine, events, goal
 from mainspring.events import ArtifactChange
 from mainspring.evidence.artifacts import LISTED_FROM, Artifacts, listing_of, summed
 from mainspring.secrets.redaction import redacted, redacted_blob
 from mainspring.secrets.vault import PLACEHOLDER, Vault
+from tests.cli.conftest import Machine, machine
+from tests.goals.test_loop import DONE, engine, events, goal
 
 __all__ = ["machine"]
 

@@ -1,6 +1,6 @@
 """A worker process that pursues a whole goal, and is killed where it is told.
 
-    python -m goals.worker
+    python -m tests.goals.worker
 
 reads lines `FOLDER KILL` and prints how a process that was forked for each of them ended.
 
@@ -23,7 +23,7 @@ from mainspring.app.goals import GoalOptions, start_goal
 from mainspring.events import Evaluation, GoalChecks, GoalEnded, GoalPaused
 from mainspring.journal.sqlite import SqliteJournal
 from mainspring.settings import load_config
-from worker import die, die_before_commit
+from tests.worker import die, die_before_commit
 
 GOAL = "make it small"
 STAGES = ("engine-1", "engine-2", "engine-3", "evaluate-1", "evaluate-3", "check-2", "check-3")

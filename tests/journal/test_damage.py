@@ -10,8 +10,7 @@ import pytest
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign
 from mainspring.events import CallEnded, CallStarted, UserSaid
 from mainspring.journal import hashchain, tables
-
-from .samples import write
+from tests.journal.samples import write
 
 EVENTS = 300
 

@@ -1,8 +1,7 @@
 import pytest
 
 from mainspring.events import UserSaid
-
-from .samples import write
+from tests.journal.samples import write
 
 
 @pytest.mark.parametrize("acknowledged", [1, 25, 200])

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_wire import build
 
 from mainspring.errors import BadRequest
 from mainspring.events import Text, Thinking, ToolSpec
@@ -15,6 +14,7 @@ from mainspring.models.capabilities import Capabilities
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.testing.server import ModelServer
+from tests.models.every_wire import build
 
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object"})
 REPLY = ScriptedReply(text="hello")

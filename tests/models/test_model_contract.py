@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from every_wire import WIRES, build
 
 from mainspring.models import Model, scripted
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Fault, Script, ScriptedModel, ScriptedReply
 from mainspring.testing.models import CHECKS, Stage
 from mainspring.testing.server import ModelServer
+from tests.models.every_wire import WIRES, build
 
 
 class Played:

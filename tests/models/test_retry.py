@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from every_wire import NAMES, WIRES, build
 
 from mainspring import errors
 from mainspring.events import CallAsked, Text, TextDelta, Thinking, ToolSpec
@@ -24,6 +23,7 @@ from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
 from mainspring.models.wires.transport import TransportLimits
 from mainspring.testing.server import ModelServer, SeenRequest
+from tests.models.every_wire import NAMES, WIRES, build
 
 REPLY = ScriptedReply(text="hello there", calls=(ScriptedCall("read", {"path": "a"}),), chunk_size=2)
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object"})

@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from every_wire import WIRES, ask
 
 from mainspring.events import CallAsked, Text, ToolSpec
 from mainspring.models import UserMessage
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
 from mainspring.models.structured import ANSWER, is_strict, without_limits
+from tests.models.every_wire import WIRES, ask
 
 GOOD = '{"name": "Ulm", "people": 3}'
 SCHEMA: dict[str, Any] = {

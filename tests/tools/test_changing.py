@@ -9,8 +9,7 @@ from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.write import TOOL as WRITE
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from mainspring.tools import ToolFailed
 from mainspring.tools.fetch import TOOL as FETCH
 from mainspring.tools.fetch import page_text
 from mainspring.tools.html import html_text
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 HTML = """<!doctype html><html><head><title>The  Title</title><style>p{}</style><script>var a = "<p>";</script></head>
 <body><nav><a href="/home">Home</a></nav><h2>Part &amp; parcel</h2><p>Some <b>bold</b>

@@ -7,8 +7,7 @@ from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.shell import TOOL as SHELL
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 4
 LINES = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{number:032}" for number in range(20))

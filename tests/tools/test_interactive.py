@@ -5,8 +5,7 @@ import pytest
 from mainspring.sandbox import CommandResult
 from mainspring.tools.interactive import asked_for_somebody
 from mainspring.tools.shell import TOOL as SHELL
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 TRACES = {
     "a redirection from the terminal": ("cat < /dev/tty", "wanted a terminal"),

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from mainspring.tools.diff import apply_hunks, parse_patch
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.read import TOOL as READ
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 CHANGE = """\
 --- a/one.txt

@@ -17,9 +17,8 @@ from mainspring.settings import load_config
 from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.shell import told
-
-from .test_in_session import answering, call, only, take_turn
-from .workshop import Workshop
+from tests.tools.test_in_session import answering, call, only, take_turn
+from tests.tools.workshop import Workshop
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from mainspring.tools.read import TOOL as READ
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

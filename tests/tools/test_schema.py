@@ -12,8 +12,7 @@ from mainspring.errors import UsageError
 from mainspring.tools import CallContext, Output
 from mainspring.tools.edit import TOOL as EDIT
 from mainspring.tools.schema import decode_arguments, spec_of, tool
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 
 @tool

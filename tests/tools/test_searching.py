@@ -11,8 +11,7 @@ from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.find import tree
 from mainspring.tools.globs import glob_regex, parse_ignore, verdict
 from mainspring.tools.grep import TOOL as GREP
-
-from .workshop import Workshop
+from tests.tools.workshop import Workshop
 
 WAYS = [
     pytest.param(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .installation import ROOT, Installation, locked
+from tests.upgrades.installation import ROOT, Installation, locked
 
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in Path(__file__).parent.glob("v*.tar.xz"))
 

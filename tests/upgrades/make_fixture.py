@@ -1,7 +1,7 @@
 """Writes an installation with everything that this version keeps, for later versions to open. Run it with the
 code of the version that the fixture is of, on a host whose name says nothing:
 
-cd tests && unshare --uts sh -c 'hostname fixture; ../.venv/bin/python -m upgrades.make_fixture v0.1'
+unshare --uts sh -c 'hostname fixture; .venv/bin/python -m tests.upgrades.make_fixture v0.1'
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.secrets.vault import PLACEHOLDER
-
-from .installation import MODEL, ROOT, Installation, locked
+from tests.upgrades.installation import MODEL, ROOT, Installation, locked
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 CONFIG = f"""\

@@ -12,9 +12,8 @@ import pytest
 from mainspring.models.capabilities import Capabilities
 from mainspring.workspace.contents import Contents
 from mainspring.workspace.tree import TreeEntry
-
-from .installation import Installation
-from .make_fixture import shell
+from tests.upgrades.installation import Installation
+from tests.upgrades.make_fixture import shell
 
 FREE = ("--mode", "yolo")
 FIRST, NEWER = b"\xa1v\x01", b"\xa1v\x63"  # the record of a version, in MessagePack

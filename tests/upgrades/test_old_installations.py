@@ -8,9 +8,8 @@ import shutil
 import pytest
 
 from mainspring.secrets.vault import PLACEHOLDER
-
-from .installation import MODEL, Installation
-from .make_fixture import KEY, call, shell
+from tests.upgrades.installation import MODEL, Installation
+from tests.upgrades.make_fixture import KEY, call, shell
 
 FREE = ("--mode", "yolo")
 SAID = ({"text": "said before"},) * 6

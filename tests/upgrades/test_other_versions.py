@@ -11,9 +11,8 @@ from pathlib import Path
 
 from mainspring import __version__
 from mainspring.disk.owner import own, owner_of
-
-from .installation import Installation
-from .make_fixture import shell
+from tests.upgrades.installation import Installation
+from tests.upgrades.make_fixture import shell
 
 OTHER = "0.0.9"
 SAID = f"runs mainspring {OTHER}; this is {__version__}."

@@ -9,8 +9,7 @@ import pytest
 from mainspring.approvals.rules import load
 from mainspring.errors import ConfigError
 from mainspring.settings import load_config
-
-from .installation import Installation
+from tests.upgrades.installation import Installation
 
 WRONG = [
     ("modell = 'x'", "`modell` is not a setting; did you mean `model`?"),

@@ -20,7 +20,7 @@ from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
 from mainspring.waits.reach import Pace, Reach
-from stage import Stage
+from tests.stage import Stage
 
 QUICK = Pace(
     slice_s=0.2,

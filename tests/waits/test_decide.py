@@ -8,8 +8,7 @@ import pytest
 
 from mainspring.events import OnFile, OnTime
 from mainspring.waits.decide import Observation, decide, late_s, sleep_s
-
-from .asleep import wanted
+from tests.waits.asleep import wanted
 
 S = 1_000_000
 NOW = 1_700_000_000 * S

@@ -38,8 +38,7 @@ from mainspring.events import (
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
-
-from .asleep import Asleep, until_open, wanted
+from tests.waits.asleep import Asleep, until_open, wanted
 
 S = 1_000_000
 

@@ -37,8 +37,8 @@ from mainspring.sandbox import Background, Command
 from mainspring.sandbox.custody.tree import stat
 from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold
-
-from .asleep import Asleep, plain, wanted
+from tests import ROOT
+from tests.waits.asleep import Asleep, plain, wanted
 
 S = 1_000_000
 
@@ -137,7 +137,7 @@ REUSE = """
 import asyncio, os, subprocess, sys, time
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from waits.asleep import Asleep
+from tests.waits.asleep import Asleep
 from mainspring.events import OnPid, WaitStarted
 first = subprocess.Popen(["sleep", "60"])
 asleep = Asleep(Path({folder!r}))
@@ -158,7 +158,7 @@ def test_a_number_that_is_really_given_away_is_recognised(tmp_path: Path) -> Non
     can = shutil.which("unshare") and subprocess.run([*unshare, "true"], capture_output=True, check=False)
     if not can or can.returncode:
         pytest.skip("no pid namespace can be made here; the forged identities above show the same")
-    paths = [str(Path(__file__).parent.parent)]
+    paths = [str(ROOT)]
     script = REUSE.format(paths=paths, folder=str(tmp_path))
     done = subprocess.run(
         [*unshare, sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False

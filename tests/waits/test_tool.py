@@ -16,10 +16,9 @@ from mainspring.models.scripted import Script
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.waits.reach import Patience
-from stage import call, calls, pass_time, says, take, wait_for
-
-from .asleep import Asleep
-from .test_hold import called
+from tests.stage import call, calls, pass_time, says, take, wait_for
+from tests.waits.asleep import Asleep
+from tests.waits.test_hold import called
 
 
 class Agent(Asleep):

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-sys.path.append(str(Path(__file__).parent.parent))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from mainspring.events import WaitStarted
 from mainspring.session.session import runtime_of
 from mainspring.waits.hold import hold
-from waits.asleep import Asleep, until_open
+from tests.waits.asleep import Asleep, until_open
 
 
 async def main(folder: Path, started: WaitStarted) -> None:

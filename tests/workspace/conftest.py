@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from .machine import Watched
+from tests.workspace.machine import Watched
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ import pytest
 
 from mainspring.events import FilesChanged, ModelChosen, TurnEnded
 from mainspring.secrets.vault import PLACEHOLDER, Vault
-
-from .machine import Watched, picture
-from .sessions import World, say, shell
+from tests.workspace.machine import Watched, picture
+from tests.workspace.sessions import World, say, shell
 
 KEY = "sk-proj-" + "Zx9Qw7Er5Ty3" * 3
 NAME = f"{KEY}.txt"

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from .machine import picture
-from .sessions import World, say, shell
+from tests.workspace.machine import picture
+from tests.workspace.sessions import World, say, shell
 
 KEY = "sk-proj-Zx9Qw7Er5Ty3Zx9Qw7Er5Ty3Zx9Qw7Er5Ty3"
 

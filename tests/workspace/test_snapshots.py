@@ -7,8 +7,7 @@ import pytest
 
 from mainspring.workspace import stable_read as reading
 from mainspring.workspace.snapshots import Snapshots
-
-from .machine import Watched, picture
+from tests.workspace.machine import Watched, picture
 
 
 def shell(root, command):

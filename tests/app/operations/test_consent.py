@@ -13,7 +13,7 @@ from mainspring.app.operations.attachments import attachment
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, TurnEnded
 from mainspring.settings import load_config
-from workspace.sessions import World, say, shell
+from tests.workspace.sessions import World, say, shell
 
 TEMPLATE = '[steps.tests]\ncommands = ["pytest *", "git status $"]\n'
 

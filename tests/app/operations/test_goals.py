@@ -17,7 +17,7 @@ from mainspring.app.operations.schedule_arguments import FLAGS, arguments_of, op
 from mainspring.cli.goal_options import start_options
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, Origin, Target
-from workspace.sessions import World, say
+from tests.workspace.sessions import World, say
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from mainspring.cli.blocking import iterate
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import TurnEnded, UserSaid
 from mainspring.settings import load_config
-from workspace.sessions import World, say, shell
+from tests.workspace.sessions import World, say, shell
 
 
 @pytest.fixture

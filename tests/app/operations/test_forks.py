@@ -1,0 +1,212 @@
+"""Forks, replays and comparisons of real sessions."""
+
+import asyncio
+
+import pytest
+
+from mainspring.events import (
+    CallStarted,
+    ModelChosen,
+    SessionStarted,
+    SpendReserved,
+    UserSaid,
+)
+from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.session.replay import replay
+from tests.workspace.sessions import World, say, shell
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(
+        tmp_path,
+        shell("echo one > a.txt", "seq 1 9000"),
+        say("first done"),
+        shell("echo two >> a.txt"),
+        say("second done"),
+    )
+    world.turn("do one")
+    return world
+
+
+def contents(world, session):
+    file = world.store.shelf.file(session)
+    try:
+        assert file.verify().problem == ""
+        return file.read(limit=10_000)
+    finally:
+        file.close()
+
+
+def test_a_fork_shares_every_event_and_blob_and_goes_on_by_itself(world):
+    made = world.command("fork", world.session).split()[0]
+    original, copy = world.journal(), contents(world, made)
+    assert copy[1:] == original[1:]
+    started = copy[0].event
+    assert isinstance(started, SessionStarted)
+    assert (started.session, started.parent, started.parent_seq) == (made, world.session, len(original))
+    parent, world.session = world.session, made
+    world.turn("do two")
+    assert len(contents(world, parent)) == len(original)
+    assert [item.event.text for item in world.journal() if isinstance(item.event, UserSaid)] == [
+        "do one",
+        "do two",
+    ]
+    assert (world.root / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_fork_at_an_event_knows_nothing_of_what_came_later(world):
+    world.turn("do two")
+    at = world.seq_of(UserSaid, 1) - 1
+    made = world.command("fork", world.session, "--at", str(at)).split()[0]
+    assert len(contents(world, made)) == at
+    world.session = made
+    assert "second done" not in str(world.sent())
+    assert "There is no event 99999" in world.command("fork", made, "--at", "99999", code=2)
+
+
+def test_a_fork_does_not_pay_for_its_parent(world):
+    script = world.script.read_bytes().replace(b'{"replies"', b'{"price":{"input":5,"output":5},"replies"')
+    world.script.write_bytes(script)
+    world.turn("do two")
+    made = world.command("fork", world.session).split()[0]
+    costs = {row.id: row.cost_usd for row in world.store.shelf.sessions()}
+    assert costs[world.session] > 0
+    assert costs[made] == 0
+
+    async def spent():
+        world.session = made
+        async with world.open() as session:
+            return session.state.ledger.spent_usd
+
+    assert asyncio.run(spent()) == 0
+
+
+def test_a_fork_can_have_another_model(world, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text('{"replies": [{"text": "x"}, {"text": "x"}, {"text": "by another"}]}')
+    made = world.command("fork", world.session, "--model", f"scripted@{other}").split()[0]
+    assert isinstance(contents(world, made)[-1].event, ModelChosen)
+    assert "by another" in world.command("resume", made, "go on", "--max-cost-usd", "1")
+
+
+def test_a_session_whose_folder_is_gone_goes_on_in_another(world, tmp_path):
+    moved = tmp_path / "moved"
+    world.root.rename(moved)
+    refused = world.command("resume", world.session, "go on", "--max-cost-usd", "1", code=2)
+    assert f"mainspring fork {world.session} -C FOLDER" in refused
+    assert "is not a folder" in world.command("fork", world.session, "-C", str(tmp_path / "nowhere"), code=2)
+    made = world.command("fork", world.session, "-C", str(moved)).split()[0]
+    assert contents(world, made)[0].event.workspace == str(moved)
+    world.command("resume", made, "go on", "--max-cost-usd", "1", "--mode", "yolo", "--sandbox", "none")
+    assert (moved / "a.txt").read_text() == "one\ntwo\n"
+    world.session = made
+    assert f"From here on the workspace is {moved}." in str(world.sent())
+
+
+def test_a_fork_in_the_middle_of_a_step_closes_what_had_started_as_unknown(world):
+    at = world.seq_of(CallStarted)
+    made = world.command("fork", world.session, "--at", str(at)).split()[0]
+    world.session = made
+    asyncio.run(world._turn(""))
+    results = next(message for message in world.sent() if message["role"] == "results")
+    assert "outcome is unknown" in results["results"][0]["text"]
+
+
+def test_every_request_of_a_session_is_recorded_by_its_hash_and_replays_the_same(world):
+    world.turn("do two")
+    world.command("undo", world.session, "--conversation")
+    world.turn("do three")
+    reserved = [item.event for item in world.journal() if isinstance(item.event, SpendReserved)]
+    assert all(len(event.request_sha256) == 64 for event in reserved)
+    assert len({event.request_sha256 for event in reserved}) == len(reserved)
+    answer = world.command("replay", world.session)
+    assert answer.count(" same\n") == len(reserved)
+    assert f"{len(reserved)} requests would be the same." in world.command("replay", world.session, "--check")
+
+
+class Changed(ScriptedModel):
+    def encode(self, message):
+        return super().encode(message).replace(b"first done", b"FIRST DONE")
+
+
+def test_a_replay_names_the_first_request_that_differs_and_what_was_new_in_it(world):
+    world.turn("do two")
+
+    async def found():
+        reader = await world.store.read(world.session)
+        try:
+            return [
+                item async for item in replay(reader, lambda name: Changed(Script(replies=()), name=name))
+            ]
+        finally:
+            await reader.close()
+
+    requests = asyncio.run(found())
+    verdicts = [request.verdict for request in requests]
+    assert verdicts == ["same", "same", "different", "different"]
+    assert any(b"FIRST DONE" in message for message in requests[2].news)
+
+
+def test_a_changed_wire_fails_the_check(world, monkeypatch):
+    monkeypatch.setattr(
+        "mainspring.app.models.build_model", lambda name, _: Changed(Script(replies=()), name=name)
+    )
+    world.turn("do two")
+    monkeypatch.setattr(Changed, "encode", ScriptedModel.encode)
+    monkeypatch.setattr(
+        "mainspring.app.models.build_model", lambda name, _: Upper(Script(replies=()), name=name)
+    )
+    assert "would be another request" in world.command("replay", world.session, "--check", code=1)
+
+
+class Upper(ScriptedModel):
+    def encode(self, message):
+        return super().encode(message).upper()
+
+
+def test_a_session_can_be_continued_live_from_an_event(world, tmp_path):
+    world.turn("do two")
+    other = tmp_path / "other.json"
+    other.write_text('{"replies": [{"text": "x"}, {"text": "another end"}]}')
+    second_step = world.seq_of(SpendReserved, 1)
+    answer = world.command(
+        *("replay", world.session, "--from", str(second_step - 1)),
+        *("--model", f"scripted@{other}", "--max-cost-usd", "1"),
+    )
+    assert "another end" in answer
+
+
+def test_compare_says_where_two_sessions_part(world):
+    made = world.command("fork", world.session).split()[0]
+    shared = len(world.journal())
+    parent = world.session
+    world.turn("do two")
+    world.session = made
+    world.write_script(say("x"), say("x"), say("another answer"))
+    world.turn("do something else")
+    answer = world.command("compare", parent, made)
+    assert f"The first {shared} events are the same." in answer
+    assert "second done" in answer
+    assert "another answer" in answer
+    assert "files     a.txt" in answer
+
+
+def test_a_session_that_was_compacted_and_changed_its_model_replays_the_same(world, tmp_path):
+    async def work():
+        async with world.open() as session:
+            async for _ in session.run("do two"):
+                pass
+            await session.compact()
+            await session.note("mind the tests")
+            async for _ in session.run("do three"):
+                pass
+
+    world.write_script(*[shell(f"seq 1 {number}000") for number in range(1, 9)], say("done"))
+    asyncio.run(work())
+    other = tmp_path / "other.json"
+    other.write_text('{"replies": []}')
+    world.command("resume", world.session, "more", "--model", f"scripted@{other}", "--max-cost-usd", "1")
+    kinds = {item.kind for item in world.journal()}
+    assert "Compacted" in kinds
+    assert "would be the same." in world.command("replay", world.session, "--check")

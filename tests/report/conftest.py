@@ -1,0 +1,5 @@
+"""A machine to run the command on."""
+
+from tests.cli.conftest import machine
+
+__all__ = ["machine"]
