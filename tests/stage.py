@@ -58,7 +58,9 @@ async def nowhere() -> Nowhere:
     return Nowhere()
 
 
-def built(recorder: Recorder, *, engine: Engine = run_turn, ready: Any = None, **fields: Any) -> Session:
+def built(
+    recorder: Recorder, *, engine: Engine = run_turn, ready: Any = None, output: Any = None, **fields: Any
+) -> Session:
     """A session from the fields of all that it is built from."""
 
     def taken(kind: Any) -> Any:
@@ -76,7 +78,7 @@ def built(recorder: Recorder, *, engine: Engine = run_turn, ready: Any = None, *
         upkeep=taken(Upkeep),
     )
     opening = Opening(models=models, **fields)
-    return Session(runtime, engine=engine, opening=opening)
+    return Session(runtime, engine=engine, opening=opening, output=output)
 
 
 class PausingModel(ScriptedModel):

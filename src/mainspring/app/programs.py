@@ -16,7 +16,7 @@ from mainspring.app.toolset import ToolChoice
 from mainspring.approvals import Policy
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
-from mainspring.events import Effort, Limits
+from mainspring.events import Effort, Limits, Origin
 from mainspring.models import Model
 from mainspring.sandbox import MIB, Sandbox
 from mainspring.session.reply import Reply
@@ -46,6 +46,7 @@ class OpenOptions(TypedDict, total=False):
     parent: Session | None
     config: Config | None
     sessions: Sessions | None
+    origin: Origin | None
 
 
 async def run_async(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:

@@ -108,7 +108,7 @@ def write_help(formatter: click.HelpFormatter, *, is_all: bool) -> None:
                 row = heading.ljust(_NAME_COLUMN) + name.ljust(_SUMMARY_COLUMN - _NAME_COLUMN)
                 formatter.write(row + entry.summary + "\n")
                 heading = ""
-    formatter.write("\nOptions: -h, --help; --version; --all (list every command); --debug (write a log)\n")
+    formatter.write("\nOptions: -h, --help; --version; --all (every command); --debug (write a log)\n")
     if is_all:
         formatter.write(f"\n{_EXIT_CODES}\n")
     else:

@@ -19,7 +19,6 @@ MAX_LISTINGS = 100_000
 SETTLED_NS = 1_000_000_000
 _COARSE_SETTLED_NS = 2_000_000_000
 NEVER_NS = 1 << 63
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 T = TypeVar("T")
 
@@ -83,7 +82,7 @@ class Scan:
 
 def open_folder(path: str) -> int:
     """A descriptor of a folder; a link in its place is an `OSError`."""
-    return os.open(path, _FOLDER)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def walk(roots: Iterable[T], enter: Callable[[T], Iterable[T]], *, is_over: Callable[[], bool]) -> None:
