@@ -169,7 +169,11 @@ def test_what_is_no_object_or_is_not_checked_is_refused() -> None:
     ],
 )
 def test_values_are_checked(schema: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
-    check_schema({"type": "object", "properties": {"value": schema}})
+    check_schema(
+        {**schema, "type": "object"}
+        if "$ref" in schema
+        else {"type": "object", "properties": {"value": schema}}
+    )
     assert [problem_with(value, schema) for value in good] == [""] * len(good)
     assert all(problem_with(value, schema) for value in bad)
 
@@ -181,3 +185,56 @@ def test_a_program_can_ask_twice_in_one_session() -> None:
             return [(await session.ask("one?")).output.name, (await session.ask("another?")).output.name]
 
     assert asyncio.run(asked()) == ["Ulm", "Bern"]
+
+
+def test_going_on_with_nothing_asks_nothing_of_the_model() -> None:
+    requests: list[Request] = []
+
+    async def asked() -> tuple[mainspring.Reply, mainspring.Reply]:
+        script = Script(replies=(ScriptedReply(text=GOOD), ScriptedReply(text=GOOD)))
+        model = ScriptedModel(script, on_request=requests.append)
+        async with mainspring.open(model=model, output=City, sessions=MemorySessions()) as session:
+            return await session.ask("which city?"), await session.ask()
+
+    first, second = asyncio.run(asked())
+    assert first.output == City(name="Ulm", people=3)
+    assert (second.is_new, second.output, len(requests)) == (False, None, 1)
+
+
+def test_an_answer_that_was_on_record_before_a_crash_is_given() -> None:
+    async def asked() -> mainspring.Reply:
+        sessions = MemorySessions()
+        model = ScriptedModel(Script(replies=(ScriptedReply(text=GOOD),)))
+        async with mainspring.open(model=model, output=City, sessions=sessions) as session:
+            await session.ask("which city?")
+            recorded = await session.journal.read()
+        seq = next(each.seq for each in recorded if type(each.event).__name__ == "AssistantSaid")
+        forked, _ = await sessions.fork(session.id, at=seq)
+        async with mainspring.open(model=model, session=forked, output=City, sessions=sessions) as again:
+            return await again.ask()
+
+    assert asyncio.run(asked()).output == City(name="Ulm", people=3)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"type": "string", "pattern": "^\\p{L}+$"},
+        {"$ref": "#/$defs/Missing"},
+        {"$ref": "#/properties/name"},
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_refused_before_anything_is_asked(inner: Any) -> None:
+    with pytest.raises(UsageError):
+        check_schema({"type": "object", "properties": {"name": inner}})
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    tree: dict[str, Any] = {
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#"}}},
+        "additionalProperties": False,
+    }
+    check_schema(tree)
+    assert problem_with({"children": [{"children": []}]}, tree) == ""
+    assert problem_with({"children": [{"leaf": 1}]}, tree)

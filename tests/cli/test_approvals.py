@@ -383,3 +383,21 @@ def test_a_level_of_autonomy_is_recorded_and_means_a_mode(machine: Machine) -> N
     refused = machine.run("run", "--model", model, "--mode", "L4", "go")
     assert refused.returncode == 2
     assert "budget" in refused.stderr
+
+
+def test_words_for_the_agent_do_not_allow_a_call(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    said = machine.run("approve", session, "--say", "no, do not run that")
+    assert (said.returncode, given(machine, session)) == (2, [])
+    assert "--reject" in said.stderr
+    both = machine.run("approve", session, "--edit", "touch other", "--reject", "no")
+    assert (both.returncode, given(machine, session)) == (2, [])
+    assert not (machine.workspace / "made").exists()
+    assert machine.run("approve", session).returncode == 0
+    assert (machine.workspace / "made").exists()
+
+
+def test_others_on_the_machine_cannot_look_into_the_data_folder(machine: Machine) -> None:
+    machine.run("run", "--model", machine.serve({"text": "done"}), "go")
+    assert stat.S_IMODE(machine.home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((machine.home / "sessions").stat().st_mode) == 0o700

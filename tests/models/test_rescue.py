@@ -102,3 +102,12 @@ def test_a_reply_with_real_calls_keeps_its_text() -> None:
     call = CallDelta(index=0, name="read", arguments="{}")
     items = streamed(TextDelta(text=READ_JSON), call, stop="calls")
     assert items == [call, TextDelta(text=READ_JSON), ReplyFinished("calls", Usage())]
+
+
+def test_json_is_the_answer_when_one_was_asked_for() -> None:
+    name = min(KNOWN)
+    answer = f'{{"action": "{name}", "input": {{}}}}'
+    assert rescue(answer, KNOWN).calls
+    assert rescue(answer, KNOWN, is_tagged_only=True) == Rescued(answer)
+    tagged = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
+    assert rescue(tagged, KNOWN, is_tagged_only=True).calls

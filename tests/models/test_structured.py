@@ -11,7 +11,7 @@ from mainspring.events import CallAsked, Text, ToolSpec
 from mainspring.models import UserMessage
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
-from mainspring.models.structured import ANSWER, is_strict, without_limits
+from mainspring.models.structured import ANSWER, has_maps, is_strict, without_limits
 from tests.models.every_wire import WIRES, ask
 
 GOOD = '{"name": "Ulm", "people": 3}'
@@ -86,3 +86,17 @@ def test_a_schema_is_strict_when_every_field_is_required() -> None:
     assert is_strict(SCHEMA)
     assert not is_strict({**SCHEMA, "required": ["name"]})
     assert not is_strict({"type": "object", "properties": {"city": {**SCHEMA, "additionalProperties": True}}})
+
+
+def test_a_map_goes_to_the_answer_tool_where_objects_are_closed() -> None:
+    counts = {"type": "object", "additionalProperties": {"type": "integer"}}
+    schema = {**SCHEMA, "properties": {"counts": counts}, "required": ["counts"]}
+    assert has_maps(schema)
+    assert not is_strict(schema)
+    assert not has_maps(SCHEMA)
+    said = ScriptedReply(calls=(ScriptedCall(name=ANSWER, arguments={"counts": {"a": 1}}),))
+    (heard,) = ask("anthropic", Script(replies=(said,)), ASKED, system="", tools=(TOOL,), schema=schema)
+    (part,) = heard.parts
+    assert isinstance(part, Text)
+    assert json.loads(part.text) == {"counts": {"a": 1}}
+    assert "format" not in heard.body.get("output_config", {})

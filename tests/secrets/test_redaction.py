@@ -40,7 +40,7 @@ from mainspring.events import (
 )
 from mainspring.events.base import Dropped, Encoded, Exempt, SealedBy
 from mainspring.models.scripted import Script
-from mainspring.secrets.redaction import expanded, redacted, redacted_blob
+from mainspring.secrets.redaction import expanded, redacted, redacted_arguments, redacted_blob
 from mainspring.secrets.vault import PLACEHOLDER, Vault
 from mainspring.session.session import runtime_of
 from mainspring.settings import load_config
@@ -314,3 +314,8 @@ def test_blobs_that_are_text_are_hidden_and_others_are_left_alone() -> None:
         assert not secrets_in(redacted_blob(SECRET.encode(), media_type, vault))
     picture = b"\x89PNG" + TOKEN.encode()
     assert redacted_blob(picture, "image/png", vault) == picture
+
+
+def test_a_secret_that_is_a_number_is_hidden_too() -> None:
+    vault = Vault({"AUTH_TOKEN": "1234567890123456"})
+    assert "1234567890123456" not in redacted_arguments('{"x": 1234567890123456}', vault)

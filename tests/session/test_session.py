@@ -33,6 +33,7 @@ from mainspring.events import (
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.session.session import Session, runtime_of
 from mainspring.tools.schema import tool
+from mainspring.workspace import Unrecorded
 from tests import ROOT
 from tests.stage import (
     SESSION,
@@ -816,3 +817,20 @@ def test_a_session_that_cannot_begin_gives_its_journal_back(tmp_path):
     with pytest.raises(ZeroDivisionError):
         stage.take("go", model=Broken(Script(replies=())))
     assert stage.take("go").ending == "done"
+
+
+class SlowLook(Unrecorded):
+    """A time machine whose first look at the workspace lasts until it is closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = asyncio.Event()
+
+    async def prepare(self) -> None:
+        await self.is_closed.wait()
+
+    async def close(self) -> None:
+        self.is_closed.set()
+
+
+def test_closing_a_session_does_not_wait_for_the_first_look_at_the_workspace(tmp_path: Path) -> None:
+    assert Stage(tmp_path, says("done")).take("go", time_machine=SlowLook()).ending == "done"

@@ -38,6 +38,16 @@ def test_a_file_with_a_key_comes_back_exactly_and_is_never_stored_with_it(tmp_pa
     assert KEY.encode() not in stored(world)
 
 
+def test_a_key_in_a_file_that_is_not_utf8_is_not_stored_and_comes_back(tmp_path):
+    world = World(tmp_path, shell("rm latin.ini"), say("done"))
+    content = f"caf\xe9 = {KEY}\n".encode("latin-1")
+    (world.root / "latin.ini").write_bytes(content)
+    world.turn("go")
+    assert KEY.encode() not in stored(world)
+    world.command("undo", world.session)
+    assert (world.root / "latin.ini").read_bytes() == content
+
+
 def test_a_fork_can_put_a_file_with_a_key_back_too(tmp_path):
     world = World(tmp_path, shell("rm gone.ini"), say("done"))
     (world.root / "gone.ini").write_text(f"key = {KEY}\n")

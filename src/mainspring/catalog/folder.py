@@ -76,7 +76,9 @@ class SessionFiles:
         name = new_id() if session is None else valid_id(session)
         made = self.folder / f".new-{new_id()}"
         try:
-            made.mkdir(parents=True, mode=0o700)
+            for folder in (self.home, self.folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            made.mkdir(mode=0o700)
         except OSError as error:
             raise _unmakeable(error) from error
         try:

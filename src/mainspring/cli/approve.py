@@ -14,6 +14,7 @@ from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.cli.wake import say_other_daemon
+from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, Decision, Scope
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
@@ -86,6 +87,9 @@ def _reply(
     edit: str | None,
     say: str,
 ) -> ApprovalReply:
+    given = [name for name, value in (("--reject", reject), ("--edit", edit), ("--say", say)) if value]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} contradict each other.", remedy="Give one of them.")
     decision: Decision = "stop" if is_stop else "allow" if reject is None else "reject"
     return ApprovalReply(
         decision=decision,
@@ -94,4 +98,5 @@ def _reply(
         pattern=pattern,
         lasts=duration,
         edit=edit,
+        is_said=bool(say),
     )

@@ -40,9 +40,10 @@ class Rescued(msgspec.Struct, frozen=True):
     calls: tuple[RescuedCall, ...] = ()
 
 
-def rescue(text: str, known: Collection[str]) -> Rescued:
-    """The calls of known tools in a message."""
-    for pattern in (_TAGGED, _FENCED, _BARE):
+def rescue(text: str, known: Collection[str], *, is_tagged_only: bool = False) -> Rescued:
+    """The calls of known tools in a message. With `is_tagged_only` plain JSON is none: it is the answer that
+    the request asked for."""
+    for pattern in (_TAGGED,) if is_tagged_only else (_TAGGED, _FENCED, _BARE):
         calls: list[RescuedCall] = []
         rest: list[str] = []
         position = 0
@@ -58,7 +59,9 @@ def rescue(text: str, known: Collection[str]) -> Rescued:
     return Rescued(text)
 
 
-async def rescued(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:
+async def rescued(
+    items: AsyncGenerator[StreamItem], known: Collection[str], *, is_tagged_only: bool = False
+) -> AsyncGenerator[StreamItem]:
     """A stream in which calls written as text are calls. What may become one is held back until the end."""
     last, held, has_calls = "", "", False
     async with aclosing(items):
@@ -76,7 +79,8 @@ async def rescued(items: AsyncGenerator[StreamItem], known: Collection[str]) -> 
                     last, held, has_calls = "", "", False
                     yield item
                 case ReplyFinished():
-                    for final in _ended(held, known, item, has_calls=has_calls):
+                    saved = rescue(held, known, is_tagged_only=is_tagged_only)
+                    for final in _ended(saved if held and not has_calls else Rescued(held), item):
                         yield final
                 case CallDelta():
                     has_calls = True
@@ -89,7 +93,8 @@ class Rescuing(ModelWrapper):
     """A model whose calls are looked for in its text as well."""
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
-        return rescued(self._model.stream(request), frozenset(tool.name for tool in request.tools))
+        known = frozenset(tool.name for tool in request.tools)
+        return rescued(self._model.stream(request), known, is_tagged_only=request.schema is not None)
 
 
 def _start(text: str) -> int | None:
@@ -97,10 +102,7 @@ def _start(text: str) -> int | None:
     return found.start() if found else None
 
 
-def _ended(
-    held: str, known: Collection[str], finished: ReplyFinished, *, has_calls: bool
-) -> list[StreamItem]:
-    saved = rescue(held, known) if held and not has_calls else Rescued(held)
+def _ended(saved: Rescued, finished: ReplyFinished) -> list[StreamItem]:
     items: list[StreamItem] = [TextDelta(text=saved.text)] if saved.text else []
     for index, call in enumerate(saved.calls):
         items.append(CallDelta(index=index, name=call.name, arguments=call.arguments))

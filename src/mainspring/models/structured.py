@@ -65,12 +65,25 @@ def is_strict(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return True
     fields = cast("dict[str, Any]", schema)
-    properties = fields.get("properties")
-    if fields.get("type") == "object" and isinstance(properties, dict):
-        named = set(cast("dict[str, Any]", properties))
+    if fields.get("type") == "object":
+        named = set(cast("dict[str, Any]", fields.get("properties", {})))
         if fields.get("additionalProperties") is not False or named != set(fields.get("required", ())):
             return False
     return all(map(is_strict, fields.values()))
+
+
+def has_maps(schema: Any) -> bool:
+    """Whether an object of a schema may have fields that it does not name."""
+    if isinstance(schema, list):
+        return any(map(has_maps, cast("list[Any]", schema)))
+    if not isinstance(schema, dict):
+        return False
+    fields = cast("dict[str, Any]", schema)
+    if fields.get("type") == "object":
+        others = fields.get("additionalProperties")
+        if isinstance(others, dict) or others is True or "properties" not in fields:
+            return True
+    return any(map(has_maps, fields.values()))
 
 
 def without_limits(schema: Any) -> Any:

@@ -198,9 +198,12 @@ def _in_json(text: str, change: _Text) -> str:
     except (msgspec.DecodeError, RecursionError):
         return change(text)
     changed = in_texts(change, value)
-    # Of two keys that are the same only one is decoded, and the other may hold a secret.
-    is_same = changed == value and change(text) == text
-    return text if is_same else msgspec.json.encode(changed).decode()
+    if changed == value and change(text) == text:
+        return text
+    # Of two keys that are the same only one is decoded, and the other may hold a secret. A number that is a
+    # secret is hidden in the text, which is no JSON any more.
+    encoded = msgspec.json.encode(changed).decode()
+    return encoded if (hidden := change(encoded)) == encoded else hidden
 
 
 def _in_raw(body: msgspec.Raw, change: _Text) -> msgspec.Raw:

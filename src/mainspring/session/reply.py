@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn answered. `text` is the last message of the model. `usage` and `cost_usd` are those of the
     turn. When `ending` is not `done`, `detail` says what happened and `remedy` what to do about it. `output`
-    is the value that the session was opened to give, and None without one."""
+    is the value that the session was opened to give, and None without one. Without `is_new` there was nothing
+    to go on with."""
 
     text: str
     ending: Ending
@@ -26,6 +27,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     session: str = ""
     output: Any = None
+    is_new: bool = True
 
     @property
     def is_done(self) -> bool:
@@ -36,7 +38,7 @@ async def take_reply(session: Session, text: str) -> Reply:
     """Says something, or goes on without a text, and gives the answer when the turn has ended. What fits the
     schema of the output and is refused by its type is told to the model once; then `OutputInvalid`."""
     reply = await _taken(session, text)
-    if session.output is None or not reply.is_done:
+    if session.output is None or not reply.is_done or not reply.is_new:
         return reply
     try:
         return msgspec.structs.replace(reply, output=session.output.convert(reply.text))
@@ -59,9 +61,11 @@ async def _taken(session: Session, text: str) -> Reply:
             said = event.text
         ended = event if isinstance(event, TurnEnded) else ended
     if ended is None:
-        return Reply(text="", ending="done", session=session.id, detail="There was nothing to go on with.")
+        detail = "There was nothing to go on with."
+        return Reply(text="", ending="done", session=session.id, detail=detail, is_new=False)
     return Reply(
-        text=said,
+        # A turn that was interrupted may have had its answer on record already.
+        text=said or (session.state.last_reply.text if ended.ending == "done" else ""),
         ending=ended.ending,
         usage=ended.usage,
         cost_usd=ended.cost_usd,

@@ -107,6 +107,8 @@ class Session:
             if self._failure is None:
                 await self.stop()
                 await self._runtime.record(*await end_all(self.state.processes))
+            # Breaks off its first look at the workspace, which is a task of the group.
+            await self._runtime.workbench.time_machine.close()
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.

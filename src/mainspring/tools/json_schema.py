@@ -62,10 +62,10 @@ def check_schema(schema: Any) -> None:
             "The schema of the output must be a JSON object with type `object`.",
             remedy='Put other values into a field: {"type": "object", "properties": {"value": …}}.',
         )
-    _check(cast("dict[str, Any]", schema))
+    _check(cast("dict[str, Any]", schema), cast("dict[str, Any]", schema))
 
 
-def _check(schema: Any) -> None:
+def _check(schema: Any, root: Mapping[str, Any]) -> None:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
@@ -80,8 +80,18 @@ def _check(schema: Any) -> None:
     for name in _names(fields.get("type", [])):
         if name not in _TYPES:
             raise UsageError(f"The schema of the output has the unknown type {name!r}.")
+    if "pattern" in fields:
+        try:
+            re.compile(fields["pattern"])
+        except (re.error, TypeError) as error:
+            raise UsageError(
+                f"The pattern {fields['pattern']!r} of the schema cannot be used: {error}.",
+                remedy="Write it as Python does.",
+            ) from error
+    if "$ref" in fields:
+        _resolve(fields["$ref"], root)
     for inner in _inner(fields):
-        _check(inner)
+        _check(inner, root)
 
 
 def _inner(schema: dict[str, Any]) -> Iterator[Any]:
@@ -102,7 +112,7 @@ def _problem(value: Any, schema: Any, root: Mapping[str, Any], at: str) -> str:
     if isinstance(schema, bool):
         return "" if schema else f"{at}: nothing is allowed here"
     if "$ref" in schema:
-        return _problem(value, _referenced(schema["$ref"], root), root, at)
+        return _problem(value, _resolve(schema["$ref"], root), root, at)
     return _own_problem(value, schema, at) or _inner_problem(value, schema, root, at)
 
 
@@ -165,9 +175,22 @@ def _list_problem(value: list[Any], schema: Mapping[str, Any], root: Mapping[str
     return ""
 
 
+def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
+    """What a reference means in the end; `UsageError` when it leads nowhere, or back to itself."""
+    seen = {reference}
+    found = _referenced(reference, root)
+    while isinstance(found, dict) and "$ref" in found:
+        reference = str(cast("dict[str, Any]", found)["$ref"])
+        if reference in seen:
+            raise UsageError(f"The schema of the output refers to {reference} in a circle.")
+        seen.add(reference)
+        found = _referenced(reference, root)
+    return cast("Any", found)
+
+
 def _referenced(reference: str, root: Mapping[str, Any]) -> Any:
     place: Any = root
-    for key in reference.removeprefix("#/").split("/"):
+    for key in reference.removeprefix("#").split("/")[1:]:
         if not isinstance(place, dict) or key not in place:
             raise UsageError(f"The schema of the output refers to {reference}, which is not in it.")
         place = cast("dict[str, Any]", place)[key]

@@ -237,7 +237,8 @@ async def _permit(turn: Runtime, call: OpenCall, prepared: Prepared) -> Permitte
         case Refused() as refused:
             return _refused(call, refused)
         case Blocked() if wanted.question:
-            return End("blocked", f"The agent asks: {wanted.question}", "Resume the session with the answer.")
+            remedy = f"Answer it: mainspring approve {turn.state.session} --say TEXT"
+            return End("blocked", f"The agent asks: {wanted.question}", remedy)
         case Blocked(question):
             detail = f"A person must approve the call of {name}: {why_asked(question)}."
             remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."

@@ -119,7 +119,8 @@ class Snapshots:
         blobs: dict[str, Blob] = {}
         for batch in _batches(changes):
             for sha256, data in await asyncio.to_thread(self._fetch, batch):
-                blobs[sha256] = await keep(data, _media_type(data))
+                is_text = self._holds_secrets(data) or _is_text(data)
+                blobs[sha256] = await keep(data, "text/plain" if is_text else "application/octet-stream")
         return blobs
 
     def _fetch(self, batch: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -352,10 +353,10 @@ def _batches(changes: Iterable[Difference]) -> list[list[str]]:
     return batches
 
 
-def _media_type(data: bytes) -> str:
-    """Text may be recorded without its secrets; other bytes are kept as they are."""
+def _is_text(data: bytes) -> bool:
+    """Text is recorded without its secrets; other bytes, unless they hold some, are kept as they are."""
     try:
         data.decode()
     except UnicodeDecodeError:
-        return "application/octet-stream"
-    return "text/plain"
+        return False
+    return True

@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from mainspring.app.operations.answers import edited, lasting
+from mainspring.app.operations.answers import edited, is_question, lasting
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
@@ -28,7 +28,8 @@ _LOOK_S = 0.05
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says to a question. `edit` are other arguments as JSON, or another command; `lasts` is
-    how long a yes holds that is not for once: 30m, 8h, 7d."""
+    how long a yes holds that is not for once: 30m, 8h, 7d. With `is_said` the feedback answers a question of
+    the agent's own."""
 
     decision: Decision = "allow"
     feedback: str = ""
@@ -36,6 +37,7 @@ class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
     lasts: str | None = None
     edit: str | None = None
+    is_said: bool = False
 
 
 class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +116,11 @@ def _given(
 ) -> ApprovalGiven:
     if reply.scope == "once" and (reply.pattern or reply.lasts):
         raise UsageError("--pattern and --for need a --scope that lasts.")
+    if reply.is_said and not is_question(question):
+        raise UsageError(
+            f"--say answers a question of the agent; {question.call} is a call of {question.tool}.",
+            remedy="Allow it without --say, or refuse it with --reject TEXT.",
+        )
     if reply.edit is not None and len(requests.open) > 1:
         raise UsageError("--edit is for one call: name it.", remedy=f"They are {', '.join(requests.open)}.")
     given = ApprovalGiven(

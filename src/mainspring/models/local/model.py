@@ -83,7 +83,7 @@ class LocalModel:
             raise ModelError(error.message, remedy=error.remedy) from error
         if self._has_tools:
             known = frozenset(tool.name for tool in request.tools)
-            items = rescued(self._chat.stream(request), known)
+            items = rescued(self._chat.stream(request), known, is_tagged_only=request.schema is not None)
         elif request.tools:
             items = _acted(self._chat.stream(constrained(request)))
         else:

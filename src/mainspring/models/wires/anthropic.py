@@ -26,7 +26,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.structured import without_limits
+from mainspring.models.structured import has_maps, without_limits
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -127,7 +127,9 @@ class AnthropicModel(Wire):
         return fields
 
     def _takes_schema(self, request: Request) -> bool:
-        return not _WITHOUT_SCHEMA.search(self._endpoint.model) and super()._takes_schema(request)
+        # Its objects are closed, so a map could only be empty.
+        is_taken = not _WITHOUT_SCHEMA.search(self._endpoint.model) and not has_maps(request.schema)
+        return is_taken and super()._takes_schema(request)
 
     def _thinks_by_effort(self) -> bool:
         name = self._endpoint.model
