@@ -205,6 +205,8 @@ def entry(name: str, value: Any) -> Iterator[str]:
     elif callable(value):
         yield f"```python\n{signature(name.rpartition('.')[2], value)}\n```\n"
         yield f"{markdown(value)}\n"
+    elif inspect.ismodule(value):
+        yield f"{markdown(value)}\n"
     else:
         yield f"{one_line(str(value))}\n"
 
