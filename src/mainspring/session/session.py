@@ -104,11 +104,14 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._failure is None:
-                await self.stop()
-                await self._runtime.record(*await end_all(self.state.processes))
-            # Breaks off its first look at the workspace, which is a task of the group.
-            await self._runtime.workbench.time_machine.close()
+            try:
+                if self._failure is None:
+                    await self.stop()
+                    await self._runtime.record(*await end_all(self.state.processes))
+                # Breaks off its first look at the workspace, which is a task of the group.
+                await self._runtime.workbench.time_machine.close()
+            except asyncio.CancelledError as cancelled:  # by the group, perhaps, because a turn failed
+                kind, error = type(cancelled), cancelled
             await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup:
             # The group wraps our failure, or the caller's own error, which goes on by itself.
