@@ -79,8 +79,9 @@ async def rescued(
                     last, held, has_calls = "", "", False
                     yield item
                 case ReplyFinished():
-                    saved = rescue(held, known, is_tagged_only=is_tagged_only)
-                    for final in _ended(saved if held and not has_calls else Rescued(held), item):
+                    is_plain = has_calls or not held
+                    saved = Rescued(held) if is_plain else rescue(held, known, is_tagged_only=is_tagged_only)
+                    for final in _ended(saved, item):
                         yield final
                 case CallDelta():
                     has_calls = True

@@ -128,10 +128,6 @@ class Vault:
     def expand_bytes(self, data: bytes) -> bytes:
         return self.expand(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
-    def redact_all(self, value: object) -> object:
-        """Decoded arguments without the secrets in any of their texts."""
-        return in_texts(self.redact, value)
-
     def _redact_once(self, text: str) -> str:
         fresh = [
             (name, found[0])
