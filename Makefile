@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench lock prices docs docs-pages pictures release clean
+.PHONY: setup demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
 
 setup: .venv/installed
 
@@ -33,6 +33,10 @@ check: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# The page of measurements, from the newest `make bench`.
+speed: setup
+	$(BIN)/python scripts/speed.py
 
 # Versions and hashes, without naming any registry.
 lock:

@@ -1,17 +1,45 @@
-"""Runs the measurements named on the command line, or all of them."""
+"""Runs the measurements named on the command line, or all of them, and appends what they found to
+`bench/results.jsonl`: a line for each row, with the commit, the time and how busy the machine was."""
 
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import platform
+import subprocess
 import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.measure import RECORDED
 
 NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context", "goals", "waits"]
+RESULTS = Path(__file__).parent / "results.jsonl"
 
 
 def main() -> None:
+    about = about_this_run()
     for name in sys.argv[1:] or NAMES:
         print(f"== {name}")
+        before = len(RECORDED)
         importlib.import_module(f"bench.{name}").main()
+        with RESULTS.open("a") as file:
+            for record in RECORDED[before:]:
+                file.write(json.dumps({**about, "bench": name, **record}, ensure_ascii=False) + "\n")
+
+
+def about_this_run() -> dict[str, Any]:
+    git = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "run": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": commit,
+        "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+    }
 
 
 if __name__ == "__main__":

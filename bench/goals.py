@@ -9,7 +9,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from bench.measure import median, ms, row
+from bench.measure import ms, row, timing
 from bench.workspace import keep as forget
 from bench.workspace import make
 from mainspring.app.goals import GoalOptions, start_goal
@@ -51,8 +51,8 @@ async def measure_iterations(folder: Path) -> None:
     engines = [item.event.duration_s for item in recorded if isinstance(item.event, EngineEnded)]
     whole = [after - before for before, after in pairwise(ends)]
     over = [took - engine for took, engine in zip(whole, engines[1:], strict=True)]
-    row("an iteration with an engine that does nothing", ms(median(whole)), f"{ms(median(engines))} engine")
-    row("an iteration over its engine's own time", ms(median(over)), f"{ms(min(over))} best", "target 20 ms")
+    timing("an iteration with an engine that does nothing", whole, floor=engines)
+    timing("an iteration over its engine's own time", over, target="target 15 ms")
 
 
 async def measure(root: Path, cache: Path) -> None:
@@ -71,9 +71,9 @@ async def measure(root: Path, cache: Path) -> None:
     assert event is not None
     artifacts.apply(event, kept[0])
     same = [await _look(folder, artifacts) for _ in range(LOOKS)]
-    row(f"{FILES:,} unchanged files: a look", ms(min(same)), "", "target 150 ms")
+    timing(f"{FILES:,} unchanged files: a look", same, target="target 150 ms")
     again = [await _look(GoalFolder(files, root, cache), artifacts) for _ in range(LOOKS)]
-    row(f"{FILES:,} unchanged files: first look of a process", ms(min(again)), "", "target 150 ms")
+    timing(f"{FILES:,} unchanged files: first look of a process", again, target="target 150 ms")
 
 
 async def _look(folder: GoalFolder, artifacts: Artifacts) -> float:

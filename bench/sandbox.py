@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import mainspring
-from bench.measure import command_s, median, ms, row
+from bench.measure import command_s, median, ms, row, timing
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
@@ -32,8 +32,7 @@ FOLDERS, FILES_EACH, REPOSITORIES = 2500, 20, 30
 def main() -> None:
     asyncio.run(measure())
     taken = asyncio.run(turns())
-    row("a turn with `bash -c true` in it", ms(min(taken)), "", "target 15 ms")
-    row("a turn with `bash -c true` in it, median", ms(median(taken)))
+    timing("a turn with `bash -c true` in it", taken, target="target 15 ms")
     look_over()
 
 
@@ -74,7 +73,7 @@ def look_over() -> None:
         rules, survey = policy(work, home=Path.home()), Survey()
         what = f"{FOLDERS * FILES_EACH:,} files, {REPOSITORIES} repositories"
         row(f"first look over {what}", ms(_look_s(survey, rules)))
-        row(f"look over {what}", ms(min(_look_s(survey, rules) for _ in range(20))))
+        timing(f"look over {what}", [_look_s(survey, rules) for _ in range(20)])
         survey.close()
 
 
@@ -85,8 +84,6 @@ def _look_s(survey: Survey, rules: Confinement) -> float:
 
 
 async def measure() -> None:
-    floor = command_s(["/bin/true"], times=TIMES)
-    row("fork and exec of true", ms(floor))
     environment = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
     for rung in (await probe(environment)).rungs:
         if not rung.is_available:
@@ -97,30 +94,38 @@ async def measure() -> None:
             subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
             sandbox = build(rung.name, policy(work, home=Path.home()), environment)
             try:
-                await one_rung(rung.name, sandbox, work, floor)
+                await one_rung(rung.name, sandbox, work)
             finally:
                 await sandbox.close()
 
 
-async def one_rung(name: str, sandbox: Sandbox, work: Path, floor: float) -> None:
+BARE = {
+    "bwrap": (
+        *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"),
+        *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "/bin/true"),
+    )
+}
+"""The same by hand, with as little as confines at all; without one, a fork and an exec."""
+
+
+async def one_rung(name: str, sandbox: Sandbox, work: Path) -> None:
     true = Command(argv=("/bin/true",), cwd=work)
+    bare = BARE.get(name, ("/bin/true",))
+    floor: list[float] = []
     for how, pause_s in (("after a pause", PAUSE_S), ("one after another", 0.0)):
-        taken = [await timed(sandbox, true, pause_s) for _ in range(TIMES)]
-        best = min(taken)
-        target = "target +10 ms" if name == "bwrap" else ""
-        row(f"{name}: true, {how}", ms(best), f"+{ms(best - floor)}, {best / floor:.1f} x", target)
-        row(f"{name}: true, {how}, median", ms(median(taken)))
+        rounds = [(command_s(bare), await timed(sandbox, true, pause_s)) for _ in range(TIMES)]
+        floor, taken = [list(each) for each in zip(*rounds, strict=True)]
+        timing(f"{name}: floor, {how}", floor)
+        target = "target 1.4 x" if name == "bwrap" else "target 4 ms" if name == "none" else ""
+        timing(f"{name}: true, {how}", taken, floor=floor, target=target)
     start = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for _ in range(TOGETHER):
             group.create_task(sandbox.run(true))
     each = (time.perf_counter() - start) / TOGETHER
-    row(f"{name}: {TOGETHER} at once", f"{ms(each)} each", f"{each / floor:.1f} x")
-    row(
-        f"{name}: cancel of a tree",
-        ms(min([await cancel_s(sandbox, work) for _ in range(5)])),
-        "",
-        "target 1 s",
+    row(f"{name}: {TOGETHER} at once", f"{ms(each)} each", f"{each / median(floor):.1f} x floor")
+    timing(
+        f"{name}: cancel of a tree", [await cancel_s(sandbox, work) for _ in range(5)], target="target 1 s"
     )
 
 

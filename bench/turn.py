@@ -15,11 +15,12 @@ from pathlib import Path
 import apsw
 
 import mainspring
-from bench.measure import median, ms, row, rss_mb
+from bench.measure import row, rss_mb, timing
 from bench.serving import Served, served
 from mainspring.settings import load_config
 
 TURNS = 1000
+ROUNDS = 3
 
 
 async def nothing(number: int) -> str:
@@ -28,23 +29,22 @@ async def nothing(number: int) -> str:
 
 
 def main() -> None:
+    memory = (0.0, 0.0)
     calls = [{"name": "nothing", "arguments": {"number": number}} for number in range(TURNS)]
     script = {"replies": [{"calls": [call]} for call in calls]}
-    with served(script) as server:
-        floor(server, turns=300)
-        bare = gaps(server)
-    with served(script) as server:
-        memory = asyncio.run(ours(server))
-        mine = gaps(server)
-    base = median(bare[90:110])
-    row("bare loop at turn 100", ms(base))
-    for turn in (100, 300, TURNS):
-        value = median(mine[turn - 11 : turn + 9])
-        against = (
-            f"{value / base:.2f} x bare" if turn == 100 else f"{value / median(mine[89:109]):.2f} x turn 100"
-        )
-        target = {100: "target 3 ms", TURNS: "target 1.5 x"}.get(turn, "")
-        row(f"mainspring at turn {turn}", ms(value), against, target)
+    bare: list[float] = []
+    mine: list[list[float]] = []
+    for _ in range(ROUNDS):
+        with served(script) as server:
+            floor(server, turns=120)
+            bare += gaps(server)[90:110]
+        with served(script) as server:
+            memory = asyncio.run(ours(server))
+            mine.append(gaps(server))
+    timing("bare loop at turn 100", bare)
+    for turn, target in ((100, "target 1.4 x"), (300, ""), (TURNS, "")):
+        around = [value for gaps_of in mine for value in gaps_of[turn - 11 : turn + 9]]
+        timing(f"mainspring at turn {turn}", around, floor=bare, target=target)
     row("memory after 1 turn", f"{memory[0]:.0f} MB", "", "target 60 MB")
     row(f"memory after {TURNS} turns", f"{memory[1]:.0f} MB", "", "target 90 MB")
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.measure import ms, row
+from bench.measure import ms, row, timing
 from mainspring.events import Blob
 from mainspring.workspace.snapshots import Snapshots
 
@@ -70,6 +70,7 @@ async def measure(folder: Path, repository: Path, files: int, *, in_git: bool) -
         assert changed is not None
         assert len(changed.changes) == 2
     target = "target 150 ms" if files == SIZES[-1] else ""
-    row(f"{files:,} files {kind}: before a call", ms(min(before)), f"cpu {ms(min(cpu))}", target)
-    row(f"{files:,} files {kind}: after a call, 2 changes", ms(min(after)), "", target)
+    timing(f"{files:,} files {kind}: before a call", before, target=target)
+    timing(f"{files:,} files {kind}: before a call, processor", cpu)
+    timing(f"{files:,} files {kind}: after a call, 2 changes", after, target=target)
     await machine.close()
