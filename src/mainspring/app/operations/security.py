@@ -104,7 +104,7 @@ def _chosen(name: str, rungs: tuple[Rung, ...]) -> Rung | None:
             return rung
     raise UsageError(
         f"The sandbox {name!r} does not work here.",
-        remedy=f"`mainspring doctor` says why. These do: {', '.join(rung.name for rung in usable) or 'none'}.",
+        remedy=f"Choose from: {', '.join(rung.name for rung in usable) or 'none'}. See `mainspring doctor`.",
     )
 
 
