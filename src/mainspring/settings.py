@@ -54,10 +54,23 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that the command may take."""
     cpu_s: int = 0
     """Seconds of processor time; 0 is no limit."""
-    memory_mb: int = 0
-    """Megabytes of memory; 0 is no limit."""
+    memory_mb: int = 1024
+    """Megabytes of memory; 0 is what `[sandbox]` says."""
     mode: str = ""
     """The mode to judge it in; empty: the usual one."""
+
+
+class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each command may use that has no such limit of its own (`[sandbox]` in `config.toml`)."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Megabytes of memory, files in `/tmp` and `/dev/shm` included; without it three quarters of the
+    machine, at least 2048, where cgroups can limit it. 0 is no limit."""
+    disk_mb: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Megabytes by which the free space of the workspace's disk may shrink while a command runs; 0 is
+    no limit."""
+    new_files: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Files by which that disk may fill while a command runs; 0 is no limit."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,6 +134,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who takes the turns; empty is builtin."""
     engines: dict[str, EngineSettings] = {}
     """Other agents, by name."""
+    sandbox: SandboxSettings = SandboxSettings()
+    """What a command may use."""
     daemon: DaemonSettings = DaemonSettings()
     """What the daemon does by itself."""
 

@@ -216,7 +216,7 @@ async def run_step(
         template=template,
         timeout_s=timeout_s or chosen.timeout_s,
         cpu_s=cpu_s or chosen.cpu_s,
-        memory_bytes=memory_bytes or chosen.memory_mb * MIB,
+        memory_bytes=chosen.memory_mb * MIB if memory_bytes is None else memory_bytes,
         label=label,
     )
     runner = Runner(

@@ -17,6 +17,7 @@ from mainspring.events import (
     Limits,
 )
 from mainspring.sandbox import LADDER, Confinement, Sandbox
+from mainspring.sandbox.limits import MIB
 from mainspring.sandbox.policy import policy as confined
 from mainspring.settings import Config
 
@@ -104,7 +105,14 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     policy = confined(workspace, home=home, data=config.home, mode=access)
     names = ("sessions", "steps", "grants.json", "contents", "schedules.json", "daemon", "debug.log")
     private = tuple(config.home.resolve() / name for name in names)
-    return msgspec.structs.replace(policy, hidden_paths=(*policy.hidden_paths, *private))
+    limits = config.settings.sandbox
+    return msgspec.structs.replace(
+        policy,
+        hidden_paths=(*policy.hidden_paths, *private),
+        memory_bytes=limits.memory_mb if limits.memory_mb is None else limits.memory_mb * MIB,
+        disk_bytes=limits.disk_mb * MIB,
+        new_files=limits.new_files,
+    )
 
 
 def parse_mode(name: str) -> tuple[Mode, str]:

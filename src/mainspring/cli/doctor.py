@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
+from mainspring.app.operations.security import SecurityCheck, Trial, check_security
 from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
@@ -21,11 +22,28 @@ from mainspring.secrets.screen import plain
 @click.command("doctor")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 @click.option("--bundle", metavar="SESSION", help="Write an archive about this session for a bug report.")
+@click.option(
+    "--security", "is_security", is_flag=True, help="Try to break out of the sandbox, and say what held."
+)
+@click.option("--sandbox", metavar="NAME", default="", help="The sandbox to try with --security.")
 @click.option("-o", "to", type=click.Path(path_type=Path), help="The file of that archive.")
 @click.option("--with-contents", is_flag=True, help="Put prompts, replies and outputs into it, too.")
-def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_contents: bool) -> None:
+def doctor_command(
+    *,
+    is_json: bool,
+    bundle: str | None,
+    is_security: bool,
+    sandbox: str,
+    to: Path | None,
+    with_contents: bool,
+) -> None:
     """Say what this machine holds, what it does not, and the command that would fix it. Ends with 1 when
-    something that is needed is missing."""
+    something that is needed is missing, or when --security finds that a promise does not hold."""
+    if is_security:
+        _security(sandbox, is_json=is_json)
+        return
+    if sandbox:
+        raise UsageError("--sandbox is about --security.", remedy="Add --security.")
     if bundle is not None:
         _bundle(bundle, to, with_contents=with_contents)
         return
@@ -38,6 +56,45 @@ def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_c
         for line in _lines(diagnosis):
             click.echo(plain(line))
     sys.exit(0 if diagnosis.is_healthy else 1)
+
+
+def _security(rung: str, *, is_json: bool) -> None:
+    check = asyncio.run(check_security(load_config(), rung=rung))
+    if is_json:
+        click.echo(msgspec.json.encode({**msgspec.to_builtins(check), "ok": check.is_held}))
+    else:
+        for line in _security_lines(check):
+            click.echo(plain(line))
+    sys.exit(0 if check.is_held else 1)
+
+
+def _security_lines(check: SecurityCheck) -> Iterator[str]:
+    without = "none works here, so nothing confines commands. `mainspring doctor` says why"
+    yield f"sandbox: {check.rung or without}"
+    for subject, holds in check.holds.items():
+        yield f"  {subject}: {holds}"
+    for name, gap in check.gaps.items():
+        yield f"  ! not guaranteed here ({name}): {gap}"
+    yield "tried now:"
+    by_subject: dict[str, list[Trial]] = {}
+    for trial in check.trials:
+        by_subject.setdefault(trial.subject, []).append(trial)
+    for subject, trials in by_subject.items():
+        held = sum(trial.is_held for trial in trials)
+        mark = "✗" if any(trial in check.failed for trial in trials) else "✓" if held == len(trials) else "!"
+        yield f"  {mark} {subject}: {held} of {len(trials)} held"
+        for trial in trials:
+            if not trial.is_held:
+                said = "! not guaranteed here" if trial.is_gap else "✗ FAILED"
+                yield f"      {said} ({trial.name}): {trial.found}"
+    said = (
+        "every promise held"
+        if check.is_held
+        else "no sandbox"
+        if not check.failed
+        else "NOT all promises held"
+    )
+    yield f"{len(check.trials)} attempts in {check.duration_s:.1f} s: {said}."
 
 
 def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:

@@ -32,7 +32,7 @@ _REFUSED = 3
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option("--timeout", type=POSITIVE, help="End it after this many seconds.")
 @click.option("--cpu", type=click.IntRange(min=1), help="Maximum CPU time in seconds.")
-@click.option("--mem", type=click.IntRange(min=1), help="Maximum memory in MiB.")
+@click.option("--mem", type=click.IntRange(min=0), help="Maximum memory in MiB (1024; 0: as any command).")
 @click.option("--template", default="", help="Limits from [steps.NAME] of config.toml.")
 @click.option("--mode", type=click.Choice(MODE_NAMES), default=None, help="What needs approval.")
 @click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How to confine it.")

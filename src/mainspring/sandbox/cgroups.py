@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.sandbox.limits import ProcessLimits
+from mainspring.sandbox.limits import ProcessLimits, share_of_machine
 
 ABANDONED_S = 60.0
 MAX_FILES: dict[tuple[str, int], str] = {
@@ -69,6 +70,12 @@ class Cgroups:
             for parent in self._parents.values():
                 _sweep(parent.path)
         return self._parents
+
+    def memory_share(self) -> int:
+        """A share of the memory that we may use ourselves; 0 where no cgroup can limit it."""
+        if (parent := self.parents().get("memory")) is None:
+            return 0
+        return share_of_machine(_read_limit(parent))
 
     @contextmanager
     def enter(self, limits: ProcessLimits) -> Generator[Cgroup]:
@@ -182,6 +189,12 @@ def _count(path: Path, key: str) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)
+
+
+def _read_limit(parent: Parent) -> int:
+    with suppress(OSError, ValueError):
+        return int((parent.path / MAX_FILES["memory", parent.version]).read_text())
+    return sys.maxsize
 
 
 def _sweep(parent: Path) -> None:

@@ -23,7 +23,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox import TIMED_OUT, Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.stub import receive
 from mainspring.sandbox.guarded import GuardedCommand, GuardReport
-from mainspring.sandbox.limits import name_of, passed_by
+from mainspring.sandbox.limits import WATCHED_LIMITS, name_of, passed_by
 
 FIRST_EXTRA_FD = 100
 END_WITHIN_S = 1.0
@@ -179,7 +179,7 @@ class Custody:
             "keep": str(folder),
             "is_terminal": is_terminal,
             "life_s": command.timeout_s,
-            "limit_names": {kind: name_of(kind, command.limits) for kind in ("cpu", "disk")},
+            "limit_names": {kind: name_of(kind, command.limits) for kind in WATCHED_LIMITS},
         }
         held = [fd for fd in (launch.ruleset, *launch.extra) if fd >= 0]
         # The keeper holds the reading end, so that a wrapper which tells its status does not die of it.
@@ -305,7 +305,10 @@ def _job(launch: Launch, command: Command) -> dict[str, Any]:
         "has_input": command.stdin >= 0,
         "max_output": command.max_output_bytes,
         "cpu_s": command.limits.cpu_s,
+        "disk": str(command.cwd),
         "disk_reserve": command.limits.disk_reserve_bytes,
+        "disk_bytes": command.limits.disk_bytes,
+        "new_files": command.limits.new_files,
         "outlives": command.outlives,
     }
 

@@ -6,6 +6,7 @@ make one, else for each process by rlimits; CPU seconds are summed over the tree
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -16,10 +17,18 @@ if sys.platform != "win32":
     import resource
 
 MIB = 1024 * 1024
+WATCHED_LIMITS = ("cpu", "disk", "written", "files")
+"""Those that the guard of a command looks at once a second."""
+MEMORY_SHARE = 0.75
+LEAST_MEMORY_BYTES = 2048 * MIB
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """`file_bytes` bounds one file, `disk_reserve_bytes` is what must stay free on the workspace's disk."""
+    """`file_bytes` bounds one file, `disk_reserve_bytes` is what must stay free on the workspace's disk.
+
+    `disk_bytes` and `new_files` bound by how much the free space and the free file numbers of that disk may
+    shrink while a command runs; whatever else writes to it then counts too.
+    """
 
     cpu_s: int = 0
     memory_bytes: int = 0
@@ -27,7 +36,15 @@ class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     open_files: int = 0
     file_bytes: int = 0
     disk_reserve_bytes: int = 256 * MIB
+    disk_bytes: int = 0
+    new_files: int = 0
     output_bytes: int = 0
+
+
+def share_of_machine(machine_bytes: int = sys.maxsize) -> int:
+    """The memory that a command may use when nobody said how much; `machine_bytes` is what we may use."""
+    physical_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(int(MEMORY_SHARE * min(physical_bytes, machine_bytes)), LEAST_MEMORY_BYTES)
 
 
 def rlimits(
@@ -67,6 +84,10 @@ def name_of(kind: str, limits: ProcessLimits) -> str:
             return f"file size limit of {limits.file_bytes // MIB} MiB"
         case "disk":
             return f"disk reserve of {limits.disk_reserve_bytes // MIB} MiB"
+        case "written":
+            return f"limit of {limits.disk_bytes // MIB} MiB written to disk"
+        case "files":
+            return f"limit of {limits.new_files} new files"
         case "terminal":
             return "it fills a screen that is not there and waits for keys"
         case _:

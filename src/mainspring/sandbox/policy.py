@@ -65,6 +65,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """`workspace`, `writable` and `readable` are resolved when the policy is made (`policy`).
 
     `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths.
+    `memory_bytes`, `disk_bytes` and `new_files` hold for commands that have no such limit of their own; 0 is
+    no limit, and memory that nobody spoke of is a share of the machine, where cgroups can limit it.
     """
 
     workspace: Path
@@ -77,6 +79,9 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     hidden_names: tuple[str, ...] = HIDDEN_NAMES
     hidden_paths: tuple[Path, ...] = ()
     granted: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    disk_bytes: int = 0
+    new_files: int = 0
 
     def roots(self) -> tuple[Path, ...]:
         """Where a command may write."""

@@ -233,7 +233,11 @@ def _limited(limited: Collection[str], kind: str) -> str:
 
 
 def _memory(limited: Collection[str]) -> str:
-    return "limited for all together" if "memory" in limited else "limited for each process"
+    return (
+        "limited for all together"
+        if "memory" in limited
+        else "limited for each process, and only where a limit is set"
+    )
 
 
 def _without_cgroup(limited: Collection[str]) -> dict[str, str]:

@@ -73,6 +73,7 @@ class GuardWatch:
         self.wake = wake
         self.status: int | None = None
         self.any_left = True
+        self._room = _room(job["disk"])
 
     def reap(self) -> bool:
         """Collects the dead; true when the command itself is now among them."""
@@ -116,8 +117,13 @@ class GuardWatch:
     def limit_passed(self) -> str:
         if (limit := self.job["cpu_s"]) and self._cpu_s() > limit:
             return "cpu"
-        if (reserve := self.job["disk_reserve"]) and _free_bytes(self.job["cwd"]) < reserve:
+        free_bytes, free_files = _room(self.job["disk"])
+        if (reserve := self.job["disk_reserve"]) and free_bytes < reserve:
             return "disk"
+        if (limit := self.job["disk_bytes"]) and self._room[0] - free_bytes > limit:
+            return "written"
+        if (limit := self.job["new_files"]) and self._room[1] - free_files > limit:
+            return "files"
         return ""
 
     def _cpu_s(self) -> float:
@@ -133,19 +139,20 @@ def _kill_cgroup(cgroup: str) -> None:
         return
 
 
-def _free_bytes(path: str) -> int:
+def _room(path: str) -> tuple[int, int]:
+    """Free bytes and free file numbers of a disk."""
     try:
         room = os.statvfs(path)
     except OSError:
-        return sys.maxsize
-    return room.f_bavail * room.f_frsize
+        return sys.maxsize, sys.maxsize
+    return room.f_bavail * room.f_frsize, room.f_favail
 
 
 class Ticks:
     """Limits that the kernel does not count for a tree are looked at once a second."""
 
     def __init__(self, job: Job) -> None:
-        self.is_needed = bool(job["cpu_s"] or job["disk_reserve"])
+        self.is_needed = any(job[name] for name in ("cpu_s", "disk_reserve", "disk_bytes", "new_files"))
         self._next = time.monotonic() + TICK_S
 
     def wait_ms(self) -> float | None:

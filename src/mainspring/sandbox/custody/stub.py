@@ -48,7 +48,10 @@ class Job(TypedDict):
     is_wrapped: bool
     has_input: bool
     cpu_s: float
+    disk: str
     disk_reserve: int
+    disk_bytes: int
+    new_files: int
     keep: str
     is_terminal: bool
     max_output: int

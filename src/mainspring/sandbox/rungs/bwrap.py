@@ -23,6 +23,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import SCRATCH
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
+from mainspring.sandbox.limits import share_of_machine
 from mainspring.sandbox.policy import Confinement, Network
 from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
@@ -30,7 +31,9 @@ from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
 
 UID_INSIDE = 1000
-PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - these become private
+PRIVATE = {Path("/tmp"): 2, Path("/var/tmp"): 8, Path("/run"): 8}  # noqa: S108 - these become private
+"""Each in memory, which it may fill to one part in so many of what the command may use."""
+SHARED_MEMORY_SHARE = 4
 NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
 PROXY_INSIDE = "/run/mainspring-proxy"
@@ -141,8 +144,9 @@ class BwrapSandbox(Confined):
         arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         # Root outside still owns the files of /proc/sys, and may write them without any capability.
         arguments += ["--remount-ro", "/proc"]
-        for folder in () if is_full else PRIVATE:
-            arguments += ["--tmpfs", str(folder)]
+        for folder, share in () if is_full else PRIVATE.items():
+            arguments += [*_size(prepared, share), "--tmpfs", str(folder)]
+        arguments += [*_size(prepared, SHARED_MEMORY_SHARE), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
         for name in () if is_full or policy.network.mode != "full" else NAMES_OF_HOSTS:
             arguments += ["--ro-bind-try", name, name]
         if policy.network.mode == "hosts":
@@ -284,6 +288,14 @@ def _holds_something(entry: os.DirEntry[str], mode: int) -> bool:
     if stat.S_ISDIR(mode):
         return bool(os.listdir(entry.path))
     return stat.S_ISREG(mode) and entry.stat().st_size > 0
+
+
+def _size(prepared: PreparedRun, share: int) -> list[str]:
+    """How large the next file system in memory may become; as large as it likes where a person said so."""
+    room = prepared.command.limits.memory_bytes
+    if not room and prepared.policy.memory_bytes is None:
+        room = share_of_machine()
+    return ["--size", str(room // share)] if room else []
 
 
 def pipe_of(data: bytes) -> int:

@@ -71,6 +71,7 @@ class Confined(ABC):
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         policy = command.policy or self._policy
+        command = self._limited(command, policy)
         found, remembered = await self._surveyed(self._look, policy)
         with self._cgroups.enter(command.limits) as cgroup:
             launch = self._launch(command, policy, found, cgroup)
@@ -85,6 +86,7 @@ class Confined(ABC):
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         policy = command.policy or self._policy
+        command = self._limited(command, policy)
         found, remembered = await self._surveyed(self._look, policy)
         await asyncio.to_thread(hold, folder, policy, found, remembered)
         # The keeper removes the cgroup, after us perhaps.
@@ -95,6 +97,21 @@ class Confined(ABC):
         except SandboxError:
             self._cgroups.discard(cgroup)
             raise
+
+    def _limited(self, command: Command, policy: Confinement) -> Command:
+        """The command with the usual limits where it has none of its own."""
+        own = command.limits
+        share = policy.memory_bytes if policy.memory_bytes is not None else self._memory_share()
+        limits = msgspec.structs.replace(
+            own,
+            memory_bytes=own.memory_bytes or share,
+            disk_bytes=own.disk_bytes or policy.disk_bytes,
+            new_files=own.new_files or policy.new_files,
+        )
+        return msgspec.structs.replace(command, limits=limits)
+
+    def _memory_share(self) -> int:
+        return self._cgroups.memory_share()
 
     def _launch(
         self, command: Command, policy: Confinement, found: SurveyFindings, cgroup: Cgroup

@@ -20,7 +20,7 @@ from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
-from mainspring.sandbox.limits import name_of
+from mainspring.sandbox.limits import name_of, share_of_machine
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun
 from mainspring.sandbox.rungs.process import PlainSandbox
@@ -72,6 +72,10 @@ class ContainerSandbox(Confined):
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         return await super().start(_named(command, _fresh_name()), folder, is_terminal=is_terminal)
 
+    def _memory_share(self) -> int:
+        # The container's engine makes its cgroup, whatever we may do ourselves.
+        return share_of_machine()
+
     async def close(self) -> None:
         await super().close()
         await self._plain.close()
@@ -94,7 +98,9 @@ class ContainerSandbox(Confined):
         arguments = ["run", "--rm", "--init", "--pull", "never", "--name", name, "--read-only"]
         if prepared.command.stdin >= 0:
             arguments.append("--interactive")
-        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp:exec"]  # noqa: S108
+        room = limits.memory_bytes
+        scratch = f"/tmp:exec,size={room // 2}" if room else "/tmp:exec"  # noqa: S108
+        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs", scratch]
         arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(prepared.command.cwd)]
         arguments += ["--network", "bridge" if policy.network.mode == "full" else "none"]
         arguments += ["--pids-limit", str(limits.processes or -1)]

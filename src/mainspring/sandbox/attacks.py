@@ -351,3 +351,13 @@ FAULTS = [
 ]
 
 ATTACKS = (*WRITES, *KERNEL, *SECRETS, *NETWORK, *PROCESSES, *PROTECTED, *FAULTS)
+
+BY_SUBJECT = {
+    "writes outside the workspace": WRITES,
+    "the kernel": KERNEL,
+    "hidden files and variables": SECRETS,
+    "the network": NETWORK,
+    "other processes": PROCESSES,
+    "files that other programs run": PROTECTED,
+}
+"""What is tried by `doctor --security`, a few of each."""

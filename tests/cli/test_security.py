@@ -1,0 +1,46 @@
+"""`doctor --security` on every sandbox that works here, and what it says when a promise is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mainspring.sandbox.probe import probe
+from tests.cli.conftest import Machine
+
+
+@cache
+def standing() -> frozenset[str]:
+    report = asyncio.run(probe({"PATH": os.environ["PATH"], "HOME": str(Path.home())}))
+    return frozenset(rung.name for rung in report.rungs if rung.is_available)
+
+
+@pytest.mark.parametrize("rung", ["bwrap", "landlock", "container"])
+def test_every_promise_holds_here(rung: str, machine: Machine) -> None:
+    if rung not in standing():
+        pytest.skip(f"{rung} does not work here")
+    done = machine.run("doctor", "--security", "--sandbox", rung, "--json")
+    check = json.loads(done.stdout)
+    assert [trial for trial in check["trials"] if trial.get("found") and not trial.get("is_gap")] == []
+    assert (done.returncode, check["ok"], check["rung"]) == (0, True, rung)
+    assert len(check["trials"]) >= 30
+    assert not list(machine.home.rglob("security-*"))
+
+
+def test_a_promise_that_does_not_hold_ends_with_1(machine: Machine) -> None:
+    machine.home.mkdir()
+    machine.home.chmod(0o755)
+    done = machine.run("doctor", "--security")
+    assert done.returncode == 1
+    assert f"FAILED ({machine.home})" in done.stdout
+
+
+def test_a_sandbox_that_does_not_work_here_is_named_with_those_that_do(machine: Machine) -> None:
+    done = machine.run("doctor", "--security", "--sandbox", "none")
+    assert done.returncode == 2
+    assert "'none' does not work here" in done.stderr
