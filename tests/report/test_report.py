@@ -234,10 +234,10 @@ def test_questions_grants_warnings_and_processes_are_told(tmp_path: Path) -> Non
         5,
     )
     assert (second.decision, second.seq) == ("", 6)
-    assert [each.what for each in report.notices] == [
-        "guard cycle ended the turn",
-        "80 % of the goal's budget spent",
-        "engine",
+    assert [(each.what, each.detail) for each in report.notices] == [
+        ("guard", "cycle: the same again (ends the turn)"),
+        ("budget", "80 % of the goal's budget is spent: $0.8000 of $1.0000"),
+        ("engine", "it had left 2 processes running (7, 8)"),
     ]
     assert [each.handle for each in report.processes] == ["p2"]
     assert {each.what for each in report.left} == {"open question", "process without a recorded end"}
