@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 from mainspring.events import (
     ApprovalAsked,
@@ -49,6 +50,11 @@ from mainspring.events import (
     WaitStarted,
     WorkFinished,
 )
+from mainspring.goals.fold import Goal
+from mainspring.report.around import EventsAround
+from mainspring.report.evidence import Checks
+from mainspring.report.iterations import Iterations
+from mainspring.report.results import Results
 from tests.report.telling import iteration, page, report_of, text, timed
 
 CHECKED = GoalSet(text="Make it", checks=GoalChecks(commands=("pytest -q",)))
@@ -344,3 +350,14 @@ def test_output_that_is_lost_is_said_to_be_lost(tmp_path: Path) -> None:
     )
     (check,) = report_of(tmp_path, *iteration(1, gone)).checks
     assert check.output.startswith("(not readable any more:")
+
+
+def test_each_event_is_given_to_a_handler_for_its_kind() -> None:
+    iterations = Iterations()
+    folds = (iterations, Checks(iterations), Results(), EventsAround(Goal(), iterations))
+    for fold in folds:
+        for kind, handler in fold.handlers.items():
+            hints = get_type_hints(handler)
+            if hints:  # a lambda has none
+                taken = next(iter(hints.values()))
+                assert issubclass(kind, get_args(taken) or taken), f"{kind.__name__} given to {handler}"
