@@ -206,9 +206,9 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
     return Config(home=home, folder=folder, settings=settings, environment=values)
 
 
-def is_log_wanted(environment: Mapping[str, str] | None = None) -> bool:
+def is_log_wanted() -> bool:
     """Whether the environment asks for a debug log; asked before anything else is read."""
-    return bool((os.environ if environment is None else environment).get("MAINSPRING_LOG", "").strip())
+    return bool(os.environ.get("MAINSPRING_LOG", "").strip())
 
 
 def _load_settings(file: Path) -> Settings:

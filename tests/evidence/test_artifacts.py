@@ -338,8 +338,8 @@ def test_the_command_that_made_a_file_is_known_from_the_calls() -> None:
         FilesChanged(calls=(), changes=(FileChange(path="sub/undone", kind="created"),)),
     ]
     said = AssistantSaid(step=1, parts=calls, stop="calls")
-    made = makers(recorded(said, *changed), "sub")
-    assert made == {"out.csv": "python run.py", "notes.md": "write"}
+    made = makers(recorded(said, *changed))
+    assert made == {"sub/out.csv": "python run.py", "sub/notes.md": "write", "elsewhere": "Bash"}
 
 
 CONTENT = st.sampled_from(["", "1", "2", "3"])

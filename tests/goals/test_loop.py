@@ -507,7 +507,8 @@ def test_what_an_engine_left_running_for_its_goal_is_not_said_to_have_been_ended
     assert ran.returncode == 0, ran.stderr
     assert "has ended. Its exit code is not known here (after" in ran.stderr
     report = machine.run("goal", "report").stdout
-    assert "which the goal may wait for" in report
+    assert "it had left 1 processes running (" in report
+    assert "were ended" not in report
 
 
 def test_a_goal_is_watched_to_its_end_and_not_to_that_of_its_first_turn(machine: Machine) -> None:

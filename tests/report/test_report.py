@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 from mainspring.events import (
     ApprovalAsked,
@@ -49,6 +50,11 @@ from mainspring.events import (
     WaitStarted,
     WorkFinished,
 )
+from mainspring.goals.fold import Goal
+from mainspring.report.around import EventsAround
+from mainspring.report.evidence import Checks
+from mainspring.report.iterations import Iterations
+from mainspring.report.results import Results
 from tests.report.telling import iteration, page, report_of, text, timed
 
 CHECKED = GoalSet(text="Make it", checks=GoalChecks(commands=("pytest -q",)))
@@ -234,10 +240,10 @@ def test_questions_grants_warnings_and_processes_are_told(tmp_path: Path) -> Non
         5,
     )
     assert (second.decision, second.seq) == ("", 6)
-    assert [each.what for each in report.notices] == [
-        "guard cycle ended the turn",
-        "80 % of the goal's budget spent",
-        "engine",
+    assert [(each.what, each.detail) for each in report.notices] == [
+        ("guard", "cycle: the same again (ends the turn)"),
+        ("budget", "80 % of the goal's budget is spent: $0.8000 of $1.0000"),
+        ("engine", "it had left 2 processes running (7, 8)"),
     ]
     assert [each.handle for each in report.processes] == ["p2"]
     assert {each.what for each in report.left} == {"open question", "process without a recorded end"}
@@ -344,3 +350,14 @@ def test_output_that_is_lost_is_said_to_be_lost(tmp_path: Path) -> None:
     )
     (check,) = report_of(tmp_path, *iteration(1, gone)).checks
     assert check.output.startswith("(not readable any more:")
+
+
+def test_each_event_is_given_to_a_handler_for_its_kind() -> None:
+    iterations = Iterations()
+    folds = (iterations, Checks(iterations), Results(), EventsAround(Goal(), iterations))
+    for fold in folds:
+        for kind, handler in fold.handlers.items():
+            hints = get_type_hints(handler)
+            if hints:  # a lambda has none
+                taken = next(iter(hints.values()))
+                assert issubclass(kind, get_args(taken) or taken), f"{kind.__name__} given to {handler}"

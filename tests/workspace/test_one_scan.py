@@ -87,6 +87,21 @@ def test_a_shell_call_reads_no_folder_more_than_before_and_after(work: Path) -> 
     assert max(third.values()) <= 2
 
 
+def test_a_shell_call_asks_a_file_for_its_status_once_before_and_once_after(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstat = os.lstat
+
+    def noted(path: Any, **options: Any) -> os.stat_result:
+        if os.path.basename(path) == "file.txt":
+            _reads.append(f"{work}/asked")
+        return lstat(path, **options)
+
+    monkeypatch.setattr(os, "lstat", noted)
+    _, second, third = reads_of_calls(work, "true", "true 2", "echo 1 > a3/file.txt")
+    assert second[f"{work}/asked"] == third[f"{work}/asked"] == 2 * FOLDERS
+
+
 def test_what_comes_right_after_the_time_machine_looked_is_found(work: Path) -> None:
     scan = Scan()
     tree, survey = Tree(work, scan=scan), Survey(scan, is_watching=False)

@@ -21,7 +21,7 @@ from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.questions import Approver
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, reading
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import (
@@ -308,8 +308,5 @@ async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Co
 
 
 async def _workspace_of(store: Sessions, session: str, vault: Vault) -> Path:
-    reader = await store.read(session)
-    try:
+    async with reading(store, session) as reader:
         return (await recall(reader, vault)).place
-    finally:
-        await reader.close()

@@ -18,7 +18,7 @@ from mainspring.events import (
     TurnStarted,
 )
 from mainspring.folds.caps import is_money_capped
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, last_event
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -37,23 +37,22 @@ class KnownSession(msgspec.Struct, frozen=True):
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     """What a session works with, as its journal says, with the names and paths as they are."""
-    started = await journal.last("SessionStarted")
-    model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
-    engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
-    if started is None or not isinstance(started.event, SessionStarted):
+    started, spend = await last_event(journal, SessionStarted), await last_event(journal, SpendReserved)
+    model, mode = await last_event(journal, ModelChosen), await last_event(journal, ModeChosen)
+    engine = await last_event(journal, EngineChosen)
+    if started is None:
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
-    is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return KnownSession(
         limits=limits,
-        is_unpriced=is_unpriced and is_money_capped(limits),
+        is_unpriced=spend is not None and not spend.priced and is_money_capped(limits),
         place=workspace_at(
-            Path(vault.expand(started.event.workspace)),
-            remedy=f"Go on in another one: mainspring fork {started.event.session} -C FOLDER",
+            Path(vault.expand(started.workspace)),
+            remedy=f"Go on in another one: mainspring fork {started.session} -C FOLDER",
         ),
-        model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
-        mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
-        engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
+        model=expanded(model, vault) if model else None,
+        mode=mode.level or mode.mode if mode else "",
+        engine=expanded(engine, vault) if engine else None,
     )
 
 

@@ -27,13 +27,12 @@ _SECRETS_FILE = "secrets.json"
 
 @asynccontextmanager
 async def recording(
-    session: str, config: Config, sessions: Sessions | None = None, *, origin: Origin | None = None
+    session: str, config: Config, sessions: Sessions | None = None
 ) -> AsyncGenerator[Recorder]:
     """The session whose id begins with `session`, open for writing while a command works on it; raises
-    `JournalOwned` when another process runs it. `origin` is who gives the command, by default
-    that of `config`."""
+    `JournalOwned` when another process runs it."""
     store = sessions or sessions_of(config)
-    recorder = await open_recorder(await store.find(session), store, config, origin)
+    recorder = await open_recorder(await store.find(session), store, config)
     try:
         yield recorder
     finally:

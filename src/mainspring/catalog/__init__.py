@@ -11,8 +11,8 @@ the same machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -22,19 +22,7 @@ from mainspring.events import Origin
 from mainspring.journal import Journal, JournalReader, KnownEvents
 from mainspring.journal.lines import Header
 
-__all__ = [
-    "Day",
-    "Header",
-    "KnownEvents",
-    "Owner",
-    "Purpose",
-    "SessionFold",
-    "SessionRow",
-    "SessionSpend",
-    "Sessions",
-    "Spent",
-    "take",
-]
+__all__ = ["Header", "Owner", "Purpose", "SessionFold", "SessionRow", "SessionSpend", "Spent", "take"]
 
 
 class Day(Protocol):
@@ -129,3 +117,13 @@ class Sessions(Protocol):
     def directory(self, session: str) -> Path:
         """The folder on this machine for the files beside the journal of a session."""
         ...
+
+
+@asynccontextmanager
+async def reading(sessions: Sessions, session: str) -> AsyncGenerator[JournalReader]:
+    """The journal of a session, for reading, closed at the end."""
+    reader = await sessions.read(session)
+    try:
+        yield reader
+    finally:
+        await reader.close()

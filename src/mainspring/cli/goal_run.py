@@ -11,8 +11,8 @@ from contextlib import aclosing
 
 import click
 
-from mainspring.app.goals import GoalOptions, resume_goal, start_goal
-from mainspring.app.operations.goals import Pursuit, take_order
+from mainspring.app.goals import GoalOptions, Pursuit, resume_goal, start_goal
+from mainspring.app.operations.goals import take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
 from mainspring.cli.run import Lines

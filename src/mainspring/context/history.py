@@ -232,10 +232,10 @@ async def load_history(
         if compacted.summary:
             history.begin_with(compacted.summary)
         after = compacted.keep_from_seq - 1
-    while page := await journal.read(after=after, until=until, kinds={*KINDS, "Undone"}, limit=5000):
-        for recorded in live(page, dead):
+    kinds = {*KINDS, "Undone"}
+    async for recorded in events_in(journal, after=after, until=until, kinds=kinds, limit=5000):
+        if is_live(recorded.seq, dead):
             history.apply(recorded)
-        after = page[-1].seq
     return history
 
 
@@ -344,11 +344,12 @@ def undone_ranges(
 
 
 def live(recorded: Iterable[Recorded], dead: Sequence[tuple[int, int]]) -> Iterable[Recorded]:
-    """What still counts, and at the end of each stretch that does not, its `Undone`."""
-    if not dead:
-        return recorded
-    ends = {until for _, until in dead}
-    return (item for item in recorded if item.seq in ends or not is_undone(item.seq, dead))
+    return (item for item in recorded if is_live(item.seq, dead))
+
+
+def is_live(seq: int, dead: Sequence[tuple[int, int]]) -> bool:
+    """Whether an event still counts, or is the `Undone` at the end of a stretch that does not."""
+    return not is_undone(seq, dead) or any(seq == until for _, until in dead)
 
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -17,6 +17,7 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_MAX_RULE = 300
 
 
 def sentences(text: str) -> list[str]:
@@ -32,7 +33,7 @@ def announces(text: str) -> bool:
     return found is not None and found["verb"].lower() not in _NOT_WORK
 
 
-def rules(text: str, *, limit: int = 300) -> list[str]:
+def rules(text: str) -> list[str]:
     """The sentences that say what must or must not be done."""
     found = (_BULLET.sub("", sentence) for sentence in sentences(text) if _RULE.search(sentence))
-    return [sentence if len(sentence) <= limit else sentence[: limit - 1] + "…" for sentence in found]
+    return [sentence if len(sentence) <= _MAX_RULE else sentence[: _MAX_RULE - 1] + "…" for sentence in found]

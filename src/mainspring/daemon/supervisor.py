@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.catalog import SessionRow, Sessions
+from mainspring.catalog import SessionRow, Sessions, reading
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
 from mainspring.daemon.files import (
     DaemonFiles,
@@ -212,12 +212,9 @@ class Daemon:
         if owner is not None and owner.is_alive:
             return False
         try:
-            reader = await self._sessions.read(row.id)
-            try:
+            async with reading(self._sessions, row.id) as reader:
                 given, ended = await reader.last("ApprovalGiven"), await reader.last("GoalEnded")
                 open_question = await reader.last("ApprovalAsked")
-            finally:
-                await reader.close()
         except JournalError:
             return False
         is_answered = (

@@ -59,6 +59,17 @@ class Table(msgspec.Struct, frozen=True):
     numbers: frozenset[int] = frozenset()
 
 
+def row(*cells: Span | Spans) -> tuple[Spans, ...]:
+    """A row of a table; a cell is one span or several."""
+    return tuple(cell if isinstance(cell, tuple) else (cell,) for cell in cells)
+
+
+def more(count: int, what: str, command: str = "") -> tuple[Paragraph, ...]:
+    """How many are not shown, and the command that shows them; nothing when there are none."""
+    where: Spans = (f"{count:,} {what}: ", Mono(command)) if command else (f"{count:,} {what}.",)
+    return (Paragraph(where, "quiet"),) if count > 0 else ()
+
+
 def slim(head: tuple[str, ...], rows: tuple[tuple[Spans, ...], ...], numbers: frozenset[int]) -> Table:
     """A table without the columns in which nothing stands."""
     kept = [place for place in range(len(head)) if any(map(_is_filled, (row[place] for row in rows)))]

@@ -27,6 +27,7 @@ from mainspring.events import (
 from mainspring.waits.describe import clock, duration, joined
 
 _SHOWN_VALUES = 20
+_SHOWN_PROCESSES = 12
 
 
 def _goal_set(event: GoalSet) -> str:
@@ -60,9 +61,11 @@ def _engine_ended(event: EngineEnded) -> str:
     """Nothing, when all went as it should."""
     told = [f"exit code {event.exit_code}"] if event.exit_code else []
     told += [event.reason] if event.reason else []
-    told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
     if event.left_running:
-        told.append(f"it had left {len(event.left_running)} processes running")
+        numbers = ", ".join(map(str, event.left_running[:_SHOWN_PROCESSES]))
+        told.append(f"it had left {len(event.left_running)} processes running ({numbers})")
+    if event.unread_lines:
+        told.append(f"{event.unread_lines} lines of its output could not be read: {event.unread}")
     return f"! engine: {'; '.join(told)}" if told else ""
 
 

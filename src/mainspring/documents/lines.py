@@ -167,7 +167,7 @@ def _process_ended(event: ProcessEnded) -> str:
 
 
 def _guard_tripped(event: GuardTripped) -> str:
-    return f"! {event.guard}: {event.message}"
+    return f"! {event.guard}: {event.message}" + (" (ends the turn)" if event.is_final else "")
 
 
 def _plan_set(event: PlanSet) -> str:

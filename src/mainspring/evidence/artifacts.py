@@ -148,11 +148,10 @@ def listing_of(changes: list[ArtifactChange]) -> bytes:
     return msgspec.json.encode(changes)
 
 
-def makers(events: Iterable[Recorded], below: str = "", *, vault: Vault | None = None) -> dict[str, str]:
-    """The command that was running when each file last changed, for files below a folder of the workspace."""
+def makers(events: Iterable[Recorded], vault: Vault | None = None) -> dict[str, str]:
+    """The command that was running when each file last changed."""
     commands: dict[str, str] = {}
     made: dict[str, str] = {}
-    prefix = f"{below}/" if below else ""
     for recorded in events:
         match recorded.event:
             case AssistantSaid() as said:
@@ -162,8 +161,8 @@ def makers(events: Iterable[Recorded], below: str = "", *, vault: Vault | None =
                 command = "; ".join(dict.fromkeys(name for name in names if name))[:_MAX_COMMAND]
                 for change in (expanded(changed, vault) if vault else changed).changes:
                     for path in filter(None, (change.path, change.renamed_from)):
-                        if command and path.startswith(prefix):
-                            made[path.removeprefix(prefix)] = command
+                        if command:
+                            made[path] = command
             case _:
                 pass
     return made

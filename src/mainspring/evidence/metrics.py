@@ -9,8 +9,9 @@ ones. It needs no random numbers. What we measured ourselves counts before what 
 from __future__ import annotations
 
 import math
+import operator
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,8 @@ import msgspec
 from mainspring.events import GoalSet, MeasurementsTaken, Target
 
 MIN_REPEATS = 3
+_PLATEAU = 3
+_RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 EVALUATOR_CHANGED = "the evaluator was changed"
 """How a flag begins that makes measurements worth nothing."""
 
@@ -133,13 +136,13 @@ class Metrics:
                 rows[iteration] = Summary(iteration=iteration, values=tuple(values), is_ours=is_ours)
         return tuple(rows[iteration] for iteration in sorted(rows))
 
-    def course(self, metric: str, better: Better, *, min_repeats: int = MIN_REPEATS) -> Course | None:
+    def course(self, metric: str, better: Better) -> Course | None:
         rows = self.table(metric)
         if not rows:
             return None
         best, is_sure, since = rows[0], True, 0
         dead_ends: list[tuple[Summary, Summary]] = []
-        for before, row, verdict in self.judged(metric, better, min_repeats=min_repeats):
+        for before, row, verdict in self.judged(metric, better):
             if _is_new_best(verdict, better):
                 best, is_sure, since = row, verdict.outcome == "better", 0
                 continue
@@ -148,16 +151,14 @@ class Metrics:
                 dead_ends.append((before, row))
         return Course(best=best, is_sure=is_sure, since_best=since, dead_ends=tuple(dead_ends))
 
-    def judged(
-        self, metric: str, better: Better, *, min_repeats: int = MIN_REPEATS
-    ) -> Iterator[tuple[Summary, Summary, MetricVerdict]]:
+    def judged(self, metric: str, better: Better) -> Iterator[tuple[Summary, Summary, MetricVerdict]]:
         """Each iteration but the first, after the best before it, and how it stands against that."""
         best: Summary | None = None
         for row in self.table(metric):
             if best is None:
                 best = row
                 continue
-            verdict = compare(best, row, better, min_repeats=min_repeats)
+            verdict = compare(best, row, better)
             yield best, row, verdict
             best = row if _is_new_best(verdict, better) else best
 
@@ -174,31 +175,22 @@ class Metrics:
         said = f"{wanted}: {self._told(target.metric, row)} in iteration {row.iteration}"
         return _holds(row.median, target), said
 
-    def lines(
-        self,
-        metric: str,
-        better: Better,
-        *,
-        min_repeats: int = MIN_REPEATS,
-        plateau: int = 3,
-        tried: Mapping[int, str] | None = None,
-    ) -> tuple[str, ...]:
-        """What the next iteration should know; `tried` says in words what an iteration did."""
-        course = self.course(metric, better, min_repeats=min_repeats)
+    def lines(self, metric: str, better: Better) -> tuple[str, ...]:
+        """What the next iteration should know."""
+        course = self.course(metric, better)
         if course is None:
             return ()
-        best, said = course.best, tried or {}
-        sure = "" if course.is_sure else f" (not sure: fewer than {min_repeats} repeats)"
+        best = course.best
+        sure = "" if course.is_sure else f" (not sure: fewer than {MIN_REPEATS} repeats)"
         told = f"best so far {self._told(metric, best)}, iteration {best.iteration}{sure}"
         lines = [f"{metric} ({better} is better): {told}."]
-        if course.since_best >= plateau:
+        if course.since_best >= _PLATEAU:
             lines.append(
                 f"Plateau: {course.since_best} iterations without a better {metric}; try another idea."
             )
         for before, row in course.dead_ends[-_MAX_LINES:]:
-            what = f" ({said[row.iteration]})" if said.get(row.iteration) else ""
             lines.append(
-                f"Dead end: iteration {row.iteration}{what} made {metric} worse, "
+                f"Dead end: iteration {row.iteration} made {metric} worse, "
                 f"{before.median:g} to {self._told(metric, row)}."
             )
         newest = max((row.iteration for row in self.table(metric)), default=0)
@@ -221,10 +213,10 @@ def asked_for(goal: GoalSet) -> frozenset[str]:
     return frozenset({goal.evaluation.metric, *(target.metric for target in goal.checks.targets)} - {""})
 
 
-def compare(old: Summary, new: Summary, better: Better, *, min_repeats: int = MIN_REPEATS) -> MetricVerdict:
+def compare(old: Summary, new: Summary, better: Better) -> MetricVerdict:
     """Whether the new one is better than the noise can explain."""
     difference = new.median - old.median
-    if min(old.repeats, new.repeats) < max(min_repeats, 2):
+    if min(old.repeats, new.repeats) < MIN_REPEATS:
         return MetricVerdict("too few", difference)
     error = math.hypot(*(_spread(row) * _MEDIAN_ERROR / math.sqrt(row.repeats) for row in (old, new)))
     # A MAD knows less than its count of values says.
@@ -256,14 +248,6 @@ def _student(degrees: int) -> float:
 
 
 def _holds(value: float, target: Target) -> bool:
-    match target.relation:
-        case "<":
-            return value < target.value
-        case "<=":
-            return value <= target.value
-        case ">":
-            return value > target.value
-        case ">=":
-            return value >= target.value
-        case "==":
-            return math.isclose(value, target.value, rel_tol=1e-9, abs_tol=1e-12)
+    if target.relation == "==":
+        return math.isclose(value, target.value, rel_tol=1e-9, abs_tol=1e-12)
+    return _RELATIONS[target.relation](value, target.value)

@@ -54,7 +54,7 @@ from mainspring.folds.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.folds.processes import Custodial, Processes
 from mainspring.folds.task import Task, Telling
 from mainspring.folds.waits import Awaited, Waits
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
@@ -341,20 +341,14 @@ async def load_state(journal: JournalReader, vault: Vault | None = None) -> Stat
     state = State(vault)
     reply = await journal.last("AssistantSaid")
     boundary = reply.seq - 1 if reply else 0
-    after = 0
-    while page := await journal.read(after=after, until=boundary, kinds=_LIGHT, limit=5000):
-        for recorded in page:
-            if isinstance(recorded.event, SessionResumed):
-                for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
-                    state.pass_time(last.time_us)  # the process before was at work until here
-            state.apply(recorded)
-        after = page[-1].seq
+    async for recorded in events_in(journal, until=boundary, kinds=_LIGHT, limit=5000):
+        if isinstance(recorded.event, SessionResumed):
+            for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
+                state.pass_time(last.time_us)  # the process before was at work until here
+        state.apply(recorded)
     await _count_calls(journal, state, boundary)
-    after = boundary
-    while page := await journal.read(after=after, limit=5000):
-        for recorded in page:
-            state.apply(recorded)
-        after = page[-1].seq
+    async for recorded in events_in(journal, after=boundary, limit=5000):
+        state.apply(recorded)
     return state
 
 

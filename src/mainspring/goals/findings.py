@@ -21,6 +21,7 @@ from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.memory import GoalMemory
 from mainspring.goals.profiles import Profile
+from mainspring.journal import last_event
 from mainspring.turns.runtime import Runtime
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
@@ -108,9 +109,8 @@ class Findings:
 
     async def _opened(self) -> GoalFolder:
         """The folder without the files that are ours: the memory of this very goal, and the claims."""
-        recorded = await self._runtime.journal.last("GoalSet")
-        goal = recorded.event if recorded else None
-        memory = self._recorder.vault.expand(goal.memory) if isinstance(goal, GoalSet) else ""
+        goal = await last_event(self._runtime.journal, GoalSet)
+        memory = self._recorder.vault.expand(goal.memory) if goal else ""
         workspace = self._runtime.state.workspace
         own = tuple(
             workspace / name for name in (memory or self._profile.memory, self._profile.claims) if name
@@ -140,7 +140,7 @@ class Findings:
 
     async def _makers(self, since: int) -> dict[str, str]:
         recorded = await read_all(self._runtime.journal, kinds=_MADE_KINDS, after=since)
-        return makers(recorded, vault=self._recorder.vault)
+        return makers(recorded, self._recorder.vault)
 
 
 def _own_check(item: Artifact, iteration: int) -> CheckEnded:

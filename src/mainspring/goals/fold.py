@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, reading
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -195,11 +195,9 @@ def _none() -> GoalSet:
 
 async def load_goal(sessions: Sessions, session: str, vault: Vault | None = None) -> Goal:
     """Where a goal stands, read without owning its journal."""
-    goal, reader = Goal(vault=vault), await sessions.read(session)
-    try:
+    goal = Goal(vault=vault)
+    async with reading(sessions, session) as reader:
         await goal.catch_up(reader)
-    finally:
-        await reader.close()
     return goal
 
 

@@ -23,7 +23,6 @@ from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
-from mainspring.models.wires.transport import TransportLimits
 from mainspring.models.wires.wire import Options, Wire
 from mainspring.net.hosts import is_loopback
 from mainspring.net.http import place
@@ -36,7 +35,6 @@ def connect(
     *,
     prices: PriceBook | None = None,
     policy: RetryPolicy | None = None,
-    bounds: TransportLimits | None = None,
     healed: Capabilities | None = None,
 ) -> Model:
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
@@ -49,7 +47,6 @@ def connect(
         is_local=is_local,
         context_tokens=known.context_tokens,
         price=known.price,
-        bounds=bounds,
         proxy=proxy_for(spec.base_url, environment),
         healed=healed,
     )

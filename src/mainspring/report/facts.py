@@ -5,6 +5,7 @@ What is too much to show is cut, and a count beside it (`…_left_out`) says how
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from mainspring.events import (
     ArtifactChange,
     Claim,
     Evaluation,
+    Event,
     GoalChecks,
     GoalRules,
     ProcessStarted,
@@ -22,6 +24,19 @@ from mainspring.events import (
 )
 from mainspring.evidence.artifacts import Artifact
 from mainspring.evidence.metrics import Outcome
+
+Handlers = dict[type[Event], Callable[[Any, Recorded], object]]
+"""What a fold does with each kind of event that it needs: with the event, and with where it was recorded."""
+
+
+class ReportFold:
+    """Takes in the events that it has a handler for."""
+
+    handlers: Handlers
+
+    def apply(self, recorded: Recorded) -> None:
+        self.handlers[type(recorded.event)](recorded.event, recorded)
+
 
 Standing = Literal["verified", "unverified", "refuted", "not done", "so far"]
 """Whether the goal is reached: shown by checks, only said by the agent, said and shown to be false, given
@@ -33,7 +48,11 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     that extend another struct."""
 
 
-FactKind = TypeVar("FactKind", bound=Fact)
+class FactCounted(msgspec.Struct, kw_only=True):
+    """A part of a report that is added up while the journal is read."""
+
+
+FactKind = TypeVar("FactKind", bound=msgspec.Struct)
 
 
 def fact_of(kind: type[FactKind], recorded: Recorded, **more: Any) -> FactKind:
@@ -72,7 +91,7 @@ class Spending(Spent, frozen=True, kw_only=True, omit_defaults=False):
     model: str
 
 
-class Clock(Fact, frozen=True):
+class Clock(FactCounted):
     """Where the time went. `away_s` is when no process of ours was there."""
 
     started_us: int = 0
@@ -100,7 +119,7 @@ class CommandFacts(Fact, frozen=True):
     sha256: str = ""
 
 
-class IterationFacts(Fact, frozen=True):
+class IterationFacts(FactCounted):
     """One iteration. Without an outcome it is not over."""
 
     number: int
@@ -273,6 +292,7 @@ class Remaining(Fact, frozen=True):
 
 class Report(Fact, frozen=True):
     session: str
+    clock: Clock
     workspace: str = ""
     version: str = ""
     last_seq: int = 0
@@ -294,7 +314,6 @@ class Report(Fact, frozen=True):
     doubts: tuple[str, ...] = ()
     closes: tuple[Close, ...] = ()
     closes_left_out: int = 0
-    clock: Clock = Clock()
     spendings: tuple[Spending, ...] = ()
     cost_usd: float = 0.0
     tokens: int = 0
@@ -337,3 +356,8 @@ class Report(Fact, frozen=True):
     left: tuple[Remaining, ...] = ()
     left_out: int = 0
     next_commands: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def show_command(self) -> str:
+        """What shows every event."""
+        return f"mainspring show {self.session}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from typing import TypeVar
 
 import msgspec
 
@@ -10,11 +11,9 @@ from mainspring.events import (
     ArtifactChange,
     ArtifactsChanged,
     AssistantSaid,
-    Blob,
     CallAsked,
     CallEnded,
     CheckEnded,
-    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -28,24 +27,8 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.evidence.artifacts import command_of
-from mainspring.report.facts import Clock, CommandFacts, IterationFacts
+from mainspring.report.facts import Clock, CommandFacts, IterationFacts, ReportFold
 
-KINDS: tuple[type[Event], ...] = (
-    AssistantSaid,
-    CallEnded,
-    WaitStarted,
-    WaitEnded,
-    GoalSet,
-    GoalEnded,
-    GoalPaused,
-    SessionResumed,
-    IterationStarted,
-    IterationEnded,
-    ArtifactsChanged,
-    TurnStarted,
-    TurnEnded,
-    CheckEnded,
-)
 LISTED = 500
 IN_FULL = 20
 TROUBLED_IN_FULL = 10
@@ -55,57 +38,51 @@ _COMMANDS = 20
 _FAILED_COMMANDS = 10
 _FILES = 20
 _CHECKS = 10
+_Counted = TypeVar("_Counted", Clock, IterationFacts)
+_TROUBLE = ("refused", "failed")
 
 
-class _Result(msgspec.Struct, frozen=True, gc=False):
-    """How a call ended; what it was is read from its arguments only when it is shown."""
-
-    seq: int
-    call: str
-    asked: CallAsked | None
-    outcome: str
-    exit_code: int | None
-    duration_s: float
-    full: Blob | None
-
-
-class _Open(msgspec.Struct, kw_only=True):
-    """An iteration as far as it was read."""
+class _Iteration(msgspec.Struct):
+    """An iteration as far as it was read; what is not among its facts is only shown in full."""
 
     facts: IterationFacts
-    said: str = ""
-    said_seq: int = 0
-    newest: deque[_Result]
-    failed: deque[_Result]
+    said: str
+    newest: deque[CommandFacts]
+    failed: deque[CommandFacts]
     files: dict[str, ArtifactChange]
-    files_total: int = 0
-    calls: int = 0
-    calls_failed: int = 0
-    turns: int = 0
-    cost_usd: float = 0.0
-    tokens: int = 0
-    seconds: dict[str, float]
-    waits: int = 0
-    failed_checks: list[str]
-    ended: IterationEnded | None = None
-    ended_seq: int = 0
 
 
-class Iterations:
+class Iterations(ReportFold):
     """The fold. What happens between two iterations belongs to the one before."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Open] = {}
-        self._current: _Open | None = None
+        self._known: dict[int, _Iteration] = {}
+        self._current: _Iteration | None = None
         self._asked: dict[str, CallAsked] = {}
         self._waits: dict[str, str] = {}
-        self._seconds: dict[str, float] = {"working": 0.0, "waiting": 0.0, "between": 0.0, "away": 0.0}
-        self._started_us = self._last_us = 0
+        self._clock = Clock()
+        self._last_us = 0
         self._is_over = False
         self._is_at_work = False
-        self._results: dict[str, _Result] = {}
+        self._results: dict[str, CommandFacts] = {}
         self.last_said = ""
         self.last_said_seq = 0
+        self.handlers = {
+            AssistantSaid: self._say,
+            CallEnded: self._end_call,
+            WaitStarted: self._start_wait,
+            WaitEnded: lambda event, _: self._waits.pop(event.wait, None),
+            GoalSet: self._set_goal,
+            GoalEnded: self._close,
+            GoalPaused: self._close,
+            SessionResumed: self._resume,
+            IterationStarted: self._begin,
+            IterationEnded: self._end,
+            ArtifactsChanged: self._take_files,
+            TurnStarted: self._start_turn,
+            TurnEnded: self._end_turn,
+            CheckEnded: self._check,
+        }
 
     @property
     def number(self) -> int:
@@ -114,8 +91,7 @@ class Iterations:
 
     def result(self, call: str) -> CommandFacts | None:
         """How a call ended; None when that is not on record."""
-        found = self._results.get(call)
-        return _command(found) if found else None
+        return self._results.get(call)
 
     @property
     def total(self) -> int:
@@ -123,31 +99,12 @@ class Iterations:
 
     @property
     def outcomes(self) -> tuple[tuple[str, int], ...]:
-        counts = Counter(each.ended.outcome if each.ended else "not over" for each in self._known.values())
+        counts = Counter(each.facts.outcome or "not over" for each in self._known.values())
         return tuple(counts.items())
 
     def apply(self, recorded: Recorded) -> None:
         self._pass_time(recorded)
-        match recorded.event:
-            case AssistantSaid() as event:
-                self._say(event, recorded.seq)
-            case CallEnded() as event:
-                self._end_call(event, recorded.seq)
-            case WaitStarted() as event:
-                if event.wait not in self._waits and self._current:
-                    self._current.waits += 1
-                self._waits[event.wait] = event.call
-            case WaitEnded() as event:
-                self._waits.pop(event.wait, None)
-            case GoalSet():
-                self._started_us = self._started_us or recorded.time_us
-                self._is_over = False
-            case GoalEnded() | GoalPaused():
-                self._is_over, self._waits = True, {}
-            case SessionResumed():
-                self._is_over = False
-            case _:
-                self._apply_iteration(recorded)
+        super().apply(recorded)
 
     def clock(self, until_us: int) -> Clock:
         """Where the time went, up to now when somebody is still at work."""
@@ -155,18 +112,12 @@ class Iterations:
             self._spend(until_us, self._use())
         else:
             until_us = self._last_us
-        return Clock(
-            started_us=self._started_us,
-            until_us=until_us,
-            **{f"{use}_s": round(seconds, 3) for use, seconds in self._seconds.items()},
-        )
+        return _rounded(msgspec.structs.replace(self._clock, until_us=until_us))
 
     def facts(self) -> tuple[IterationFacts, ...]:
         """The newest iterations, of which some in full: the last, the first, and those with trouble."""
         numbers = sorted(self._known)
-        troubled = [
-            number for number in numbers if (ended := self._known[number].ended) and ended.outcome in _TROUBLE
-        ]
+        troubled = [number for number in numbers if self._known[number].facts.outcome in _TROUBLE]
         full = {*numbers[-IN_FULL:], *troubled[-TROUBLED_IN_FULL:], *numbers[:1]}
         listed = numbers[-LISTED:]
         if numbers[:1] and numbers[0] not in listed:
@@ -174,145 +125,119 @@ class Iterations:
         return tuple(_facts(self._known[number], is_full=number in full) for number in listed)
 
     def _pass_time(self, recorded: Recorded) -> None:
-        if not self._started_us:
+        if not self._clock.started_us:
             self._last_us = recorded.time_us
-            return
-        if isinstance(recorded.event, SessionResumed):
-            self._spend(recorded.time_us, "waiting" if self._waits else "away")
+        elif isinstance(recorded.event, SessionResumed):
+            self._spend(recorded.time_us, "waiting_s" if self._waits else "away_s")
         elif not self._is_over:
             self._spend(recorded.time_us, self._use())
 
     def _use(self) -> str:
         if self._waits:
-            return "waiting"
-        return "working" if self._is_at_work else "between"
+            return "waiting_s"
+        return "working_s" if self._is_at_work else "between_s"
 
     def _spend(self, until_us: int, use: str) -> None:
         seconds = max(until_us - self._last_us, 0) / 1e6
         self._last_us = max(until_us, self._last_us)
-        self._seconds[use] += seconds
-        if self._current is not None:
-            self._current.seconds[use] = self._current.seconds.get(use, 0.0) + seconds
+        for clock in (self._clock, self._current.facts if self._current else None):
+            if clock is not None and use in clock.__struct_fields__:
+                setattr(clock, use, getattr(clock, use) + seconds)
 
-    def _apply_iteration(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case IterationStarted() as event:
-                self._begin(event, recorded)
-            case IterationEnded() as event:
-                current = self._known.get(event.iteration)
-                if current is not None:
-                    current.ended, current.ended_seq = event, recorded.seq
-                self._is_at_work = False
-                self._asked.clear()
-            case ArtifactsChanged() as event if event.iteration in self._known:
-                _take_files(self._known[event.iteration], event)
-            case _ if self._current is not None:
-                _take_turn(self._current, recorded)
-            case _:
-                pass
+    def _start_wait(self, event: WaitStarted, _: Recorded) -> None:
+        if event.wait not in self._waits and self._current:
+            self._current.facts.waits += 1
+        self._waits[event.wait] = event.call
+
+    def _set_goal(self, _: GoalSet, recorded: Recorded) -> None:
+        self._clock.started_us = self._clock.started_us or recorded.time_us
+        self._is_over = False
+
+    def _close(self, _: GoalEnded | GoalPaused, __: Recorded) -> None:
+        self._is_over, self._waits = True, {}
+
+    def _resume(self, _: SessionResumed, __: Recorded) -> None:
+        self._is_over = False
 
     def _begin(self, event: IterationStarted, recorded: Recorded) -> None:
         facts = IterationFacts(number=event.iteration, seq=recorded.seq, started_us=recorded.time_us)
-        self._current = self._known[event.iteration] = _Open(
-            facts=facts,
-            newest=deque(maxlen=_COMMANDS),
-            failed=deque(maxlen=_FAILED_COMMANDS),
-            files={},
-            seconds={},
-            failed_checks=[],
-        )
+        newest, failed = deque[CommandFacts](maxlen=_COMMANDS), deque[CommandFacts](maxlen=_FAILED_COMMANDS)
+        self._current = self._known[event.iteration] = _Iteration(facts, "", newest, failed, {})
         self._is_at_work = True
 
-    def _say(self, event: AssistantSaid, seq: int) -> None:
+    def _end(self, event: IterationEnded, recorded: Recorded) -> None:
+        if ended := self._known.get(event.iteration):
+            ended.facts.ended_seq = recorded.seq
+            for name in ("outcome", "detail", "changed", "exit_code"):
+                setattr(ended.facts, name, getattr(event, name))
+        self._is_at_work = False
+        self._asked.clear()
+
+    def _take_files(self, event: ArtifactsChanged, _: Recorded) -> None:
+        if changed := self._known.get(event.iteration):
+            changed.facts.files_total += event.new + event.modified + event.deleted + event.renamed
+            for change in event.changes:
+                if len(changed.files) < _FILES:
+                    changed.files[change.path] = change
+
+    def _start_turn(self, _: TurnStarted, __: Recorded) -> None:
+        if self._current:
+            self._current.facts.turns += 1
+
+    def _end_turn(self, event: TurnEnded, _: Recorded) -> None:
+        if self._current:
+            self._current.facts.cost_usd += event.cost_usd
+            self._current.facts.tokens += event.usage.total_tokens
+
+    def _check(self, event: CheckEnded, _: Recorded) -> None:
+        if self._current and not event.passed and len(self._current.facts.failed_checks) < _CHECKS:
+            self._current.facts.failed_checks += (f"{event.check}: {event.detail}".removesuffix(": "),)
+
+    def _say(self, event: AssistantSaid, recorded: Recorded) -> None:
         for call in event.calls:
             self._asked[call.call] = call
         if text := event.text.strip():
-            self.last_said, self.last_said_seq = text, seq
+            self.last_said, self.last_said_seq = text, recorded.seq
             if self._current is not None:
-                self._current.said, self._current.said_seq = text, seq
+                self._current.said, self._current.facts.said_seq = text, recorded.seq
 
-    def _end_call(self, event: CallEnded, seq: int) -> None:
+    def _end_call(self, event: CallEnded, recorded: Recorded) -> None:
         if self._waits:
             self._waits = {wait: call for wait, call in self._waits.items() if call != event.call}
         asked = self._asked.pop(event.call, None)
-        result = self._results[event.call] = _Result(
-            seq, event.call, asked, event.outcome, event.exit_code, event.duration_s, event.full
+        result = self._results[event.call] = CommandFacts(
+            seq=recorded.seq,
+            call=event.call,
+            tool=asked.name if asked else "",
+            command=command_of(asked)[:MAX_COMMAND] if asked else "",
+            outcome=event.outcome,
+            exit_code=event.exit_code,
+            duration_s=event.duration_s,
+            sha256=event.full.sha256 if event.full else "",
         )
         if self._current is None:
             return
-        self._current.calls += 1
+        self._current.facts.calls_total += 1
         if event.is_error or event.exit_code:
-            self._current.calls_failed += 1
+            self._current.facts.calls_failed += 1
             self._current.failed.append(result)
         self._current.newest.append(result)
 
 
-def _command(result: _Result) -> CommandFacts:
-    asked = result.asked
-    return CommandFacts(
-        seq=result.seq,
-        call=result.call,
-        tool=asked.name if asked else "",
-        command=command_of(asked)[:MAX_COMMAND] if asked else "",
-        outcome=result.outcome,
-        exit_code=result.exit_code,
-        duration_s=result.duration_s,
-        sha256=result.full.sha256 if result.full else "",
-    )
+def _rounded(counted: _Counted) -> _Counted:
+    names = [name for name in counted.__struct_fields__ if name.endswith("_s")]
+    return msgspec.structs.replace(counted, **{name: round(getattr(counted, name), 3) for name in names})
 
 
-_TROUBLE = ("refused", "failed")
-
-
-def _take_turn(current: _Open, recorded: Recorded) -> None:
-    match recorded.event:
-        case TurnStarted():
-            current.turns += 1
-        case TurnEnded() as event:
-            current.cost_usd += event.cost_usd
-            current.tokens += event.usage.total_tokens
-        case CheckEnded() as event if not event.passed and len(current.failed_checks) < _CHECKS:
-            current.failed_checks.append(f"{event.check}: {event.detail}".removesuffix(": "))
-        case _:
-            pass
-
-
-def _take_files(current: _Open, event: ArtifactsChanged) -> None:
-    current.files_total += event.new + event.modified + event.deleted + event.renamed
-    for change in event.changes:
-        if len(current.files) < _FILES:
-            current.files[change.path] = change
-
-
-def _facts(read: _Open, *, is_full: bool) -> IterationFacts:
-    ended = read.ended
-    brief = msgspec.structs.replace(
-        read.facts,
-        ended_seq=read.ended_seq,
-        outcome=ended.outcome if ended else "",
-        detail=ended.detail if ended else "",
-        changed=ended.changed if ended else (),
-        exit_code=ended.exit_code if ended else None,
-        files_total=read.files_total,
-        calls_total=read.calls,
-        calls_failed=read.calls_failed,
-        turns=read.turns,
-        cost_usd=read.cost_usd,
-        tokens=read.tokens,
-        working_s=round(read.seconds.get("working", 0.0), 3),
-        waiting_s=round(read.seconds.get("waiting", 0.0), 3),
-        away_s=round(read.seconds.get("away", 0.0), 3),
-        waits=read.waits,
-        failed_checks=tuple(read.failed_checks),
-    )
+def _facts(read: _Iteration, *, is_full: bool) -> IterationFacts:
+    brief = _rounded(read.facts)
     if not is_full:
-        return brief
+        return msgspec.structs.replace(brief, said_seq=0)
     commands = {each.seq: each for each in (*read.failed, *read.newest)}
     return msgspec.structs.replace(
         brief,
         said=read.said[-MAX_SAID:],
-        said_seq=read.said_seq,
         is_said_cut=len(read.said) > MAX_SAID,
         files=tuple(read.files.values()),
-        commands=tuple(_command(commands[seq]) for seq in sorted(commands)),
+        commands=tuple(commands[seq] for seq in sorted(commands)),
     )

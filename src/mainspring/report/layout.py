@@ -16,10 +16,13 @@ from mainspring.documents.blocks import (
     OutputBlock,
     Paragraph,
     Quote,
+    Span,
     Spans,
     Table,
     Tone,
     Toned,
+    more,
+    row,
     slim,
 )
 from mainspring.report import sections_around, sections_results
@@ -73,10 +76,9 @@ def _banner(report: Report) -> Banner:
 def _left(report: Report) -> Iterator[Block]:
     yield Heading("What is left")
     if report.left:
-        rows = tuple(((each.what,), (each.detail,), (event(each.seq),)) for each in report.left)
+        rows = tuple(row(each.what, each.detail, event(each.seq)) for each in report.left)
         yield Table(("what", "which", "recorded in"), rows)
-        if report.left_out:
-            yield Paragraph((f"{report.left_out:,} more are not shown here.",), "quiet")
+        yield from more(report.left_out, "more are not shown here")
     elif report.standing == "verified":
         yield Paragraph(("Nothing that is on record.",))
     else:
@@ -89,8 +91,7 @@ def _goal(report: Report) -> Iterator[Block]:
     yield Heading("Goal")
     for place, text in enumerate(report.texts):
         yield from _goal_text(text, is_first=place == 0)
-        if place == 0 and report.texts_left_out:
-            yield Paragraph((f"{report.texts_left_out} changes between are not shown.",), "quiet")
+        yield from more(0 if place else report.texts_left_out, "changes between are not shown")
     wanted = report.checks_wanted
     conditions: list[Spans] = [
         *(("command exits with 0: ", Mono(line)) for line in wanted.commands),
@@ -102,9 +103,8 @@ def _goal(report: Report) -> Iterator[Block]:
         yield Paragraph(("It counts as done when:",))
         yield Items(tuple(conditions))
     else:
-        yield Paragraph(
-            ("No check was given: nothing but the agent's word can say that it is done.",), "doubt"
-        )
+        text = "No check was given: nothing but the agent's word can say that it is done."
+        yield Paragraph((text,), "doubt")
 
 
 def _goal_text(text: ReportText, *, is_first: bool) -> Iterator[Block]:
@@ -142,26 +142,18 @@ def _figures(report: Report) -> Iterator[Block]:
         ("mainspring", report.version),
     ]
     yield Heading("Figures")
-    yield Table(("", ""), tuple(((name,), (value,)) for name, value in rows))
+    yield Table(("", ""), tuple(row(name, value) for name, value in rows))
     yield from _spendings(report)
 
 
 def _spendings(report: Report) -> Iterator[Block]:
     if not report.spendings:
-        yield Paragraph(
-            ("No spending is on record: what an outside engine cost is not known here.",), "quiet"
-        )
+        text = "No spending is on record: what an outside engine cost is not known here."
+        yield Paragraph((text,), "quiet")
         return
+    counts = ("requests", "input_tokens", "cached_tokens", "output_tokens")
     rows = tuple(
-        (
-            (each.source,),
-            (Mono(each.model),),
-            (f"{each.requests:,}",),
-            (f"{each.input_tokens:,}",),
-            (f"{each.cached_tokens:,}",),
-            (f"{each.output_tokens:,}",),
-            (money(each.usd),),
-        )
+        row(each.source, Mono(each.model), *(f"{getattr(each, name):,}" for name in counts), money(each.usd))
         for each in report.spendings
     )
     head = ("source", "model", "requests", "input tokens", "cached", "output tokens", "cost")
@@ -171,50 +163,41 @@ def _spendings(report: Report) -> Iterator[Block]:
     if unsettled:
         yield Paragraph((f"{plural(unsettled, 'request')} never settled; they count as spent.",), "doubt")
     if unpriced:
-        yield Paragraph(
-            (f"{plural(unpriced, 'request')} at an unknown price; they count as 0 USD.",), "doubt"
-        )
+        text = f"{plural(unpriced, 'request')} at an unknown price; they count as 0 USD."
+        yield Paragraph((text,), "doubt")
 
 
 def _evidence(report: Report) -> Iterator[Block]:
     yield Heading("Evidence")
     if report.checks:
-        yield Paragraph(
-            (
-                "The newest look at each condition. Each was recorded as it ended; ",
-                Mono(f"mainspring show {report.session}"),
-                " shows the events by their numbers.",
-            )
-        )
-        yield _checks_table(report.checks)
-        yield from (_check_output(check) for check in report.checks if check.output)
-        if report.checks_left_out:
-            yield Paragraph((f"{report.checks_left_out:,} more conditions are not shown.",), "quiet")
+        text = "The newest look at each condition. Each was recorded as it ended; "
+        yield Paragraph((text, Mono(report.show_command), " shows the events by their numbers."))
+        yield from _checks(report.checks)
+        yield from more(report.checks_left_out, "more conditions are not shown")
     else:
         yield Paragraph(("No check has run.",), "doubt")
     if report.refusals:
         yield Heading("Refused: said to be done, and a check failed", 3)
-        yield _checks_table(report.refusals)
-        yield from (_check_output(check) for check in report.refusals if check.output)
+        yield from _checks(report.refusals)
     shown = len(report.refusals) + sum(not check.passed for check in report.checks)
-    if report.refusals_total > shown:
-        yield Paragraph((f"{report.refusals_total - shown:,} earlier failures are not shown.",), "quiet")
+    yield from more(report.refusals_total - shown, "earlier failures are not shown")
     yield from _said(report)
 
 
-def _checks_table(checks: tuple[CheckFacts, ...]) -> Table:
-    rows = tuple(
-        (
-            (toned("passed" if check.passed else "failed"),),
-            (Mono(check.check),),
-            (check.detail if check.exit_code is None else f"exit code {check.exit_code}",),
-            (str(check.iteration),),
-            digest(check.sha256),
-            (event(check.seq),),
-        )
-        for check in checks
+def _checks(checks: tuple[CheckFacts, ...]) -> Iterator[Block]:
+    yield slim(
+        ("", "check", "result", "iteration", "hash", "recorded in"),
+        tuple(map(_check, checks)),
+        frozenset({3}),
     )
-    return slim(("", "check", "result", "iteration", "hash", "recorded in"), rows, frozenset({3}))
+    yield from (_check_output(check) for check in checks if check.output)
+
+
+def _check(check: CheckFacts) -> tuple[Spans, ...]:
+    passed = toned("passed" if check.passed else "failed")
+    result = check.detail if check.exit_code is None else f"exit code {check.exit_code}"
+    number, where = str(check.iteration), event(check.seq)
+    return row(passed, Mono(check.check), result, number, digest(check.sha256), where)
 
 
 def _check_output(check: CheckFacts) -> Collapsible:
@@ -230,8 +213,7 @@ def _said(report: Report) -> Iterator[Block]:
         yield Heading("What the agent claims, and what it cites", 3)
         for finish in report.finishes:
             yield from _finish(finish)
-        if report.finishes_left_out:
-            yield Paragraph((f"{report.finishes_left_out} earlier ones are not shown.",), "quiet")
+        yield from more(report.finishes_left_out, "earlier ones are not shown")
         return
     if report.last_said:
         yield Heading("What the agent said last", 3)
@@ -246,27 +228,20 @@ def _finish(finish: Finish) -> Iterator[Block]:
     if not finish.claims:
         yield Paragraph(("It cites no recorded result.",), "doubt")
         return
+    good = Toned("the cited results are successes", "good")
     rows = tuple(
-        (
-            (claim.claim,),
-            _results(claim.results),
-            (
-                Toned(claim.doubt, "doubt")
-                if claim.doubt
-                else Toned("the cited results are successes", "good"),
-            ),
-        )
+        row(claim.claim, _results(claim.results), Toned(claim.doubt, "doubt") if claim.doubt else good)
         for claim in finish.claims
     )
     yield Table(("claim", "results that it cites", "borne out?"), rows)
 
 
 def _results(results: tuple[CommandFacts, ...]) -> Spans:
-    spans: list[Spans] = []
+    spans: list[Span] = []
     for each in results:
         exit_code = f"exit code {each.exit_code}" if each.exit_code is not None else each.outcome
-        spans.append((Mono(each.command or each.tool), f" {exit_code}, {event(each.seq)}. "))
-    return tuple(span for group in spans for span in group) or ("none",)
+        spans += [Mono(each.command or each.tool), f" {exit_code}, {event(each.seq)}. "]
+    return tuple(spans) or ("none",)
 
 
 def _iterations(report: Report) -> Iterator[Block]:
@@ -277,12 +252,11 @@ def _iterations(report: Report) -> Iterator[Block]:
     head = ("", "outcome", "what came of it", "new", "files", "calls", "at work", "waiting", "cost", "events")
     yield slim(head, rows, frozenset({0, 4, 5, 6, 7, 8}))
     left_out = report.iterations_total - len(report.iterations)
-    if left_out:
-        yield Paragraph((f"{left_out:,} iterations between are not listed.",), "quiet")
+    yield from more(left_out, "iterations between are not listed")
     full = [each for each in reversed(report.iterations) if _is_full(each)]
     if len(full) < report.iterations_total:
         text = f"In full: {len(full)} of {report.iterations_total:,} iterations; for all of them: "
-        yield Paragraph((text, Mono(f"mainspring show {report.session}")), "quiet")
+        yield Paragraph((text, Mono(report.show_command)), "quiet")
     for place, each in enumerate(full):
         yield Collapsible(_iteration_title(each), tuple(_iteration(each, report)), is_open=place == 0)
 
@@ -292,17 +266,17 @@ def _is_full(each: IterationFacts) -> bool:
 
 
 def _iteration_row(each: IterationFacts) -> tuple[Spans, ...]:
-    return (
-        (str(each.number),),
-        (toned(each.outcome) if each.outcome else "not over",),
-        (each.detail,),
-        (", ".join(each.changed) or ("nothing" if each.outcome else ""),),
-        (f"{each.files_total:,}",),
-        (f"{each.calls_total:,}" + (f", {each.calls_failed:,} failed" if each.calls_failed else ""),),
-        (seconds(each.working_s),),
-        (seconds(each.waiting_s) if each.waits else "",),
-        (money(each.cost_usd),),
-        (f"{each.seq} to {each.ended_seq}" if each.ended_seq else f"{each.seq} on",),
+    return row(
+        str(each.number),
+        toned(each.outcome) if each.outcome else "not over",
+        each.detail,
+        ", ".join(each.changed) or ("nothing" if each.outcome else ""),
+        f"{each.files_total:,}",
+        f"{each.calls_total:,}" + (f", {each.calls_failed:,} failed" if each.calls_failed else ""),
+        seconds(each.working_s),
+        seconds(each.waiting_s) if each.waits else "",
+        money(each.cost_usd),
+        f"{each.seq} to {each.ended_seq}" if each.ended_seq else f"{each.seq} on",
     )
 
 
@@ -322,39 +296,24 @@ def _iteration(each: IterationFacts, report: Report) -> Iterator[Block]:
         yield Paragraph((f"The agent said last ({event(each.said_seq)}):",))
         yield Quote(("…" if each.is_said_cut else "") + each.said)
     if each.commands:
-        yield _commands_table(each.commands)
-        if len(each.commands) < each.calls_total:
-            text = f"{each.calls_total - len(each.commands):,} more calls: "
-            yield Paragraph((text, Mono(f"mainspring show {report.session}")), "quiet")
+        head = ("call", "command", "exit code", "took", "recorded in")
+        yield slim(head, tuple(map(_command, each.commands)), frozenset({2, 3}))
+        yield from more(each.calls_total - len(each.commands), "more calls", report.show_command)
     if each.files:
-        rows = tuple(((line.kind,), (Mono(line.path),), (Mono(line.made_by),)) for line in each.files)
+        rows = tuple(row(line.kind, Mono(line.path), Mono(line.made_by)) for line in each.files)
         yield slim(("file", "path", "made by"), rows, frozenset())
-        if len(each.files) < each.files_total:
-            text = f"{each.files_total - len(each.files):,} more files: "
-            yield Paragraph((text, Mono(f"mainspring artifacts {report.session} --all")), "quiet")
+        command = f"mainspring artifacts {report.session} --all"
+        yield from more(each.files_total - len(each.files), "more files", command)
 
 
-def _commands_table(commands: tuple[CommandFacts, ...]) -> Table:
-    rows = tuple(
-        (
-            (toned(each.outcome),),
-            (Mono(each.command or each.tool or each.call),),
-            (code(each.exit_code),),
-            (seconds(each.duration_s),),
-            (event(each.seq),),
-        )
-        for each in commands
-    )
-    return slim(("call", "command", "exit code", "took", "recorded in"), rows, frozenset({2, 3}))
+def _command(each: CommandFacts) -> tuple[Spans, ...]:
+    name, took = Mono(each.command or each.tool or each.call), seconds(each.duration_s)
+    return row(toned(each.outcome), name, code(each.exit_code), took, event(each.seq))
 
 
 def _footer(report: Report) -> Iterator[Block]:
     yield Heading("This report")
     made = f"Made {when(report.made_us)} from the journal of session {report.session}"
-    yield Paragraph(
-        (
-            f"{made}, up to event {report.last_seq:,}. The journal is a chain of hashes: ",
-            Mono(f"mainspring verify {report.session}"),
-            " says whether it was changed since.",
-        )
-    )
+    upto = f"{made}, up to event {report.last_seq:,}. The journal is a chain of hashes: "
+    verify = Mono(f"mainspring verify {report.session}")
+    yield Paragraph((upto, verify, " says whether it was changed since."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -24,24 +24,14 @@ from mainspring.events import (
 from mainspring.evidence.artifacts import read_artifacts
 from mainspring.goals import fold
 from mainspring.goals.fold import Goal
-from mainspring.journal import JournalReader
-from mainspring.report import around, evidence, iterations, results
+from mainspring.journal import JournalReader, events_in
 from mainspring.report.around import EventsAround
 from mainspring.report.evidence import SHOWN_CHECKS, Checks
-from mainspring.report.facts import Close, Report, ReportText, Spending, fact_of
+from mainspring.report.facts import Close, Report, ReportFold, ReportText, Spending, fact_of
 from mainspring.report.iterations import MAX_SAID, Iterations
 from mainspring.report.results import SHOWN_METRICS, Results, artifact_facts
-from mainspring.report.standing import SHOWN_LEFT, NextSteps, judge, left_of, next_commands
+from mainspring.report.standing import SHOWN_LEFT, judge, left_of, next_commands
 
-_OWN: tuple[type[Event], ...] = (
-    GoalSet,
-    GoalEnded,
-    GoalPaused,
-    EngineChosen,
-    ModelChosen,
-    SessionStarted,
-    SessionResumed,
-)
 _PAGE = 2000
 _TEXTS = 20
 _CLOSES = 50
@@ -55,17 +45,17 @@ _SPENDINGS = 50
 _MAX_TEXT = 20_000
 
 
-class _Read:
+class _Read(ReportFold):
     """Every fold of a report, fed with the same events."""
 
     def __init__(self) -> None:
         self.goal = Goal()
         self.fold = SessionFold()
         self.iterations = Iterations()
-        self.checks = Checks()
+        self.checks = Checks(self.iterations)
         self.results = Results()
-        self.around = EventsAround()
-        self.plan = NextSteps()
+        self.around = EventsAround(self.goal, self.iterations)
+        self.plan: Recorded | None = None
         self.texts: list[ReportText] = []
         self.closes: list[Close] = []
         self.models: dict[str, None] = {}
@@ -73,18 +63,24 @@ class _Read:
         self.version = ""
         self.last_us = 0
         self._set: GoalSet | None = None
+        self.handlers = {
+            GoalSet: self._apply_goal,
+            GoalEnded: self._close,
+            GoalPaused: self._close,
+            EngineChosen: self._choose_engine,
+            ModelChosen: lambda event, _: self.models.setdefault(event.model),
+            SessionStarted: self._open,
+            SessionResumed: self._open,
+            PlanSet: self._plan,
+        }
 
     def takers(self) -> dict[str, list[Callable[[Recorded], object]]]:
         """Who takes in an event of each kind that is wanted: most are not for most folds."""
-        wanted: tuple[tuple[Callable[[Recorded], object], tuple[type[Event], ...]], ...] = (
-            (self._apply_around, around.KINDS),
+        wanted: tuple[tuple[Callable[[Recorded], object], Iterable[type[Event]]], ...] = (
+            (self.around.apply, self.around.handlers),
             (self.goal.apply, fold.KINDS),
             (lambda recorded: take(self.fold, recorded), (SessionStarted, SpendReserved, SpendSettled)),
-            (self.iterations.apply, iterations.KINDS),
-            (lambda recorded: self.checks.apply(recorded, self.iterations.number), evidence.KINDS),
-            (self.results.apply, results.KINDS),
-            (self.plan.apply, (PlanSet,)),
-            (self._apply, _OWN),
+            *((each.apply, each.handlers) for each in (self.iterations, self.checks, self.results, self)),
         )
         takers: dict[str, list[Callable[[Recorded], object]]] = {}
         for take_in, kinds in wanted:
@@ -92,26 +88,18 @@ class _Read:
                 takers.setdefault(kind.__name__, []).append(take_in)
         return takers
 
-    def _apply_around(self, recorded: Recorded) -> None:
-        is_expected = self.goal.origin is None or bool(self.goal.ended or self.goal.paused)
-        self.around.apply(recorded, self.iterations.number, is_expected=is_expected)
+    def _open(self, event: SessionStarted | SessionResumed, _: Recorded) -> None:
+        self.version = event.version
 
-    def _apply(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case GoalSet() as event:
-                self._apply_goal(event, recorded)
-            case GoalEnded():
-                self.closes.append(fact_of(Close, recorded))
-            case GoalPaused():
-                self.closes.append(fact_of(Close, recorded, ending="paused"))
-            case EngineChosen() as event:
-                self.engine = event
-            case ModelChosen(model=model):
-                self.models[model] = None
-            case SessionStarted(version=version) | SessionResumed(version=version):
-                self.version = version
-            case _:
-                pass
+    def _close(self, event: GoalEnded | GoalPaused, recorded: Recorded) -> None:
+        ending = event.ending if isinstance(event, GoalEnded) else "paused"
+        self.closes.append(fact_of(Close, recorded, ending=ending))
+
+    def _choose_engine(self, event: EngineChosen, _: Recorded) -> None:
+        self.engine = event
+
+    def _plan(self, _: PlanSet, recorded: Recorded) -> None:
+        self.plan = recorded
 
     def _apply_goal(self, event: GoalSet, recorded: Recorded) -> None:
         before, self._set = self._set, event
@@ -146,12 +134,11 @@ class _Read:
 async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) -> Report:
     """The report of the goal of a journal; `is_running` when a process works on it, up to `now_us`."""
     read = _Read()
-    takers, after = read.takers(), 0
-    while page := await journal.read(after=after, kinds=tuple(takers), limit=_PAGE):
-        for recorded in page:
-            for take_in in takers[recorded.kind]:
-                take_in(recorded)
-        after, read.last_us = page[-1].seq, page[-1].time_us
+    takers = read.takers()
+    async for recorded in events_in(journal, kinds=tuple(takers), limit=_PAGE):
+        for take_in in takers[recorded.kind]:
+            take_in(recorded)
+        read.last_us = recorded.time_us
     goal = read.goal.now
     report = _told(read, journal.session, now_us=now_us, is_running=is_running)
     artifacts = await read_artifacts(journal)
@@ -160,7 +147,7 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
         report,
         last_seq=await journal.last_seq(),
         checks=await read.checks.shown(journal),
-        checks_left_out=max(read.checks.conditions - SHOWN_CHECKS, 0),
+        checks_left_out=max(len(read.checks.newest) - SHOWN_CHECKS, 0),
         refusals=await read.checks.refusals(journal),
         metrics=read.results.metric_facts(goal),
         metrics_left_out=max(len(read.results.metrics.names) - SHOWN_METRICS, 0),
@@ -174,13 +161,13 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
 def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report:
     """What needs nothing but the folds."""
     goal, around, results = read.goal, read.around, read.results
-    checks, missing = read.checks.newest(), _missing(results)
+    checks, missing = read.checks.newest, results.claims.missing() if results.claims.is_read else ()
     flags = results.metrics.flags(goal.iterations)
     judged = judge(goal, checks, flags, results.reported(), is_running=is_running)
     left = left_of(goal, checks, missing, results.claims_seq, read.plan, around)
     said, is_live = read.iterations.last_said, is_running and goal.ended is None
     spent = read.spent()
-    finishes = read.checks.finishes(read.iterations.result)
+    finishes = read.checks.finishes()
     report = Report(
         session=session,
         workspace=read.fold.workspace,
@@ -252,7 +239,3 @@ def _with_claims(report: Report, results: Results, missing: tuple[str, ...]) -> 
         claims_missing=missing[:SHOWN_LEFT],
         claims_problems=claims.problems[:SHOWN_LEFT],
     )
-
-
-def _missing(results: Results) -> tuple[str, ...]:
-    return results.claims.missing() if results.claims.is_read else ()

@@ -10,7 +10,6 @@ from mainspring.events import (
     ClaimChecked,
     ClaimsRead,
     Evaluation,
-    Event,
     GoalSet,
     MeasurementsTaken,
     Recorded,
@@ -20,9 +19,8 @@ from mainspring.evidence.claims import Claims
 from mainspring.evidence.metrics import Better, Metrics, MetricVerdict, Summary, asked_for
 from mainspring.evidence.plots import line_plot
 from mainspring.journal import JournalReader
-from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, ReportFold
 
-KINDS: tuple[type[Event], ...] = (MeasurementsTaken, ClaimsRead, ClaimChecked)
 SHOWN_METRICS = 12
 SHOWN_ROWS = 30
 SHOWN_CLAIMS = 300
@@ -34,7 +32,7 @@ _EVENTS = 10
 _LOWER, _HIGHER = ("<", "<="), (">", ">=")
 
 
-class Results:
+class Results(ReportFold):
     """The fold of measurements and claims."""
 
     def __init__(self) -> None:
@@ -43,21 +41,24 @@ class Results:
         self.claims_seq = 0
         self._measured: dict[str, list[int]] = {}
         self._checked: dict[str, int] = {}
+        self.handlers = {
+            MeasurementsTaken: self._measure,
+            ClaimsRead: self._read_claims,
+            ClaimChecked: self._check_claim,
+        }
 
-    def apply(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case MeasurementsTaken() as event:
-                self.metrics.apply(event)
-                for name in {item.metric for item in event.values}:
-                    self._measured.setdefault(name, []).append(recorded.seq)
-            case ClaimsRead() as event:
-                self.claims.apply(event)
-                self.claims_seq = recorded.seq
-            case ClaimChecked() as event:
-                self.claims.apply(event)
-                self._checked[event.claim] = recorded.seq
-            case _:
-                pass
+    def _measure(self, event: MeasurementsTaken, recorded: Recorded) -> None:
+        self.metrics.apply(event)
+        for name in {item.metric for item in event.values}:
+            self._measured.setdefault(name, []).append(recorded.seq)
+
+    def _read_claims(self, event: ClaimsRead, recorded: Recorded) -> None:
+        self.claims.apply(event)
+        self.claims_seq = recorded.seq
+
+    def _check_claim(self, event: ClaimChecked, recorded: Recorded) -> None:
+        self.claims.apply(event)
+        self._checked[event.claim] = recorded.seq
 
     def reported(self) -> frozenset[str]:
         """The metrics whose newest values come from the agent alone."""
@@ -100,19 +101,17 @@ class Results:
         )
 
     def _row(self, row: Summary, verdict: MetricVerdict | None) -> MetricRow:
-        fact = MetricRow(
+        return MetricRow(
             iteration=row.iteration,
             repeats=row.repeats,
             mean=row.mean,
             median=row.median,
             spread=row.sd,
             is_ours=row.is_ours,
+            verdict=verdict.outcome if verdict else "",
+            difference=verdict.difference if verdict else 0.0,
+            noise=verdict.noise if verdict else 0.0,
             flags=self.metrics.flags(row.iteration),
-        )
-        if verdict is None:
-            return fact
-        return msgspec.structs.replace(
-            fact, verdict=verdict.outcome, difference=verdict.difference, noise=verdict.noise
         )
 
     def _claim(self, name: str, *, is_on_path: bool) -> ClaimFacts:

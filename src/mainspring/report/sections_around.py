@@ -14,6 +14,8 @@ from mainspring.documents.blocks import (
     Spans,
     Table,
     Toned,
+    more,
+    row,
     slim,
 )
 from mainspring.report.describe import code, event, events, plural, seconds, when
@@ -40,19 +42,19 @@ def _waits(report: Report) -> Iterator[Block]:
     yield Paragraph((text,))
     head = ("iteration", "for", "why", "took", "woken by", "late", "recorded in")
     yield slim(head, tuple(map(_wait, reversed(report.waits))), frozenset({0, 3, 5}))
-    yield from _more(report.waits_total - len(report.waits), "earlier waits", report)
+    yield from more(report.waits_total - len(report.waits), "earlier waits", report.show_command)
 
 
 def _wait(wait: Wait) -> tuple[Spans, ...]:
     cause = f"{wait.cause}: {wait.summary}".removesuffix(": ") if wait.cause else "not woken yet"
-    return (
-        (str(wait.iteration),),
-        (wait.what,),
-        (wait.reason,),
-        (seconds(wait.duration_s) if wait.cause else "",),
-        (cause if wait.cause in ("met", "") else Toned(cause, "doubt"),),
-        (seconds(wait.late_s) if wait.late_s >= 1 else "",),
-        (event(wait.seq),),
+    return row(
+        str(wait.iteration),
+        wait.what,
+        wait.reason,
+        seconds(wait.duration_s) if wait.cause else "",
+        cause if wait.cause in ("met", "") else Toned(cause, "doubt"),
+        seconds(wait.late_s) if wait.late_s >= 1 else "",
+        event(wait.seq),
     )
 
 
@@ -61,14 +63,14 @@ def _outages(report: Report) -> Iterator[Block]:
         return
     yield Heading("Outages and retries")
     rows = tuple(
-        (
-            (each.error,),
-            (str(each.retries),),
-            (str(each.given_up),),
-            (", ".join(each.models),),
-            (each.message,),
-            (when(each.last_us),),
-            (events(tuple(dict.fromkeys((each.first_seq, each.last_seq)))),),
+        row(
+            each.error,
+            str(each.retries),
+            str(each.given_up),
+            ", ".join(each.models),
+            each.message,
+            when(each.last_us),
+            events(tuple(dict.fromkeys((each.first_seq, each.last_seq)))),
         )
         for each in report.outages
     )
@@ -85,22 +87,16 @@ def _approvals(report: Report) -> Iterator[Block]:
         return
     head = ("asked", "for", "why", "answer", "by", "reach", "recorded in")
     yield slim(head, tuple(map(_approval, reversed(report.approvals))), frozenset())
-    yield from _more(report.approvals_total - len(report.approvals), "earlier questions", report)
+    yield from more(report.approvals_total - len(report.approvals), "earlier questions", report.show_command)
 
 
 def _approval(asked: Approval) -> tuple[Spans, ...]:
     until = f" until {when(asked.expires_us)}" if asked.expires_us is not None else ""
     pattern = f" as {asked.pattern}" if asked.pattern else ""
     seqs = tuple(dict.fromkeys(filter(None, (asked.seq, asked.answer_seq))))
-    return (
-        (asked.tool,),
-        (Mono(asked.arguments),),
-        (asked.reason,),
-        (asked.decision or Toned("not answered", "doubt"),),
-        (asked.by,),
-        (f"{asked.scope}{pattern}{until}" if asked.decision == "allow" else "",),
-        (events(seqs),),
-    )
+    answer = asked.decision or Toned("not answered", "doubt")
+    reach = f"{asked.scope}{pattern}{until}" if asked.decision == "allow" else ""
+    return row(asked.tool, Mono(asked.arguments), asked.reason, answer, asked.by, reach, events(seqs))
 
 
 def _notices(report: Report) -> Iterator[Block]:
@@ -108,11 +104,10 @@ def _notices(report: Report) -> Iterator[Block]:
         return
     yield Heading("Warnings")
     rows = tuple(
-        ((when(each.time_us),), (each.what,), (each.detail,), (event(each.seq),))
-        for each in reversed(report.notices)
+        row(when(each.time_us), each.what, each.detail, event(each.seq)) for each in reversed(report.notices)
     )
     yield Table(("when", "what", "details", "recorded in"), rows)
-    yield from _more(report.notices_total - len(report.notices), "earlier warnings", report)
+    yield from more(report.notices_total - len(report.notices), "earlier warnings", report.show_command)
 
 
 def _processes(report: Report) -> Iterator[Block]:
@@ -120,12 +115,7 @@ def _processes(report: Report) -> Iterator[Block]:
         return
     yield Heading("Processes without a recorded end")
     rows = tuple(
-        (
-            (each.handle,),
-            (Mono(each.command),),
-            ("was told to stay" if each.is_staying else "",),
-            (event(each.seq),),
-        )
+        row(each.handle, Mono(each.command), "was told to stay" if each.is_staying else "", event(each.seq))
         for each in report.processes
     )
     yield Table(("process", "command", "", "recorded in"), rows)
@@ -138,31 +128,19 @@ def _crashes(report: Report) -> Iterator[Block]:
     yield Heading("Interruptions of mainspring itself")
     if len(report.closes) > 1:
         rows = tuple(
-            (
-                (when(each.time_us),),
-                (each.ending,),
-                (each.reason,),
-                (code(each.exit_code),),
-                (event(each.seq),),
-            )
+            row(when(each.time_us), each.ending, each.reason, code(each.exit_code), event(each.seq))
             for each in report.closes
         )
         yield Table(("ended or paused", "how", "why", "exit code", "recorded in"), rows, frozenset({3}))
-        yield from _more(report.closes_left_out, "earlier ones", report)
+        yield from more(report.closes_left_out, "earlier ones", report.show_command)
     for each in report.crashes:
         yield from _crash(each)
-    yield from _more(report.crashes_total - len(report.crashes), "earlier ones", report)
+    yield from more(report.crashes_total - len(report.crashes), "earlier ones", report.show_command)
 
 
 def _crash(each: Notice) -> Iterator[Block]:
     if "\n" in each.detail:
-        yield Collapsible(
-            (f"{when(each.time_us)}: {each.what} ({event(each.seq)})",), (OutputBlock(each.detail),), level=3
-        )
+        title = f"{when(each.time_us)}: {each.what} ({event(each.seq)})"
+        yield Collapsible((title,), (OutputBlock(each.detail),), level=3)
     else:
         yield Paragraph((f"{when(each.time_us)}: {each.what}, {each.detail} ({event(each.seq)}).",))
-
-
-def _more(count: int, what: str, report: Report) -> Iterator[Block]:
-    if count > 0:
-        yield Paragraph((f"{count:,} {what}: ", Mono(f"mainspring show {report.session}")), "quiet")

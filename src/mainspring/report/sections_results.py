@@ -15,6 +15,8 @@ from mainspring.documents.blocks import (
     Spans,
     Table,
     Toned,
+    more,
+    row,
     slim,
 )
 from mainspring.report.describe import code, digest, event, events, figure, plural, size, toned
@@ -33,17 +35,11 @@ def metrics(report: Report) -> Iterator[Block]:
     evaluation = report.evaluation
     if evaluation.command:
         frozen = f", with {', '.join(evaluation.frozen)} frozen" if evaluation.frozen else ""
-        yield Paragraph(
-            (
-                "Measured by mainspring itself with ",
-                Mono(evaluation.command),
-                f", {evaluation.repeats} times{frozen}.",
-            )
-        )
+        times = f", {evaluation.repeats} times{frozen}."
+        yield Paragraph(("Measured by mainspring itself with ", Mono(evaluation.command), times))
     for metric in report.metrics:
         yield from _metric(metric)
-    if report.metrics_left_out:
-        yield Paragraph((f"{report.metrics_left_out:,} more metrics are not shown.",), "quiet")
+    yield from more(report.metrics_left_out, "more metrics are not shown")
 
 
 def _metric(metric: Metric) -> Iterator[Block]:
@@ -63,44 +59,34 @@ def _metric(metric: Metric) -> Iterator[Block]:
 def _values(metric: Metric) -> Iterator[Block]:
     if metric.plot:
         yield Picture(f"{metric.name} by iteration", "image/svg+xml", metric.plot.encode("utf-8", "replace"))
-    head = (
-        "iteration",
-        "measured by",
-        "repeats",
-        "mean",
-        "median",
-        "spread (sd)",
-        "against the best",
-        "doubts",
-    )
-    rows = tuple(_metric_row(row, metric) for row in metric.rows)
+    figures = ("repeats", "mean", "median", "spread (sd)")
+    head = ("iteration", "measured by", *figures, "against the best", "doubts")
+    rows = tuple(_metric_row(each, metric) for each in metric.rows)
     yield slim(head, rows, frozenset({0, 2, 3, 4, 5}))
-    if metric.rows_left_out:
-        yield Paragraph((f"{metric.rows_left_out:,} earlier iterations are not shown.",), "quiet")
+    yield from more(metric.rows_left_out, "earlier iterations are not shown")
     if metric.events:
         yield Paragraph((f"Recorded in {events(metric.events)}.",), "quiet")
 
 
-def _metric_row(row: MetricRow, metric: Metric) -> tuple[Spans, ...]:
-    return (
-        (str(row.iteration),),
-        ("mainspring" if row.is_ours else Toned("the agent", "doubt"),),
-        (str(row.repeats),),
-        (figure(row.mean),),
-        (figure(row.median),),
-        (figure(row.spread) if row.repeats > 1 else "",),
-        _verdict(row, metric),
-        tuple(Toned(f"{flag}. ", "doubt") for flag in row.flags),
+def _metric_row(each: MetricRow, metric: Metric) -> tuple[Spans, ...]:
+    return row(
+        str(each.iteration),
+        "mainspring" if each.is_ours else Toned("the agent", "doubt"),
+        str(each.repeats),
+        figure(each.mean),
+        figure(each.median),
+        figure(each.spread) if each.repeats > 1 else "",
+        _verdict(each, metric),
+        tuple(Toned(f"{flag}. ", "doubt") for flag in each.flags),
     )
 
 
-def _verdict(row: MetricRow, metric: Metric) -> Spans:
-    if not row.verdict:
-        return ("the first",) if metric.better and row == metric.rows[0] else ("",)
-    noise = f", noise {figure(row.noise)}" if row.noise else ""
-    word = _VERDICTS.get(row.verdict)
-    told = word or toned(row.verdict)
-    return (told, f" ({row.difference:+.4g}{noise})")
+def _verdict(each: MetricRow, metric: Metric) -> Spans:
+    if not each.verdict:
+        return ("the first",) if metric.better and each == metric.rows[0] else ("",)
+    noise = f", noise {figure(each.noise)}" if each.noise else ""
+    told = _VERDICTS.get(each.verdict) or toned(each.verdict)
+    return (told, f" ({each.difference:+.4g}{noise})")
 
 
 def claims(report: Report) -> Iterator[Block]:
@@ -119,21 +105,20 @@ def claims(report: Report) -> Iterator[Block]:
         head = ("claim", "status", "statement", "stands on", "check", "exit code", "recorded in")
         yield slim(head, tuple(map(_claim, report.claims)), frozenset({5}))
         yield Paragraph((f"The claims as they were read last: {event(report.claims_seq)}.",), "quiet")
-    if report.claims_left_out:
-        yield Paragraph((f"{report.claims_left_out:,} more claims are not shown.",), "quiet")
+    yield from more(report.claims_left_out, "more claims are not shown")
 
 
 def _claim(claim: ClaimFacts) -> tuple[Spans, ...]:
     place = " (the goal)" if claim.is_goal else "" if claim.is_on_path else " (not on the path)"
     note = f" Note: {claim.note}" if claim.note else ""
-    return (
+    return row(
         (Mono(claim.name), place),
-        (toned(claim.status),),
-        (f"{claim.statement}{note}",),
-        (", ".join(claim.depends_on),),
-        (Mono(claim.check),) if claim.check else (Toned("no check", "doubt"),),
-        (code(claim.exit_code),),
-        (event(claim.seq) if claim.seq else Toned("no check ran", "doubt"),),
+        toned(claim.status),
+        f"{claim.statement}{note}",
+        ", ".join(claim.depends_on),
+        Mono(claim.check) if claim.check else Toned("no check", "doubt"),
+        code(claim.exit_code),
+        event(claim.seq) if claim.seq else Toned("no check ran", "doubt"),
     )
 
 
@@ -146,9 +131,8 @@ def artifacts(report: Report) -> Iterator[Block]:
     yield Paragraph((f"{total} As they were when they were last looked at.",))
     head = ("path", "size", "hash", "iteration", "made by")
     yield slim(head, tuple(map(_artifact, report.artifacts)), frozenset({1, 3}))
-    if report.artifacts_total > len(report.artifacts):
-        text = f"{report.artifacts_total - len(report.artifacts):,} more: "
-        yield Paragraph((text, Mono(f"mainspring artifacts {report.session} --all")), "quiet")
+    left_out = report.artifacts_total - len(report.artifacts)
+    yield from more(left_out, "more", f"mainspring artifacts {report.session} --all")
     shown: set[str] = set()
     for artifact in report.artifacts:
         if artifact.preview is not None and artifact.sha256 not in shown:
@@ -158,13 +142,8 @@ def artifacts(report: Report) -> Iterator[Block]:
 
 def _artifact(artifact: ArtifactFacts) -> tuple[Spans, ...]:
     moved = f" (was {artifact.renamed_from})" if artifact.renamed_from else ""
-    return (
-        (Mono(artifact.path), moved),
-        (size(artifact.size),),
-        digest(artifact.sha256),
-        (str(artifact.iteration),),
-        (Mono(artifact.made_by),),
-    )
+    path, made_by = (Mono(artifact.path), moved), Mono(artifact.made_by)
+    return row(path, size(artifact.size), digest(artifact.sha256), str(artifact.iteration), made_by)
 
 
 def _preview(artifact: ArtifactFacts) -> Iterator[Block]:
@@ -175,6 +154,6 @@ def _preview(artifact: ArtifactFacts) -> Iterator[Block]:
         yield Picture(artifact.path, preview.media_type, preview.data)
         return
     yield Paragraph((Mono(artifact.path), ":"))
-    yield Table(preview.head, tuple(tuple((cell,) for cell in row) for row in preview.rows))
+    yield Table(preview.head, tuple(row(*cells) for cells in preview.rows))
     if preview.more_rows:
         yield Paragraph((f"and {plural(preview.more_rows, 'row')} more",), "quiet")

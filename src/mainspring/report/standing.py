@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from mainspring.events import GoalEnded, GoalRules, PlanItem, PlanSet, Recorded
+from mainspring.events import GoalEnded, GoalRules, PlanSet, Recorded
 from mainspring.evidence.metrics import EVALUATOR_CHANGED
 from mainspring.goals.fold import Goal
 from mainspring.report.around import EventsAround
+from mainspring.report.describe import plural
 from mainspring.report.evidence import Condition, wanted
 from mainspring.report.facts import CheckFacts, Remaining, Standing
 
@@ -58,7 +59,7 @@ def judge(
     rule = _RULES.get(ended.ending, ended.ending)
     if failing and goal.last is not None and goal.last.outcome == "refused":
         why = (
-            f"The agent said that it was done, and {_count(len(failing), 'check')} failed. Ended by: {rule}."
+            f"The agent said that it was done, and {plural(len(failing), 'check')} failed. Ended by: {rule}."
         )
         return Judged("refuted", why, tuple(check.seq for check in failing))
     return Judged("not done", f"Ended by: {rule}. Nobody has shown that the goal is reached.")
@@ -75,7 +76,7 @@ def _done(
     seqs = tuple(check.seq for check in last)
     failing = [check for check in last if not check.passed]
     if failing:
-        why = f"The goal was ended as done, and {_count(len(failing), 'check')} of the last iteration failed."
+        why = f"The goal was ended as done, and {plural(len(failing), 'check')} of the last iteration failed."
         return Judged("refuted", why, tuple(check.seq for check in failing))
     if not last:
         lacking = "It wrote down no claim" if goal.now.checks.needs_claims else "No check was given"
@@ -89,7 +90,7 @@ def _done(
     if doubts:
         return Judged("unverified", f"Every check passed, and yet: {doubts[0]}.", seqs)
     told = _only_told(goal, last, reported)
-    passed = _count(len(last), "check")
+    passed = plural(len(last), "check")
     if len(told) == len(last):
         why = f"Done, and {passed} passed, all of them on figures that the agent itself reported."
         return Judged("unverified", why, seqs, told)
@@ -123,7 +124,7 @@ def _open(goal: Goal, checks: Mapping[Condition, CheckFacts], *, is_running: boo
         now = "The goal has not ended, and nobody works on it now."
     failing = [check for check in _last(goal, checks) if not check.passed]
     if failing:
-        now += f" The last time that the agent said it was done, {_count(len(failing), 'check')} failed."
+        now += f" The last time that the agent said it was done, {plural(len(failing), 'check')} failed."
     return Judged("so far", now, tuple(check.seq for check in failing))
 
 
@@ -132,70 +133,39 @@ def _last(goal: Goal, checks: Mapping[Condition, CheckFacts]) -> list[CheckFacts
     return [check for check in checks.values() if check.iteration == number]
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-class NextSteps:
-    """The fold of the agent's to-do list."""
-
-    def __init__(self) -> None:
-        self.items: tuple[PlanItem, ...] = ()
-        self.seq = 0
-
-    def apply(self, recorded: Recorded) -> None:
-        if isinstance(recorded.event, PlanSet):
-            self.items, self.seq = recorded.event.items, recorded.seq
-
-
 def left_of(
     goal: Goal,
     checks: Mapping[Condition, CheckFacts],
     claims: tuple[str, ...],
     claims_seq: int,
-    plan: NextSteps,
+    plan: Recorded | None,
     around: EventsAround,
 ) -> tuple[Remaining, ...]:
     """What is not done: checks that fail or never ran, open claims, plan, questions, waits, processes."""
     is_done = goal.ended is not None and goal.ended.ending == "done"
+    plan_seq, items = (plan.seq, plan.event.items) if plan and isinstance(plan.event, PlanSet) else (0, ())
     left = [
-        Remaining(
-            what="failing check", detail=f"{check.check}: {check.detail}".removesuffix(": "), seq=check.seq
-        )
+        ("failing check", f"{check.check}: {check.detail}".removesuffix(": "), check.seq)
         for check in checks.values()
         if not check.passed
     ]
-    left += [
-        Remaining(what="check never run", detail=name)
-        for kind, name in wanted(goal.now.checks)
-        if (kind, name) not in checks
-    ]
+    named = wanted(goal.now.checks)
+    left += [("check never run", name, 0) for kind, name in named if (kind, name) not in checks]
     if not is_done or goal.now.checks.needs_claims:
-        left += [Remaining(what="open claim", detail=line, seq=claims_seq) for line in claims]
+        left += [("open claim", line, claims_seq) for line in claims]
+    left += [(f"plan, {item.progress}", item.text, plan_seq) for item in items if item.progress != "done"]
     left += [
-        Remaining(what=f"plan, {item.progress}", detail=item.text, seq=plan.seq)
-        for item in plan.items
-        if item.progress != "done"
-    ]
-    left += [
-        Remaining(
-            what="open question", detail=f"{asked.tool}: {asked.reason or asked.arguments}", seq=asked.seq
-        )
+        ("open question", f"{asked.tool}: {asked.reason or asked.arguments}", asked.seq)
         for asked in around.approvals.values()
         if not asked.decision
     ]
+    if goal.ended is None:
+        left += [("waiting for", wait.what, wait.seq) for wait in around.waits.values() if not wait.cause]
     left += [
-        Remaining(what="waiting for", detail=wait.what, seq=wait.seq)
-        for wait in around.waits.values()
-        if not wait.cause and goal.ended is None
-    ]
-    left += [
-        Remaining(
-            what="process without a recorded end", detail=f"{each.handle}: {each.command}", seq=each.seq
-        )
+        ("process without a recorded end", f"{each.handle}: {each.command}", each.seq)
         for each in around.processes.values()
     ]
-    return tuple(left)
+    return tuple(Remaining(what=what, detail=detail, seq=seq) for what, detail, seq in left)
 
 
 def next_commands(
@@ -239,14 +209,11 @@ def _after(resume: str, session: str, goal: Goal, ended: GoalEnded, judged: Judg
 
 
 def _more(ending: str, rules: GoalRules) -> str:
-    match ending:
-        case "iterations":
-            return f"--max-iterations {2 * (rules.max_iterations or 10)}"
-        case "cost":
-            return f"--max-cost-usd {2 * (rules.max_cost_usd or 1.0):g}"
-        case "tokens":
-            return f"--max-tokens {2 * (rules.max_tokens or 100_000)}"
-        case "time":
-            return f"--max-time {2 * (rules.max_time_s or 3600):.0f}"
-        case _:
-            return f"--max-wait-seconds {2 * (rules.max_wait_s or 6000):.0f}"
+    """Twice the limit that ended it."""
+    return {
+        "iterations": f"--max-iterations {2 * (rules.max_iterations or 10)}",
+        "cost": f"--max-cost-usd {2 * (rules.max_cost_usd or 1.0):g}",
+        "tokens": f"--max-tokens {2 * (rules.max_tokens or 100_000)}",
+        "time": f"--max-time {2 * (rules.max_time_s or 3600):.0f}",
+        "max_wait": f"--max-wait-seconds {2 * (rules.max_wait_s or 6000):.0f}",
+    }[ending]

@@ -16,11 +16,10 @@ from mainspring.events import (
     AssistantSaid,
     ModelChosen,
     PromptSet,
-    Recorded,
     SpendReserved,
 )
 from mainspring.folds.state import STEP
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.models import Model
 from mainspring.models.fingerprint import Fingerprint
 
@@ -45,7 +44,7 @@ async def replay(
     prompt = PromptSet(system="")
     history: History | None = None
     before: Sequence[bytes] = ()
-    async for recorded in _events(journal):
+    async for recorded in events_in(journal):
         event = recorded.event
         match event:
             case PromptSet():
@@ -74,24 +73,13 @@ async def replay(
             history.apply(recorded)
 
 
-async def _events(journal: JournalReader) -> AsyncGenerator[Recorded]:
-    after = 0
-    while page := await journal.read(after=after):
-        for recorded in page:
-            yield recorded
-        after = page[-1].seq
-
-
 async def _heard(journal: JournalReader, seq: int) -> int:
     """The last event that the reply to the request at `seq` had heard, when that was not all before it."""
-    after = seq
-    while page := await journal.read(after=after, limit=50):
-        for recorded in page:
-            if isinstance(recorded.event, AssistantSaid):
-                return recorded.event.heard_seq
-            if isinstance(recorded.event, SpendReserved):
-                return 0
-        after = page[-1].seq
+    async for recorded in events_in(journal, after=seq, limit=50):
+        if isinstance(recorded.event, AssistantSaid):
+            return recorded.event.heard_seq
+        if isinstance(recorded.event, SpendReserved):
+            return 0
     return 0
 
 

@@ -23,11 +23,11 @@ from mainspring.context.compaction import (
     transcript,
 )
 from mainspring.context.facts import KINDS, SessionFacts
-from mainspring.context.history import live, live_compaction, read_all, undone_ranges
+from mainspring.context.history import is_live, live_compaction, read_all, undone_ranges
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import Compacted, Recorded, Text
 from mainspring.folds.ledger import Refusal
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, events_in
 from mainspring.models import Model, Request, UserMessage
 from mainspring.turns.model_request import ask
 from mainspring.turns.runtime import Runtime
@@ -166,14 +166,13 @@ async def _read(journal: JournalReader, until: int) -> _Found:
     earlier = await live_compaction(journal, dead, until=until) or Compacted(summary="", keep_from_seq=1)
     facts, outline = SessionFacts(), Outline(earlier.keep_from_seq, earlier.stubbed)
     events: list[Recorded] = []
-    after = 0
-    while page := await journal.read(after=after, until=until, kinds=KINDS, limit=5000):
-        for recorded in live(page, dead):
-            facts.apply(recorded)
-            outline.apply(recorded)
-            if recorded.seq >= earlier.keep_from_seq:
-                events.append(recorded)
-        after = page[-1].seq
+    async for recorded in events_in(journal, until=until, kinds=KINDS, limit=5000):
+        if not is_live(recorded.seq, dead):
+            continue
+        facts.apply(recorded)
+        outline.apply(recorded)
+        if recorded.seq >= earlier.keep_from_seq:
+            events.append(recorded)
     return _Found(facts, outline, events, earlier)
 
 

@@ -24,7 +24,7 @@ from mainspring.events import (
 )
 from mainspring.folds.state import State
 from mainspring.folds.task import Task
-from mainspring.journal import JournalReader
+from mainspring.journal import JournalReader, last_event
 from mainspring.models.tiers import USUAL
 
 _LARGE_TOKENS = 100_000
@@ -163,10 +163,10 @@ class Router:
 async def gather(journal: JournalReader, context_tokens: int) -> RoutingFacts:
     """The facts of a turn that is about to begin."""
     last_seq = await journal.last_seq()
-    said = await journal.last("UserSaid")
+    said = await last_event(journal, UserSaid)
     recent = await journal.read(after=max(last_seq - _RECENT_EVENTS, 0), kinds=("AssistantSaid", "CallEnded"))
     return RoutingFacts(
-        said=said.event.text if said and isinstance(said.event, UserSaid) else "",
+        said=said.text if said else "",
         context_tokens=context_tokens,
         are_tests_failing=are_tests_failing(recent),
     )

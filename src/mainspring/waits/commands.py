@@ -93,9 +93,6 @@ class SlurmWatch(ConditionWatch):
             return None
         return Observation(f"Slurm job {self._job}: {self._last}", is_lost=True)
 
-    async def rest(self) -> None:
-        await self._pause.rest()
-
     async def close(self) -> None:
         if self._outside is not None:
             await self._outside.close()

@@ -50,9 +50,6 @@ class FileWatch(ConditionWatch):
         except OSError:
             return None
 
-    async def rest(self) -> None:
-        await self._pause.rest()
-
     def _look(self) -> Observation | None:
         on, found = self._on, self._files.version(self._on.path)
         at_us = found.mtime_ns // 1000 if found else None

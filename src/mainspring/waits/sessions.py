@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, reading
 from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
 from mainspring.journal import JournalReader
@@ -52,16 +52,10 @@ class SessionWatch(ConditionWatch):
             f"Session {self._session} is not at its end, but no process works on it", is_lost=True
         )
 
-    async def rest(self) -> None:
-        await self._pause.rest()
-
     async def _read(self) -> tuple[Observation | None, bool]:
         """What ended, and whether nobody works on it any more."""
-        reader = await self._sessions.read(self._session)
-        try:
+        async with reading(self._sessions, self._session) as reader:
             seen = await _ended(reader)
-        finally:
-            await reader.close()
         owner = await self._sessions.owner(self._session)
         return seen, owner is None or not owner.is_alive
 

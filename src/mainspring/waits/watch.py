@@ -20,6 +20,8 @@ TEXT_LIMIT = 2000
 class ConditionWatch:
     """`condition` is complete: whoever opens the journal later can watch the same thing."""
 
+    _pause: Growing
+
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
 
@@ -29,7 +31,7 @@ class ConditionWatch:
 
     async def rest(self) -> None:
         """Returns when looking again is worth it."""
-        raise NotImplementedError
+        await self._pause.rest()
 
     async def settle(self) -> None:
         """What was seen is on record now."""
@@ -100,7 +102,7 @@ async def readable(descriptor: int, within_s: float) -> bool:
         loop.remove_reader(descriptor)
 
 
-def last_lines(data: bytes, count: int = 10) -> str:
+def last_lines(data: bytes) -> str:
     """The end of an output, short."""
     text = data.decode("utf-8", errors="replace")
-    return "\n".join(text.rstrip().splitlines()[-count:])[-TEXT_LIMIT // 2 :]
+    return "\n".join(text.rstrip().splitlines()[-10:])[-TEXT_LIMIT // 2 :]

@@ -50,12 +50,6 @@ class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
     other_version: str = ""
 
 
-async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, ...]:
-    """What a session waits for a person to answer."""
-    _, requests, _ = await _requests(config, session)
-    return tuple(requests.open.values())
-
-
 async def prepare_answers(
     config: Config, session: str, reply: ApprovalReply, *, call: str = ""
 ) -> OpenAnswers:

@@ -7,12 +7,8 @@ import msgspec
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JournalError, UsageError
-from mainspring.events import ArtifactsChanged
-from mainspring.evidence.artifacts import KIND, Artifact, Artifacts
-from mainspring.journal import events_in
+from mainspring.evidence.artifacts import KIND, Artifact, read_artifacts
 from mainspring.settings import Config
-
-__all__ = ["Artifact", "SessionArtifacts", "artifacts_of"]
 
 
 class SessionArtifacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,11 +23,7 @@ class SessionArtifacts(msgspec.Struct, frozen=True, kw_only=True):
 async def artifacts_of(config: Config, session: str = "") -> SessionArtifacts:
     """The artifacts of a session, by default of the newest that has any."""
     async with journal_of(config, session or await _newest(config)) as reader:
-        artifacts = Artifacts()
-        async for recorded in events_in(reader, kinds=(KIND,)):
-            if isinstance(recorded.event, ArtifactsChanged):
-                listing = recorded.event.listing
-                artifacts.apply(recorded.event, await reader.get(listing) if listing else None)
+        artifacts = await read_artifacts(reader)
         every = tuple(sorted(artifacts.all, key=lambda row: row.path))
         return SessionArtifacts(session=reader.session, made=tuple(artifacts.made), all=every)
 

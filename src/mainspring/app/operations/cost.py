@@ -10,8 +10,6 @@ from mainspring.app.stores import sessions_of
 from mainspring.catalog import Purpose, Spent
 from mainspring.settings import Config
 
-__all__ = ["CostKey", "CostRow", "Costs", "Spent", "UnreadableSession", "costs"]
-
 CostKey = Literal["model", "source", "session", "day"]
 
 

@@ -27,8 +27,6 @@ from mainspring.sandbox.programs import program_folders
 from mainspring.settings import Config
 from mainspring.system import this_system
 
-__all__ = ["Diagnosis", "DoctorCheck", "Rung", "diagnose"]
-
 
 class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Something that should be there. What is not needed only makes things better."""

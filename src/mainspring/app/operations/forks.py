@@ -30,16 +30,6 @@ from mainspring.journal import events_in
 from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.settings import Config
 
-__all__ = [
-    "Forked",
-    "ReplayedRequest",
-    "SessionComparison",
-    "SessionSide",
-    "compare",
-    "fork",
-    "replay_session",
-]
-
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True):
     """A new session that shares so many events with the one it was made from."""

@@ -20,25 +20,8 @@ from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
 from mainspring.goals.control import GivenOrder, Order
 from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
-from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile, profile_names
 from mainspring.settings import Config
-
-__all__ = [
-    "GoalStanding",
-    "Order",
-    "Ordered",
-    "Pursuit",
-    "begin_goal",
-    "begin_in_background",
-    "goal_standing",
-    "list_goals",
-    "list_profiles",
-    "newest_goal",
-    "order_goal",
-    "state_of",
-    "take_order",
-]
 
 
 class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):

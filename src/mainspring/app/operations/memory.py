@@ -10,8 +10,6 @@ from mainspring.app.build import memory_of
 from mainspring.settings import Config
 from mainspring.workspace.memory import ProjectMemory, Remark
 
-__all__ = ["Remark", "RememberedLines", "forget", "load_memory", "remember"]
-
 
 class RememberedLines(msgspec.Struct, frozen=True):
     path: Path

@@ -10,8 +10,6 @@ import msgspec
 from mainspring.errors import UsageError
 from mainspring.tools.output import OutputType
 
-__all__ = ["as_output", "load_schema"]
-
 
 def load_schema(path: Path) -> dict[str, Any]:
     try:

@@ -13,8 +13,6 @@ from mainspring.report.layout import layout, title_of
 from mainspring.report.reader import read_report
 from mainspring.settings import Config
 
-__all__ = ["Report", "goal_report", "report_markdown", "report_page"]
-
 
 async def goal_report(config: Config, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""

@@ -24,19 +24,6 @@ from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
 from mainspring.settings import Config
 
-__all__ = [
-    "GRACE_S",
-    "Handled",
-    "KeptSchedule",
-    "Schedule",
-    "ScheduleRow",
-    "fire_schedule",
-    "forget_schedule",
-    "keep_schedule",
-    "list_schedules",
-    "plan_schedule",
-]
-
 
 class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule that the daemon keeps from now on, if it runs; `next_us` is None if its time never comes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import SessionRow
+from mainspring.catalog import SessionRow, reading
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
@@ -40,11 +40,8 @@ async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) ->
 async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalReader]:
     """The journal of the one session whose id begins so, for reading."""
     sessions = sessions_of(config)
-    reader = await sessions.read(await sessions.find(session))
-    try:
+    async with reading(sessions, await sessions.find(session)) as reader:
         yield reader
-    finally:
-        await reader.close()
 
 
 async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
@@ -68,8 +65,7 @@ class Follower:
     async def events(self, *, is_followed: bool = True) -> AsyncGenerator[Recorded]:
         """What is on record, and with `is_followed` what is added until the run has ended."""
         self.session = await self._sessions.find(self.session)
-        reader = await self._sessions.read(self.session)
-        try:
+        async with reading(self._sessions, self.session) as reader:
             self.has_goal = await reader.last("GoalSet") is not None
             ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
             while True:
@@ -82,5 +78,3 @@ class Follower:
                 if not is_followed or self.has_ended or owner is None or not owner.is_alive:
                     return
                 await asyncio.sleep(_POLL_S)
-        finally:
-            await reader.close()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from mainspring.app import steps
 from mainspring.app.steps import StepRecord, newest_steps
 from mainspring.app.stores import steps_of
+from mainspring.catalog import reading
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.settings import Config
-
-__all__ = ["StepRecord", "list_steps", "load_output", "load_step"]
 
 
 async def list_steps(config: Config, *, limit: int) -> list[StepRecord]:
@@ -30,9 +29,6 @@ async def load_step(config: Config, step: str) -> StepRecord:
 
 async def load_output(config: Config, step: StepRecord) -> tuple[bytes, bytes]:
     """All that a step wrote to its standard output and to its standard error."""
-    reader = await steps_of(config).read(step.id)
-    try:
+    async with reading(steps_of(config), step.id) as reader:
         stdout = await reader.get(step.stdout) if step.stdout else b""
         return stdout, await reader.get(step.stderr) if step.stderr else b""
-    finally:
-        await reader.close()
