@@ -137,6 +137,15 @@ def test_what_the_model_writes_itself_is_written_as_it_said_and_hidden_in_the_jo
     assert PLACEHOLDER.search(ran.stdout)
 
 
+def test_what_the_model_says_is_printed_without_secrets(machine: Machine) -> None:
+    said = f"The key is {KEY}, and the token {TOKEN}."
+    model = machine.serve({"text": said, "thinking": f"so {TOKEN}"})
+    ran = machine.run("run", "--model", model, *FREE, "go", DEPLOY_TOKEN=TOKEN)
+    assert re.fullmatch(r"The key is __secret_\w+__, and the token __secret_\w+__\.\n", ran.stdout)
+    assert KEY.encode() not in screens(ran)
+    assert TOKEN.encode() not in screens(ran)
+
+
 def test_a_person_is_asked_without_seeing_the_secret_and_the_call_runs_with_it(machine: Machine) -> None:
     model = machine.serve(call("shell", command=f"printf %s {KEY} > made.txt"), {"text": "done"})
     ran = machine.run("run", "--model", model, "--mode", "ask", "go")
