@@ -146,6 +146,25 @@ def test_what_the_model_says_is_printed_without_secrets(machine: Machine) -> Non
     assert TOKEN.encode() not in screens(ran)
 
 
+def test_a_note_keeps_the_name_of_a_secret_and_a_later_session_cannot_tell_it(machine: Machine) -> None:
+    (machine.workspace / "key.txt").write_text(f"token = {TOKEN}\n")
+    first = machine.serve(call("read", path="key.txt"), {"text": "seen"})
+    machine.run("run", "--model", first, *FREE, "read it", DEPLOY_TOKEN=TOKEN)
+    hidden = placeholder_in(machine.servers[-1])
+    session = machine.only_session()["id"]
+    second = machine.serve(*SAID, call("note", text=f"deploy with {hidden}"), {"text": "noted"})
+    machine.run("resume", session, "note it", "--model", second, *FREE, DEPLOY_TOKEN=TOKEN)
+    (kept,) = machine.home.glob("memory/*.md")
+    assert "deploy with [secret DEPLOY_TOKEN]" in kept.read_text()
+    (machine.workspace / "key.txt").unlink()
+    third = machine.serve({"text": "hello"})
+    assert machine.run("run", "--model", third, *FREE, "go").returncode == 0
+    assert "deploy with [secret DEPLOY_TOKEN]" in machine.seen[-1].body.decode()
+    shown = machine.run("memory")
+    for place in (sent(machine), stored(machine), screens(shown)):
+        assert TOKEN.encode() not in place
+
+
 def test_a_person_is_asked_without_seeing_the_secret_and_the_call_runs_with_it(machine: Machine) -> None:
     model = machine.serve(call("shell", command=f"printf %s {KEY} > made.txt"), {"text": "done"})
     ran = machine.run("run", "--model", model, "--mode", "ask", "go")

@@ -269,6 +269,11 @@ def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
     )
 
 
+def secret_name(placeholder: str) -> str:
+    """The variable or the kind of key that a placeholder stands for."""
+    return placeholder.removeprefix("__secret_")[: -len("_0123456789__")]
+
+
 def secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that hold a secret by their name and by the look of their value."""
     return {name: value for name, value in environment.items() if is_secret_name(name) and is_telling(value)}
