@@ -44,6 +44,7 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
 )
+from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
 from mainspring.settings import stop_signals
@@ -262,7 +263,7 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
     if session.output is not None and ended.ending == "done":
-        click.echo(as_output(session.state.last_reply.text, session.output))
+        click.echo(escape_json(as_output(session.state.last_reply.text, session.output)))
     return _EXIT_CODES[ended.ending]
 
 

@@ -59,6 +59,7 @@ from mainspring.events import (
     WorkFinished,
     encode,
 )
+from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain, plain_name
 
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
@@ -86,7 +87,7 @@ def as_json(recorded: Recorded) -> bytes:
     """One event as a line of JSON."""
     kind, body = encode(recorded.event)
     head = {"seq": recorded.seq, "time": when(recorded.time_us), "kind": kind}
-    return msgspec.json.encode({**head, "body": msgspec.Raw(body)})
+    return escape_json(msgspec.json.encode({**head, "body": msgspec.Raw(body)}))
 
 
 def as_text(event: Event, *, whole: bool = False) -> str:
