@@ -27,7 +27,7 @@ from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import say_limits
-from mainspring.documents.lines import as_json, as_text, call_line
+from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -291,11 +291,13 @@ def _print_event(recorded: Recorded) -> None:
     event = recorded.event
     if isinstance(event, StatusDelta):
         click.echo(plain(f"◷ {event.text}"), err=True)
-    if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
+    if recorded.seq == 0 or isinstance(event, SessionStarted):
         return
     if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
         return  # whoever asks says it all
-    if isinstance(event, AssistantSaid):
+    if isinstance(event, UserSaid):
+        lines = attachment_lines(event.media)
+    elif isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]
     else:
         lines = [as_text(event)]
