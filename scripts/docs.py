@@ -27,7 +27,8 @@ SOURCE = "This page is made from the code by `make docs-pages`."
 VARIABLES = {
     "MAINSPRING_HOME": "The folder for data and settings, instead of the usual two.",
     "MAINSPRING_MODEL": "The default model; comes before `model` of `config.toml`.",
-    "MAINSPRING_LOG": "Where a log without secrets is appended; see [troubleshooting](troubleshooting.md).",
+    "MAINSPRING_LOG": "Where a log without secrets is appended; `1` is `debug.log` in the data folder, `0`"
+    " none; see [troubleshooting](troubleshooting.md).",
     "OPENAI_BASE_URL": "An OpenAI-compatible server; plain names of models are asked for there.",
     "HTTPS_PROXY": "The proxy for https; also HTTP_PROXY and ALL_PROXY, in small letters too.",
     "NO_PROXY": "Hosts that are asked without the proxy.",

@@ -99,6 +99,23 @@ def test_a_variable_names_the_file_of_the_log(setting: Setting, tmp_path: Path) 
     assert not (setting.home / "debug.log").exists()
 
 
+@pytest.mark.parametrize("word", ["1", "true", "ON"])
+def test_a_variable_that_only_says_yes_means_the_usual_file(setting: Setting, word: str) -> None:
+    path = setting.home / "debug.log"
+    path.parent.mkdir(exist_ok=True)
+    path.touch(mode=0o644)
+    ran = setting.command("sessions", MAINSPRING_LOG=word)
+    assert ran.returncode == 0, ran.stderr
+    assert "start version=" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not list(Path.cwd().glob(word))
+
+
+def test_a_variable_that_says_no_asks_for_no_log(setting: Setting) -> None:
+    assert setting.command("sessions", MAINSPRING_LOG="0").returncode == 0
+    assert not (setting.home / "debug.log").exists()
+
+
 def test_without_being_asked_nothing_is_logged(setting: Setting) -> None:
     setting.run()
     assert not (setting.home / "debug.log").exists()

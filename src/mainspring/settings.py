@@ -29,6 +29,8 @@ from mainspring.waits.reach import Patience
 
 _FORMAT = 1
 _CLOCK = Path("/etc/localtime")
+_YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off")
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,7 +186,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def log_file(self) -> Path:
         """Where the debug log is written when somebody asks for one."""
-        return Path(self.variable("MAINSPRING_LOG") or self.home / "debug.log").expanduser().absolute()
+        chosen = self.variable("MAINSPRING_LOG")
+        usual = self.home / "debug.log"
+        return usual if chosen.lower() in ("", *_YES, *_NO) else Path(chosen).expanduser().absolute()
 
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""
@@ -208,7 +212,8 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
 
 def is_log_wanted() -> bool:
     """Whether the environment asks for a debug log; asked before anything else is read."""
-    return bool(os.environ.get("MAINSPRING_LOG", "").strip())
+    chosen = os.environ.get("MAINSPRING_LOG", "").strip().lower()
+    return chosen not in ("", *_NO)
 
 
 def _load_settings(file: Path) -> Settings:

@@ -284,13 +284,22 @@ def test_images_pdfs_and_texts_are_shown_to_the_model_with_what_is_said(machine:
     assert [part["type"] for part in content] == ["image_url", "file", "text", "text"]
     assert "milk" in content[2]["text"]
     assert content[3]["text"] == "What is on it?"
+    session = machine.only_session()["id"]
+    told = [machine.run("show", session), machine.run("export", session, "--format", "markdown")]
+    for each in (ran.stderr, *(told_.stdout for told_ in told)):
+        assert "attached notes.txt (text/plain, 4 bytes)" in each
+        assert "attached paper.pdf (application/pdf, 10 bytes)" in each
     png.unlink()
-    assert machine.run("resume", machine.only_session()["id"], "And now?", *FREE).returncode == 0
+    assert machine.run("resume", session, "And now?", *FREE).returncode == 0
     assert machine.seen[1].json()["messages"][1]["content"] == content
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("missing.png", "cannot be read"), ("tool.bin", "neither an image, a PDF nor text")]
+    ("name", "problem"),
+    [
+        ("missing.png", "cannot be read"),
+        ("tool.bin", "neither an image (PNG, JPEG, GIF, WebP), a PDF nor text"),
+    ],
 )
 def test_what_cannot_be_shown_is_said_before_anything_begins(
     machine: Machine, name: str, problem: str

@@ -21,6 +21,7 @@ from tests.cli.conftest import Machine, lines
 from tests.cli.conftest import machine as plain_machine
 
 __all__ = ["plain_machine"]
+TOKEN = "xyzzy-Plugh-4242-token"
 DONE = "<promise>DONE</promise>"
 FREE = ("--mode", "auto")
 # Works until it is let go, and says how often it was begun.
@@ -340,6 +341,30 @@ def test_what_was_scheduled_is_hidden_from_agents(machine: Machine) -> None:
     (ended,) = [event["body"] for event in lines(ran.stdout) if event["kind"] == "CallEnded"]
     assert ended["outcome"] in ("refused", "error")
     assert kept.id not in json.dumps(ended)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (f"deploy with {TOKEN}",),
+        ("tidy up", "--model", f"openai-compatible@http://me:{TOKEN}@localhost:1#test"),
+        ("log in at https://me:pa55word@example.com",),
+    ],
+)
+def test_a_secret_is_not_kept_in_a_schedule_and_not_shown_from_an_old_one(
+    machine: Machine, words: tuple[str, ...]
+) -> None:
+    refused = machine.run("goal", "schedule", "@daily", *words, "--yes", "--no-cost-cap", DEPLOY_TOKEN=TOKEN)
+    assert refused.returncode == 2
+    assert "hold a secret" in refused.stderr
+    assert TOKEN not in refused.stderr + refused.stdout
+    assert not Schedules(machine.home).path.exists()
+    Schedules(machine.home).add(Schedule(cron="@daily", goal=f"deploy with {TOKEN}", folder="/"))
+    for option in ((), ("--json",)):
+        listed = machine.run("goal", "schedules", *option, DEPLOY_TOKEN=TOKEN)
+        assert listed.returncode == 0, listed.stderr
+        assert "deploy with __secret_DEPLOY_TOKEN_" in listed.stdout
+        assert TOKEN not in listed.stdout
 
 
 def test_a_schedule_that_costs_money_needs_a_cap(machine: Machine) -> None:

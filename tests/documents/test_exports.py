@@ -304,6 +304,7 @@ def test_a_picture_is_in_the_page_and_named_in_markdown():
     events = [Recorded(1, 0, UserSaid(text="look", media=(picture, other)))]
     page = "".join(as_html(events, FACTS, lambda blob: BLOBS[blob.sha256]))
     assert 'src="data:image/gif;base64,AAE="' in page
-    assert "page.html" not in page
+    assert "attached page.html (text/html, 2 bytes)" in page
+    assert "data:text/html" not in page
     text = "".join(as_markdown(events, FACTS, lambda blob: BLOBS[blob.sha256]))
     assert "picture: `moving.gif`, image/gif, 2 bytes" in text

@@ -6,6 +6,7 @@ import base64
 import json
 import stat
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings
@@ -85,6 +86,15 @@ def test_a_stream_lets_ordinary_text_through_as_it_comes() -> None:
     assert stream.end() == "three four "
 
 
+def test_a_script_without_spaces_is_shown_as_it_comes_and_hides_its_secrets() -> None:
+    vault = Vault({"A": "密码是一二三四"})
+    stream = vault.stream()
+    assert stream.feed("今天天气很好") == "今天天气很好"
+    assert stream.feed("密码是") + stream.feed("我的") == "密码是我的"
+    shown = "".join(map(stream.feed, "。密码是一二三四。PASSWORD=密密密密密密密 ok 好好")) + stream.end()
+    assert PLACEHOLDER.sub("#", shown) == "。#。PASSWORD=# ok 好好"
+
+
 def test_a_stream_without_any_space_is_not_held_for_ever() -> None:
     stream = Vault(KNOWN).stream()
     shown = "".join(stream.feed("x" * 10_000) for _ in range(20))
@@ -131,6 +141,60 @@ def test_encoded_forms_of_a_known_value_are_hidden() -> None:
     for form in (json.dumps({"x": value}), base64.b64encode(value.encode()).decode(), "p%22a%20s%2Fs%0A1234"):
         assert PLACEHOLDER.search(vault.redact(form))
         assert vault.expand(vault.redact(form)) == form
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=7), st.binary(max_size=7), st.sampled_from(["xyzzy-plugh-42", "p?~>x~~?é?\xff~1"]))
+def test_base64_and_hexadecimal_digits_are_hidden_wherever_the_value_begins(
+    before: bytes, after: bytes, value: str
+) -> None:
+    vault, whole = Vault({"X": value}), before + value.encode() + after
+    for encode in (base64.b64encode, base64.urlsafe_b64encode, bytes.hex, lambda data: data.hex().upper()):
+        encoded = encode(whole)
+        text = encoded if isinstance(encoded, str) else encoded.decode()
+        hidden = vault.redact(f"x = {text};")
+        assert vault.expand(hidden) == f"x = {text};"
+        left = PLACEHOLDER.sub("", hidden.removeprefix("x = "))
+        assert len(left) <= 2 * len(before + after) + 8, hidden
+
+
+FORMS = [
+    form
+    for value in ("xyzzy-plugh-42", "correct horse battery", 'p"a s/sé\n1234', "sk-proj-" + "a1B2" * 8)
+    for form in (
+        value,
+        json.dumps(value)[1:-1],
+        quote(value, safe=""),
+        quote_plus(value).lower() if value.isascii() else quote(value),
+        base64.b64encode(b"ab" + value.encode()).decode(),
+        base64.urlsafe_b64encode(b"a" + value.encode()).decode(),
+        value.encode().hex(),
+        value.encode().hex().upper(),
+    )
+]
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMS)))
+def test_a_secret_is_hidden_at_whatever_place_a_stream_is_cut(form: str) -> None:
+    known = {"A": "xyzzy-plugh-42", "B": "correct horse battery", "C": 'p"a s/sé\n1234'}
+    text = f"the key is {form} and more words"
+    whole = Vault(known | {"D": "sk-proj-" + "a1B2" * 8}).redact(text)
+    assert PLACEHOLDER.search(whole), whole
+    for cut in range(len(text) + 1):
+        vault = Vault(known | {"D": "sk-proj-" + "a1B2" * 8})
+        stream = vault.stream()
+        shown = stream.feed(text[:cut]) + stream.feed(text[cut:]) + stream.end()
+        assert vault.expand(shown) == text
+        assert PLACEHOLDER.sub("#", shown) == PLACEHOLDER.sub("#", whole)
+    stream = vault.stream()
+    shown = "".join(map(stream.feed, text)) + stream.end()
+    assert PLACEHOLDER.sub("#", shown) == PLACEHOLDER.sub("#", whole)
+
+
+@pytest.mark.parametrize("value", ["true", "admin", "1234", "password", "localhost", "100000"])
+def test_common_words_are_not_hidden_though_a_variable_for_secrets_holds_them(value: str) -> None:
+    text = f"{value} {value.encode().hex()} {base64.b64encode(value.encode()).decode()}"
+    assert Vault(secret_variables({"MY_TOKEN": value})).redact(text) == text
 
 
 def test_arguments_expand_after_decoding_and_stay_valid() -> None:

@@ -1,16 +1,20 @@
 """The memory of a project: a file that people can read, edit and share with other processes."""
 
 import multiprocessing
+import stat
 from pathlib import Path
 
 import pytest
 
 from mainspring.errors import UsageError
+from mainspring.secrets.vault import Vault
 from mainspring.workspace.memory import MAX_BYTES, ProjectMemory
 
+TOKEN = "xyzzy-Plugh-4242-token"
 
-def memory(tmp_path: Path) -> ProjectMemory:
-    return ProjectMemory(tmp_path / "home", tmp_path / "repo")
+
+def memory(tmp_path: Path, **known: str) -> ProjectMemory:
+    return ProjectMemory(tmp_path / "home", tmp_path / "repo", hide=Vault(known).redact)
 
 
 def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
@@ -28,7 +32,7 @@ def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
 
 
 def test_two_projects_of_one_name_do_not_share_a_memory(tmp_path):
-    one, other = (ProjectMemory(tmp_path, tmp_path / folder / "repo") for folder in "ab")
+    one, other = (ProjectMemory(tmp_path, tmp_path / folder / "repo", hide=Vault().redact) for folder in "ab")
     one.add("only here", "user")
     assert other.load() == []
 
@@ -57,6 +61,31 @@ def test_when_it_is_full_the_oldest_lines_go_and_are_told(tmp_path):
         kept.add("x" * 5000, "user")
     with pytest.raises(UsageError, match="empty"):
         kept.add(" \n", "user")
+
+
+def test_secrets_are_remembered_by_name_only_and_files_are_private(tmp_path):
+    kept = memory(tmp_path, DEPLOY_TOKEN=TOKEN)
+    kept.add(f"deploy with {TOKEN} and {Vault({'X': 'other-secret-1'}).redact('other-secret-1')}", "user")
+    assert TOKEN not in kept.path.read_text()
+    assert [remark.text for remark in memory(tmp_path).load()] == [
+        "deploy with [secret DEPLOY_TOKEN] and [secret X]"
+    ]
+    assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.path.parent.stat().st_mode) == 0o700
+
+
+def test_a_secret_that_is_known_only_later_is_hidden_when_it_is_read_and_gone_after_the_next_change(tmp_path):
+    memory(tmp_path).add(f"deploy with {TOKEN}", "user")
+    path = memory(tmp_path).path
+    path.chmod(0o644)
+    path.parent.chmod(0o755)
+    kept = memory(tmp_path, DEPLOY_TOKEN=TOKEN)
+    assert [remark.text for remark in kept.load()] == ["deploy with [secret DEPLOY_TOKEN]"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    kept.add("another", "user")
+    assert TOKEN not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_a_line_is_forgotten_by_its_number(tmp_path):

@@ -52,6 +52,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.vault import Vault, secret_variables
 from mainspring.session.opening import Opening, SessionModels
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
@@ -273,7 +274,7 @@ def _workbench(
         time_machine=time_machine,
         processes=store.directory(recorder.session) / PROCESSES,
         nested=NestedInstructions(place),
-        memory=memory_of(place, config),
+        memory=memory_of(place, config, vault),
         reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
     )
 
@@ -337,6 +338,8 @@ def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken
     return find_skills(*shelves, home / ".agents" / "skills")
 
 
-def memory_of(workspace: Path, config: Config) -> ProjectMemory:
-    """What is remembered about the project that a folder belongs to."""
-    return ProjectMemory(config.home, repository_root(workspace))
+def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:
+    """What is remembered about the project that a folder belongs to. Without the vault of a session, secrets
+    are those of the environment."""
+    vault = vault or Vault(secret_variables(config.environment))
+    return ProjectMemory(config.home, repository_root(workspace), hide=vault.redact)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from mainspring.disk.log import open_log
 from mainspring.errors import ConfigError, MainspringError
 from mainspring.secrets.screen import plain
 from mainspring.secrets.vault import Vault, secret_variables
-from mainspring.settings import Config
+from mainspring.settings import Config, is_log_wanted
 
 _LOGGER = logging.getLogger("mainspring")
 
@@ -38,11 +39,13 @@ class _Redacted(logging.Formatter):
 def start_log(config: Config, *, is_debug: bool) -> Path | None:
     """Opens the log that was asked for, in this process; gives its file, None when there was none to open."""
     path = config.log_file
-    if not is_debug and not config.variable("MAINSPRING_LOG"):
+    if not is_debug and not is_log_wanted(config.environment):
         return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_uid == os.geteuid():
+            os.fchmod(descriptor, 0o600)
     except OSError as error:
         raise ConfigError(
             f"The log {path} cannot be written: {error.strerror}.", remedy="Set MAINSPRING_LOG elsewhere."

@@ -44,6 +44,7 @@ from mainspring.goals.lock import workspace_held
 from mainspring.goals.loop import Pursuit
 from mainspring.goals.profiles import Profile, load_profile
 from mainspring.sandbox.files import Files
+from mainspring.secrets.injection import suspicions
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, load_config
@@ -218,6 +219,7 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
     return GoalSet(
         text=text,
         source=source,
+        suspicious=suspicions(text) if source else (),
         profile=profile_name(options.profile),
         engine=options.engine or "builtin",
         memory=options.memory or profile.memory,

@@ -27,6 +27,7 @@ from mainspring.app.operations.approvals import (
 )
 from mainspring.app.policies import MODE_NAMES
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import POSITIVE
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
@@ -49,7 +50,7 @@ def list_command(*, is_json: bool) -> None:
     """List the grants: scope, what they cover, when they end."""
     grants = list_grants(load_config())
     for grant in grants:
-        click.echo(msgspec.json.encode(grant) if is_json else plain(_granted(grant)))
+        click.echo(json_line(grant) if is_json else plain(_granted(grant)))
     if not grants and not is_json:
         click.echo("No grants. An answer like `always` to a question gives one.", err=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import click
-import msgspec
 
 from mainspring.app.operations.artifacts import Artifact, artifacts_of
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain_name
 
@@ -25,7 +25,7 @@ def artifacts_command(session: str, *, is_json: bool, is_all: bool) -> None:
     rows = found.all if is_all else found.made
     shown = rows if is_all or is_json else rows[:_SHOWN]
     for row in shown:
-        click.echo(msgspec.json.encode(row) if is_json else plain_name(_line(row)))
+        click.echo(json_line(row) if is_json else plain_name(_line(row)))
     if len(shown) < len(rows):
         click.echo(f"{len(rows) - len(shown):,} more: mainspring artifacts {found.session} --all", err=True)
     if not rows and not is_json:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import click
-import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.cli.run import newest_here
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
@@ -25,7 +25,7 @@ def context_command(session: str, *, is_json: bool) -> None:
     cached share."""
     filled = asyncio.run(window_use(load_config(), session or newest_here()))
     if is_json:
-        click.echo(msgspec.json.encode(filled, enc_hook=str))
+        click.echo(json_line(filled))
         return
     for line in as_lines(filled):
         click.echo(plain(line))

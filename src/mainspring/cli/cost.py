@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import get_args
 
 import click
-import msgspec
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
 
@@ -38,7 +38,7 @@ def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> No
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)
     if is_json:
         for row in found.rows:
-            click.echo(msgspec.json.encode({by: row.key, **_fields(row.spent)}))
+            click.echo(json_line({by: row.key, **_fields(row.spent)}))
     elif found.rows:
         _print(by, found)
     else:

@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import click
-import msgspec
 
 from mainspring import __version__
 from mainspring.app.operations.daemon import (
@@ -24,6 +23,7 @@ from mainspring.app.operations.daemon import (
     stop_daemon,
 )
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.cli.system import need_custody
 from mainspring.documents.lines import local_time, when
 from mainspring.secrets.screen import plain
@@ -88,7 +88,7 @@ def status_command(*, is_json: bool) -> None:
     status = asyncio.run(daemon_status(config))
     found = _fields(status, config)
     if is_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(json_line(found))
     else:
         click.echo(plain("\n".join(_lines(found))))
     sys.exit(0 if status.owner else _NOT_RUNNING)

@@ -15,6 +15,7 @@ from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
 from mainspring.app.operations.security import SecurityCheck, Trial, check_security
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 
@@ -51,7 +52,7 @@ def doctor_command(
         raise UsageError("-o and --with-contents are about --bundle.", remedy="Name a session: --bundle ID.")
     diagnosis = asyncio.run(diagnose(load_config(), Path.cwd()))
     if is_json:
-        click.echo(msgspec.json.encode({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))
+        click.echo(json_line({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))
     else:
         for line in _lines(diagnosis):
             click.echo(plain(line))

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import click
-import msgspec
 
 from mainspring.app.operations.engines import EngineStatus, list_engines
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.secrets.screen import plain
 
 
@@ -18,7 +18,7 @@ from mainspring.secrets.screen import plain
 def engines_command(*, is_json: bool) -> None:
     """List who can take turns (`--engine NAME`), whether they are installed, and their versions."""
     for listed in asyncio.run(list_engines(load_config(), Path.cwd())):
-        click.echo(msgspec.json.encode(listed) if is_json else plain(_line(listed)))
+        click.echo(json_line(listed) if is_json else plain(_line(listed)))
     if not is_json:
         click.echo("acp:COMMAND     any agent that speaks the Agent Client Protocol")
         click.echo("exec:COMMAND    any command that reads a prompt and prints text")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from mainspring.app.build import run_step
 from mainspring.app.operations.steps import StepRecord, load_output, load_step
@@ -19,6 +18,7 @@ from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
 from mainspring.cli.execs import as_row
+from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
@@ -76,7 +76,7 @@ def exec_command(
         sys.exit(130)
     step = asyncio.run(load_step(config, name))
     if is_json:
-        click.echo(msgspec.json.encode(as_row(step)))
+        click.echo(json_line(as_row(step)))
     else:
         _print(step, config, is_live=is_live)
     sys.exit(_REFUSED if step.state == "refused" else step.exit_code)

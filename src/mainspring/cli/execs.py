@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 import click
-import msgspec
 
 from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 
@@ -28,7 +28,7 @@ def execs_command(context: click.Context, *, is_json: bool, limit: int) -> None:
         return
     steps = asyncio.run(list_steps(load_config(), limit=limit))
     for step in steps:
-        click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
+        click.echo(json_line(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
         click.echo("No commands yet. Run one: mainspring exec -- COMMAND", err=True)
 
@@ -42,7 +42,7 @@ def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
     step = asyncio.run(load_step(config, id))
     stdout, stderr = (data.decode("utf-8", "replace") for data in asyncio.run(load_output(config, step)))
     if is_json:
-        click.echo(msgspec.json.encode({**as_row(step), "stdout": stdout, "stderr": stderr}))
+        click.echo(json_line({**as_row(step), "stdout": stdout, "stderr": stderr}))
     else:
         _show(step, stdout, stderr)
 

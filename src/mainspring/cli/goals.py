@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from mainspring.app.goals import change_goal, goal_text
 from mainspring.app.operations.goals import (
@@ -24,6 +23,7 @@ from mainspring.app.operations.goals import (
 from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
+from mainspring.cli.json_output import json_line
 from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
     fire_command,
@@ -84,7 +84,7 @@ def list_command(*, is_json: bool) -> None:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:
         if is_json:
-            click.echo(msgspec.json.encode(row).decode())
+            click.echo(json_line(row))
         else:
             click.echo(
                 f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {row.iterations:>3} iterations"

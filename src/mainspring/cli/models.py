@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 
 import click
-import msgspec
 
 from mainspring.app.operations.models import (
     DEFAULT_MODEL,
@@ -25,6 +24,7 @@ from mainspring.app.operations.models import (
     refresh_prices,
 )
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 
@@ -40,7 +40,7 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
         return
     config = load_config()
     for listed in asyncio.run(list_providers(config)):
-        click.echo(msgspec.json.encode(listed) if is_json else plain(_line(listed)))
+        click.echo(json_line(listed) if is_json else plain(_line(listed)))
     for model in () if is_json else list_local_models(config):
         where = str(model.path) if model.is_here else f"not here; mainspring models pull {model.name}"
         click.echo(f"local/{model.name}  {model.about}  ({where})")

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import click
-import msgspec
 
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 
@@ -23,7 +23,7 @@ def ps_command(session: str, *, is_json: bool) -> None:
     """List the live background processes of SESSION, or of all sessions."""
     rows = asyncio.run(list_processes(load_config(), session))
     for row in rows:
-        click.echo(msgspec.json.encode(_fields(row)) if is_json else _line(row))
+        click.echo(json_line(_fields(row)) if is_json else _line(row))
     if not rows and not is_json:
         click.echo("No background processes.", err=True)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import click
-import msgspec
 
 from mainspring.app.operations.reports import goal_report, report_markdown, report_page
+from mainspring.cli.json_output import json_line
 from mainspring.cli.transfer import written
 from mainspring.settings import Config
 
@@ -20,8 +19,7 @@ def write_report(config: Config, session: str, *, html: str, markdown: str, is_j
     """As a page, as Markdown, as JSON, or several of them; as Markdown to the terminal when none is named."""
     report = asyncio.run(goal_report(config, session))
     if is_json:
-        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
-        sys.stdout.flush()
+        click.echo(json_line(report))
     if html:
         _write(html, report_page(report))
     if markdown or not (html or is_json):

@@ -27,7 +27,7 @@ from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import say_limits
-from mainspring.documents.lines import as_json, as_text, call_line
+from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -44,6 +44,7 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
 )
+from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
 from mainspring.settings import stop_signals
@@ -262,7 +263,7 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
     if session.output is not None and ended.ending == "done":
-        click.echo(as_output(session.state.last_reply.text, session.output))
+        click.echo(escape_json(as_output(session.state.last_reply.text, session.output)))
     return _EXIT_CODES[ended.ending]
 
 
@@ -290,11 +291,13 @@ def _print_event(recorded: Recorded) -> None:
     event = recorded.event
     if isinstance(event, StatusDelta):
         click.echo(plain(f"◷ {event.text}"), err=True)
-    if recorded.seq == 0 or isinstance(event, UserSaid | SessionStarted):
+    if recorded.seq == 0 or isinstance(event, SessionStarted):
         return
     if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
         return  # whoever asks says it all
-    if isinstance(event, AssistantSaid):
+    if isinstance(event, UserSaid):
+        lines = attachment_lines(event.media)
+    elif isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]
     else:
         lines = [as_text(event)]

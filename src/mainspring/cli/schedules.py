@@ -26,6 +26,7 @@ from mainspring.app.operations.schedules import (
 from mainspring.cli.ask import is_there
 from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import options_of, start_options
+from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import NOT_NEGATIVE
 from mainspring.cli.wake import say_other_daemon
 from mainspring.documents.lines import local_time, money, when
@@ -88,7 +89,7 @@ def schedule_command(
     _agree(schedule, is_agreed=is_agreed)
     kept = keep_schedule(config, schedule)
     if is_json:
-        click.echo(msgspec.json.encode(kept.schedule).decode())
+        click.echo(json_line(kept.schedule))
     else:
         coming = _coming(kept.next_us, config)
         click.echo(f"schedule {kept.schedule.id}: next {coming}, mode {kept.schedule.mode}")
@@ -107,7 +108,7 @@ def schedules_command(*, is_json: bool) -> None:
         schedule, coming = row.schedule, _coming(row.next_us, config)
         if is_json:
             more = {"next": coming, "last": row.last, "last_state": row.last_state}
-            click.echo(msgspec.json.encode({**msgspec.to_builtins(schedule), **more}).decode())
+            click.echo(json_line({**msgspec.to_builtins(schedule), **more}))
         else:
             cap = f", at most {money(schedule.max_cost_usd)}" if schedule.max_cost_usd else ""
             line = schedule.goal.strip().partition("\n")[0]

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import click
-import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
 from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
@@ -29,7 +29,7 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     shown = rows if is_all else rows[:limit]
     for row in shown:
         if is_json:
-            click.echo(msgspec.json.encode(row))
+            click.echo(json_line(row))
             continue
         line = plain(row.last_line or row.title)[:_LINE]
         click.echo(

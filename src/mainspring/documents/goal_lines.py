@@ -30,8 +30,13 @@ _SHOWN_VALUES = 20
 _SHOWN_PROCESSES = 12
 
 
+def flags(suspicious: tuple[str, ...]) -> list[str]:
+    """A line for each quote of what reads like orders to the model."""
+    return [f"⚠ this reads like orders to the model: “{quote}”" for quote in suspicious]
+
+
 def _goal_set(event: GoalSet) -> str:
-    return f"◎ goal ({event.profile}, {event.engine}): {event.text}"
+    return "\n".join([f"◎ goal ({event.profile}, {event.engine}): {event.text}", *flags(event.suspicious)])
 
 
 def _goal_paused(event: GoalPaused) -> str:

@@ -4,14 +4,14 @@ reach a terminal."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import msgspec
 
 from mainspring.approvals import why_asked
-from mainspring.documents.goal_lines import GOAL_LINES
+from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -31,6 +31,7 @@ from mainspring.events import (
     FileChange,
     FilesChanged,
     GuardTripped,
+    Media,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -59,6 +60,7 @@ from mainspring.events import (
     WorkFinished,
     encode,
 )
+from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain, plain_name
 
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
@@ -86,7 +88,7 @@ def as_json(recorded: Recorded) -> bytes:
     """One event as a line of JSON."""
     kind, body = encode(recorded.event)
     head = {"seq": recorded.seq, "time": when(recorded.time_us), "kind": kind}
-    return msgspec.json.encode({**head, "body": msgspec.Raw(body)})
+    return escape_json(msgspec.json.encode({**head, "body": msgspec.Raw(body)}))
 
 
 def as_text(event: Event, *, whole: bool = False) -> str:
@@ -129,11 +131,21 @@ def _sandbox_chosen(event: SandboxChosen) -> str:
 
 
 def _user_said(event: UserSaid) -> str:
-    return f"» {event.text}"
+    return "\n".join([f"» {event.text}", *attachment_lines(event.media)])
+
+
+def attachment_lines(media: Sequence[Media]) -> list[str]:
+    """What was shown to the model with a message, and what of it reads like orders."""
+    lines: list[str] = []
+    for item in media:
+        kind = item.blob.media_type
+        lines.append(f"  attached {plain_name(item.name or 'a file')} ({kind}, {item.blob.size:,} bytes)")
+        lines += [f"    {flag}" for flag in flags(item.suspicious)]
+    return lines
 
 
 def _note_added(event: NoteAdded) -> str:
-    return f"· note from {event.source}: {event.text}"
+    return "\n".join([f"· note from {event.source}: {event.text}", *flags(event.suspicious)])
 
 
 def _request_failed(event: RequestFailed) -> str:
@@ -325,8 +337,7 @@ def _call_ended_shortened(event: CallEnded) -> str:
 
 def _result(event: CallEnded, lines: list[str]) -> str:
     mark = "✓" if event.outcome == "ok" else f"✗ {event.outcome}:"
-    flags = [f"⚠ this reads like orders to the model: “{quote}”" for quote in event.suspicious]
-    return f"  {mark} " + "\n    ".join([*(lines or ["(no output)"]), *flags])
+    return f"  {mark} " + "\n    ".join([*(lines or ["(no output)"]), *flags(event.suspicious)])
 
 
 LINES: dict[type[Event], Callable[[Any], str]] = {

@@ -15,7 +15,7 @@ from mainspring.documents.blocks import (
     Picture,
     Quote,
 )
-from mainspring.documents.lines import as_text, call_line, change_line, when
+from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, when
 from mainspring.events import (
     AssistantSaid,
     Blob,
@@ -44,6 +44,7 @@ def transcript(events: Iterable[Recorded], facts: Mapping[str, str], get: Get) -
             case UserSaid() as said:
                 yield Heading("User")
                 yield Quote(said.text, is_markdown=True)
+                yield from (Paragraph((line.strip(),), "quiet") for line in attachment_lines(said.media))
                 yield from _pictures(said.media, get)
             case AssistantSaid() as said:
                 yield from _reply(said)

@@ -30,6 +30,7 @@ from mainspring.events import (
 )
 from mainspring.models.reply import call_id
 from mainspring.sandbox.output import HeadAndTail
+from mainspring.secrets.deltas import RedactedDeltas
 from mainspring.secrets.injection import suspicions
 from mainspring.tools import MAX_TEXT
 from mainspring.turns.endings import End, refused
@@ -72,7 +73,7 @@ class EngineRecorder:
         self._later: list[Saying] = []
         self._calls = self._replies = 0
         self._is_ending = False
-        self._live = turn.recorder.vault.stream()
+        self._shown = RedactedDeltas(turn.recorder.vault, turn.show)
         self.run = self._fresh_call()
 
     async def begin(self) -> None:
@@ -214,7 +215,7 @@ class EngineRecorder:
 
     def _reply(self, *calls: CallAsked) -> AssistantSaid:
         self._replies += 1
-        self._show("", is_last=True)
+        self._shown.end()
         parts: list[Part] = [Thinking(text="\n".join(self._thoughts))] if self._thoughts else []
         if self._text.total:
             parts.append(Text(text=self._text.text().decode(errors="replace")))
@@ -230,10 +231,5 @@ class EngineRecorder:
         self._calls += 1
         return "e" + call_id(self._heard_seq, self._calls - 1)[1:]
 
-    def _show(self, text: str, *, is_thinking: bool = False, is_last: bool = False) -> None:
-        if is_thinking:
-            self._turn.show(ThinkingDelta(text=self._turn.recorder.vault.redact(text)))
-            return
-        shown = self._live.feed(text) + (self._live.end() if is_last else "")
-        if shown:
-            self._turn.show(TextDelta(text=shown))
+    def _show(self, text: str, *, is_thinking: bool = False) -> None:
+        self._shown.feed(ThinkingDelta(text=text) if is_thinking else TextDelta(text=text))

@@ -14,6 +14,7 @@ from mainspring.events.base import Event, Unknown
 
 # Every name of these modules is one of this package: an event is written down once, where it is defined.
 from mainspring.events.deltas import *  # noqa: F403
+from mainspring.events.escaping import escape_json
 from mainspring.events.goals import *  # noqa: F403
 from mainspring.events.session import *  # noqa: F403
 from mainspring.events.values import *  # noqa: F403
@@ -47,7 +48,7 @@ def encode(event: Event) -> tuple[str, bytes]:
     """The kind and the JSON body of an event, as a journal stores them."""
     if isinstance(event, Unknown):
         return event.kind, bytes(event.body)
-    return type(event).__name__, _ENCODER.encode(event)
+    return type(event).__name__, escape_json(_ENCODER.encode(event))
 
 
 def decode(kind: str, body: bytes) -> Event:

@@ -121,7 +121,8 @@ class Evaluation(Value, frozen=True):
 class GoalSet(Event, frozen=True):
     """What this session works towards from here on. A later one changes it; the first names where it came
     from. `profile` is the name of the kind of loop, `engine` who takes its turns, `by` who set it: a person,
-    or a schedule. `sandbox` and `allow_unpriced` are what was allowed then, for whoever resumes it."""
+    or a schedule. `sandbox` and `allow_unpriced` are what was allowed then, for whoever resumes it.
+    `suspicious` quotes what reads like hidden orders in a text that was read from a file."""
 
     text: str
     source: str = ""
@@ -135,6 +136,7 @@ class GoalSet(Event, frozen=True):
     sandbox: Word = ""
     allow_unpriced: bool = False
     origin: Origin | None = None
+    suspicious: tuple[str, ...] = ()
 
 
 class IterationStarted(Event, frozen=True):

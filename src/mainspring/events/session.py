@@ -114,11 +114,13 @@ OUTPUT_SOURCE = "mainspring:output"
 
 
 class NoteAdded(Event, frozen=True):
-    """Something said aside: the model sees it between steps, and it does not start a turn."""
+    """Something said aside: the model sees it between steps, and it does not start a turn.
+    `suspicious` quotes what reads like orders in the note of a program."""
 
     text: str
     source: str = "user"
     origin: Origin | None = None
+    suspicious: tuple[str, ...] = ()
 
 
 class TurnStarted(Event, frozen=True):

@@ -77,10 +77,12 @@ class Blob(Value, frozen=True):
 
 
 class Media(Value, frozen=True):
-    """An image or document that someone showed to the model."""
+    """An image or document that someone showed to the model. `suspicious` quotes what reads like orders in a
+    text that a person attached."""
 
     blob: Blob
     name: str = ""
+    suspicious: tuple[str, ...] = ()
 
 
 class Text(Value, frozen=True, tag="text", tag_field="part"):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-# Control characters but tab and newline, C1 controls, and the marks that reorder or hide text.
-_UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
+from mainspring.events.escaping import UNSAFE
 
 
 def plain(text: str) -> str:
     """The text with every control character written out; line ends become `\\n`."""
-    return _UNSAFE.sub(_written, text.replace("\r\n", "\n"))
+    return UNSAFE.sub(_written, text.replace("\r\n", "\n"))
 
 
 def plain_name(text: str) -> str:

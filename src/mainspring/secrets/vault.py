@@ -8,9 +8,7 @@ stand for another one. `RedactingStream` does the same for text that arrives in 
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import re
 import secrets
 import threading
@@ -18,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote
 
 import msgspec
 
 from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
+from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, written_forms
 
 PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
 
@@ -36,6 +34,8 @@ _MIN_VALUE_CHARS = 8
 _SURELY_CHARS = 16
 _KINDS = ("[a-z]", "[A-Z]", "[0-9]", r"[^a-zA-Z0-9_./ -]")
 _PLAIN_URL = re.compile(r"\w+://[^@]*")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_SPACED = re.compile(r"\s|[^\x00-\x7f]")
 _MAX_HELD_CHARS = 64 * 1024
 _KEPT_CHARS = 8 * 1024
 _SECRET_NAME = re.compile(
@@ -104,9 +104,12 @@ class Vault:
         self._key = kept.key if kept else secrets.token_bytes(16)
         self._values: dict[str, str] = dict(kept.secrets) if kept else {}
         self._placeholders = {value: placeholder for placeholder, value in self._values.items()}
-        for name, value in (known or {}).items():
-            for form in _forms(value):
+        known = {name: value for name, value in (known or {}).items() if len(value) >= MIN_CHARS}
+        for name, value in known.items():
+            for form in (*written_forms(value), *digit_forms(value)):
                 self._learn(name, form)
+        digits = {form for value in known.values() for form in digit_forms(value)}
+        self._digits = tuple(digits.difference(*map(written_forms, known.values())))
         self._recompile()
 
     def redact(self, text: str) -> str:
@@ -120,10 +123,10 @@ class Vault:
         return self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def holds_secrets(self, data: bytes) -> bool:
-        """Whether `redact_bytes` would change these bytes; nothing is learned from them."""
+        """Whether these bytes hold secrets, or our placeholders; nothing is learned from them."""
         text = data.decode("utf-8", "surrogateescape")
-        shapes = (shape for _, shape in _shapes_in(text))
-        return any(pattern.search(text) for pattern in (self._hiding, *shapes))
+        patterns = (self._showing, *(shape for _, shape in _shapes_in(text)))
+        return bool(self._values_in(text)) or any(pattern.search(text) for pattern in patterns)
 
     def expand_bytes(self, data: bytes) -> bytes:
         return self.expand(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -141,8 +144,21 @@ class Vault:
                 for name, value in fresh:
                     self._learn(name, value)
                 self._recompile()
-        # Looking for each value is many times as fast as the pattern of all, and most texts hold none.
-        return self._hiding.sub(self._hide, text) if _has_any(self._known, text) else text
+        return self._hiding(values, text).sub(self._hide, text) if (values := self._values_in(text)) else text
+
+    def _values_in(self, text: str) -> list[str]:
+        """The values that a text holds, the longest first. Looking for each is much faster than a pattern of
+        all, and the many forms in digits are looked for only where there are digits enough."""
+        found = [value for value in self._written if value in text]
+        if self._digits and (runs := DIGIT_RUN.findall(text)):
+            digits = "\n".join(runs)
+            found += [value for value in self._digits if value in digits]
+        return sorted(found, key=len, reverse=True)
+
+    def _hiding(self, values: list[str], text: str) -> re.Pattern[str]:
+        """Our placeholders come first, so that none is ever broken up; then the longest value wins."""
+        placeholders = [each for each in self._values if each in text] if "__secret_" in text else []
+        return re.compile("|".join(map(re.escape, (*placeholders, *values))) or r"(?!)")
 
     def _hide(self, found: re.Match[str]) -> str:
         placeholder = self._placeholders.get(found[0])
@@ -184,14 +200,17 @@ class Vault:
         """From where on a text could be the beginning of a secret or of a placeholder."""
         words = [found.start() for found in re.finditer(r"\S+", text)]
         at = words[-2] if len(words) > 1 else 0
+        if not _has_any(_HINTS, text[at:]):  # every shape begins with ASCII; many scripts have no spaces
+            at = max((found.end() for found in _FOREIGN.finditer(text, at)), default=at)
         opened = text.rfind("-----BEGIN ")
         if opened >= 0 and "-----END " not in text[opened:]:
             at = min(at, opened)
-        for value in tuple(self._placeholders):
+        for value in self._spaced:  # any other lies within the last word of ASCII, which is held already
             at = min(at, _overlap(text, value))
         if len(text) - at > _MAX_HELD_CHARS:
             at = len(text) - _KEPT_CHARS
-        patterns = (self._hiding, *(shape for _, shape in _shapes_in(text)))
+        hiding = self._hiding(self._values_in(text), text)
+        patterns = (hiding, *(shape for _, shape in _shapes_in(text)))
         spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
         return min((at, *(start for start, end in spans if start < at < end)))
 
@@ -206,10 +225,9 @@ class Vault:
         self._placeholders[value] = placeholder
 
     def _recompile(self) -> None:
-        """Our placeholders come first, so that none is ever broken up; then the longest value wins."""
-        values = sorted(self._placeholders, key=len, reverse=True)
-        self._hiding = re.compile("|".join(map(re.escape, (*self._values, *values))) or r"(?!)")
-        self._known = tuple(values)
+        digits = set(self._digits)
+        self._written = tuple(value for value in self._placeholders if value not in digits)
+        self._spaced = tuple(value for value in self._written if _SPACED.search(value))
         self._showing = re.compile("|".join(map(re.escape, self._values)) or r"(?!)")
 
 
@@ -251,6 +269,11 @@ def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
     )
 
 
+def secret_name(placeholder: str) -> str:
+    """The variable or the kind of key that a placeholder stands for."""
+    return placeholder.removeprefix("__secret_")[: -len("_0123456789__")]
+
+
 def secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that hold a secret by their name and by the look of their value."""
     return {name: value for name, value in environment.items() if is_secret_name(name) and is_telling(value)}
@@ -266,15 +289,6 @@ def is_telling(value: str) -> bool:
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name is expected to hold a secret."""
     return bool(_SECRET_NAME.search(name))
-
-
-def _forms(value: str) -> tuple[str, ...]:
-    """A value and the ways in which tools like to print it."""
-    if len(value) < MIN_CHARS:
-        return ()
-    raw = value.encode("utf-8", "surrogatepass")
-    encoded = base64.b64encode(raw).decode().rstrip("=")
-    return tuple(dict.fromkeys((value, json.dumps(value)[1:-1], quote(raw, safe=""), encoded)))
 
 
 def in_texts(change: Callable[[str], str], value: object) -> object:

@@ -37,6 +37,7 @@ from mainspring.events import (
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
+from mainspring.secrets.injection import suspicions
 from mainspring.session.opening import Opening
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
@@ -140,11 +141,14 @@ class Session:
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
-        return Media(blob=await self._runtime.recorder.put_blob(data, media_type), name=name)
+        text = data.decode("utf-8", "replace") if media_type.startswith("text/") else ""
+        blob = await self._runtime.recorder.put_blob(data, media_type)
+        return Media(blob=blob, name=name, suspicious=suspicions(text))
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
-        await self._runtime.record(NoteAdded(text=whole_characters(text), source=source))
+        quotes = () if source == "user" else suspicions(text)
+        await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""

@@ -5,6 +5,7 @@ In the background it returns at once with a handle for the tool `process`.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -49,9 +50,10 @@ async def _run(arguments: ShellArguments, place: CallContext) -> Output:
             f"timeout_s must be above 0 and at most {_MAX_TIMEOUT_S:g}; for longer use background=true."
         )
     sandbox = await place.sandbox()
+    decoder = getincrementaldecoder("utf-8")("replace")
     finished = await sandbox.run(
         _command(arguments, place, timeout_s),
-        on_output=lambda chunk: place.show(chunk.decode("utf-8", errors="replace")),
+        on_output=lambda chunk: place.show(decoder.decode(chunk)),
     )
     is_error = finished.exit_code != 0 or bool(finished.stopped)
     wanted = _interactive().asked_for_somebody(arguments.command, finished)

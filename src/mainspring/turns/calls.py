@@ -198,7 +198,8 @@ class _Live:
             self._show(self._stream.feed(text))
 
     def end(self) -> None:
-        self._show(self._stream.end())
+        if self._left > 0:  # what is held of a text that was cut may be the beginning of a secret
+            self._show(self._stream.end())
 
     def _show(self, text: str) -> None:
         if text:

@@ -14,6 +14,7 @@ from mainspring.errors import ModelError
 from mainspring.events import Delta, RequestFailed, Usage
 from mainspring.models import Model, ReplyFinished, Request, Retrying
 from mainspring.models.reply import ReplyBuilder
+from mainspring.secrets.deltas import RedactedDeltas
 from mainspring.turns.failover import failure
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, settle
@@ -34,7 +35,8 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = ReplyBuilder()
     try:
-        return reply, await _receive(turn, model, request, reply, step, show)
+        with RedactedDeltas(turn.recorder.vault, show) as shown:
+            return reply, await _receive(turn, model, request, reply, step, shown)
     except asyncio.CancelledError:
         await settle(turn, reservation, _partly(reply, input_tokens))
         raise
@@ -50,7 +52,7 @@ async def _receive(
     request: Request,
     reply: ReplyBuilder,
     step: int,
-    show: Callable[[Delta], None],
+    shown: RedactedDeltas,
 ) -> ReplyFinished:
     async with aclosing(model.stream(request)) as items:
         async for item in items:
@@ -59,6 +61,7 @@ async def _receive(
                     return item
                 case Retrying():
                     reply.clear()
+                    shown.end()
                     failed = RequestFailed(
                         step=step,
                         attempt=item.attempt,
@@ -70,7 +73,7 @@ async def _receive(
                     await turn.record(failed)
                 case _:
                     reply.add(item)
-                    show(item)
+                    shown.feed(item)
     raise ModelError("The model's stream ended without saying that it was finished.")
 
 

@@ -2,15 +2,16 @@
 thing and where it came from. People may edit it. It lies in mainspring's data folder, never in the workspace.
 
 A change is written whole or not at all, and two processes that change it do not lose each other's lines. When
-it is full, the oldest lines go.
+it is full, the oldest lines go. Secrets are replaced by their names when a line is written, and again when it
+is read: a placeholder would mean nothing to a later session.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import msgspec
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import KEY, refuse_newer
 from mainspring.errors import UsageError
+from mainspring.secrets.vault import PLACEHOLDER, secret_name
 
 MAX_BYTES = 16 * 1024
 _FORMAT = 1
@@ -36,19 +38,21 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class ProjectMemory:
-    def __init__(self, home: Path, project: Path) -> None:
-        """The memory of the project in a folder, kept under mainspring's home."""
+    def __init__(self, home: Path, project: Path, *, hide: Callable[[str], str]) -> None:
+        """The memory of the project in a folder, kept under mainspring's home. `hide` replaces secrets by
+        placeholders."""
         slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"
         digest = hashlib.sha256(str(project).encode()).hexdigest()[:10]
         self.path = home / "memory" / f"{slug}-{digest}.md"
         self.project = project
+        self._hide = hide
 
     def load(self) -> list[Remark]:
-        return _parse(self._text())
+        return _parse(self._without_secrets(self._read().decode("utf-8", "replace")))
 
     def add(self, text: str, source: str) -> list[Remark]:
         """Remembers a text, once; gives what had to go to make room for it."""
-        line = " ".join(text.split())
+        line = " ".join(self._without_secrets(text).split())
         if not line:
             raise UsageError("There is nothing to remember: the text is empty.")
         if len(line) > _MAX_LINE:
@@ -76,20 +80,27 @@ class ProjectMemory:
     @contextmanager
     def _changing(self) -> Generator[list[Remark]]:
         with locked(self.path):
-            before = self._text()
-            remarks = _parse(before)
+            self.path.parent.chmod(0o700)
+            before = self._read()
+            remarks = _parse(self._without_secrets(before.decode("utf-8", "replace")))
             yield remarks
             after = self._rendered(remarks)
-            if after != before.encode():
+            if after != before:
                 write_private(self.path, after)
 
-    def _text(self) -> str:
+    def _read(self) -> bytes:
         try:
-            text = self.path.read_bytes()[: 4 * MAX_BYTES].decode("utf-8", "replace")
+            data = self.path.read_bytes()[: 4 * MAX_BYTES]
+            with suppress(PermissionError):  # somebody else's file, or a folder that cannot be written
+                self.path.chmod(0o600)
         except FileNotFoundError:
-            return ""
+            return b""
+        text = data.decode("utf-8", "replace")
         refuse_newer(self.path, int(found[1]) if (found := _VERSION.search(text)) else 1, _FORMAT)
-        return text
+        return data
+
+    def _without_secrets(self, text: str) -> str:
+        return PLACEHOLDER.sub(lambda found: f"[secret {secret_name(found[0])}]", self._hide(text))
 
     def _rendered(self, remarks: list[Remark]) -> bytes:
         lines = [f"- {remark.text}" + (f" ({remark.source})" if remark.source else "") for remark in remarks]

@@ -137,3 +137,5 @@ def test_content_is_attached_as_what_it_is() -> None:
     assert attachment("x", b"%PDF-1.7").media_type == "application/pdf"
     with pytest.raises(UsageError, match="neither"):
         attachment("x.bin", b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="neither"):
+        attachment("looks-like-text", b"\x7fELF\x02\x01\x01\x00\x00")

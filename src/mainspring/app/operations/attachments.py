@@ -53,9 +53,12 @@ def attachment(name: str, data: bytes) -> Attached:
 
 def _text_type(name: str, data: bytes) -> str:
     try:
-        data.decode()
-    except UnicodeDecodeError as error:
+        is_text = "\0" not in data.decode()
+    except UnicodeDecodeError:
+        is_text = False
+    if not is_text:
         raise UsageError(
-            f"{name} is neither an image, a PDF nor text.", remedy="Models can be shown those only."
-        ) from error
+            f"{name} is neither an image (PNG, JPEG, GIF, WebP), a PDF nor text in UTF-8.",
+            remedy="Convert it, or name its path and let the model work on it with a command.",
+        )
     return "text/plain"

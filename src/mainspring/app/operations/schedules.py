@@ -22,6 +22,8 @@ from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
+from mainspring.secrets.redaction import redacted
+from mainspring.secrets.vault import PLACEHOLDER, Vault, secret_name, secret_variables
 from mainspring.settings import Config
 
 
@@ -56,6 +58,7 @@ async def plan_schedule(
     kept yet. Without a limit of its cost it must be `is_uncapped`."""
     parse_cron(cron)
     text, _ = goal_text(given)
+    _refuse_secrets(config, text, *arguments_of(options))
     options = msgspec.structs.replace(options, folder=workspace_at(options.folder))
     cap_usd = _cost_cap(options, config)
     if cap_usd is None and not is_uncapped and await is_priced(options, config):
@@ -87,6 +90,8 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
 
 async def list_schedules(config: Config) -> list[ScheduleRow]:
     found, handled = Schedules(config.home).all(), DaemonFiles(config.home).load().handled
+    vault = Vault(secret_variables(config.environment))
+    found = [redacted(each, vault) for each in found]  # an earlier version kept secrets
     states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
     now_us = time.time_ns() // 1000
     return [_row(each, handled.get(each.id), states, now_us, config) for each in found]
@@ -109,6 +114,17 @@ async def fire_schedule(config: Config, schedule: str) -> str:
     session = await begin_goal(config, found.goal, options)
     wake_daemon(config)
     return session
+
+
+def _refuse_secrets(config: Config, *texts: str) -> None:
+    """The file of schedules is no place for secrets, and what runs later may not have the variable."""
+    vault = Vault(secret_variables(config.environment))
+    found = [name for text in texts for name in PLACEHOLDER.findall(vault.redact(text))]
+    if found:
+        raise UsageError(
+            f"The goal or its options hold a secret ({secret_name(found[0])}); schedules are kept in a file.",
+            remedy="Name the variable or file that holds it instead, and let the goal read it.",
+        )
 
 
 def _row(
