@@ -39,7 +39,7 @@ class _Redacted(logging.Formatter):
 def start_log(config: Config, *, is_debug: bool) -> Path | None:
     """Opens the log that was asked for, in this process; gives its file, None when there was none to open."""
     path = config.log_file
-    if not is_debug and not is_log_wanted(config.environment):
+    if not is_debug and not is_log_wanted():
         return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.operations.approvals import judge_command
+from mainspring.app.records import create_recorder
 from mainspring.app.stores import sessions_of
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import UserSaid
@@ -25,7 +26,6 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.attacks import BY_SUBJECT
 from mainspring.sandbox.probe import Rung, build, probe
 from mainspring.sandbox.trial import Ground, broken, ground, is_listed
-from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Config
 
@@ -157,7 +157,7 @@ def _secrets() -> Iterator[Trial]:
 async def _journal(elsewhere: Config) -> Trial:
     """One changed letter in the file of a finished journal."""
     store = sessions_of(elsewhere)
-    recorder = Recorder(await store.create(), Vault())
+    recorder = await create_recorder(store, elsewhere)
     await recorder.record(UserSaid(text="the original text"))
     await recorder.close()
     for file in store.directory(recorder.session).iterdir():
