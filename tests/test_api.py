@@ -26,6 +26,10 @@ GoalOptions Judgement Limits MainspringError Model OpenOptions Output Policy Pro
 Sessions StepResult Tool Usage __version__ errors events is_allowed load_config open resume_goal run run_async
 run_drvloop run_drvloop_async run_exploop run_exploop_async run_step run_step_async start_goal testing tool
 """
+FOR_TESTS = """
+MemoryJournal MemorySessions ModelServer Script ScriptedCall ScriptedModel ScriptedReply Stage scripted_model
+tool_call
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -212,6 +216,7 @@ def test_importing_the_package_loads_nothing_else() -> None:
 
 
 def test_what_is_for_tests_can_be_used_by_name() -> None:
+    assert sorted(FOR_TESTS.split()) == sorted(mainspring.testing.__all__) == sorted(dir(mainspring.testing))
     for name in mainspring.testing.__all__:
         assert getattr(mainspring.testing, name).__doc__
     with pytest.raises(AttributeError, match="no_such_name"):
