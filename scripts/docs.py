@@ -257,7 +257,7 @@ def parameter(found: inspect.Parameter) -> str:
 def annotation(hint: Any) -> str:
     """As it is written, without the modules."""
     text = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
-    return re.sub(r"\b([a-z_]+\.)+(?=[A-Z])", "", text)
+    return re.sub(r"~|\b([a-z_]+\.)+(?=[A-Z])", "", text)
 
 
 def default(value: Any) -> str:

@@ -27,7 +27,7 @@ from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
 from mainspring.app.stores import sessions_of, steps_of
-from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_output, build_toolbox
+from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -52,7 +52,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.recorder import Recorder
-from mainspring.session.opening import Opening, SessionModels
+from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
@@ -102,7 +102,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
     rules and grants; an `approver` answers what needs a person. `output` is the type that `session.ask` gives
-    a value of: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a JSON schema.
+    a value of, unless it is given another: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a
+    JSON schema.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -120,7 +121,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox, wanted = build_toolbox(tools), build_output(output, name)
+        toolbox, wanted = build_toolbox(tools), output_type(output, name)
         compactor = build_compactor(config)
         system = join_prompt(prompt)
         for each in models.all:

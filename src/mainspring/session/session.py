@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar, overload
 
 from mainspring.context.history import fresh_start
 from mainspring.errors import MainspringError, UsageError
@@ -37,7 +37,7 @@ from mainspring.events import (
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
-from mainspring.session.opening import Opening
+from mainspring.session.opening import Opening, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
@@ -45,6 +45,8 @@ from mainspring.tools.text import whole_characters
 from mainspring.turns.calls import record_lost
 from mainspring.turns.endings import End, abandoned, end_turn, failed
 from mainspring.turns.runtime import Engine, Runtime
+
+T = TypeVar("T")
 
 
 class Session:
@@ -84,7 +86,7 @@ class Session:
 
     @property
     def output(self) -> OutputType | None:
-        """What answers must be, when a type was given."""
+        """What answers must be, unless a question wants something else; None when they are text."""
         return self._output
 
     @property
@@ -120,23 +122,44 @@ class Session:
         finally:
             await self._runtime.close(self._failure)
 
-    async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
+    async def say(
+        self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = (), output: Any = None
+    ) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
-        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
+        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
+        The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
+        wanted = output_type(output, self._opening.engine_name)
         async with self._rewriting:
+            if wanted and self._is_turn_wanted:
+                raise UsageError(
+                    "A turn is running; what it answers with cannot be changed.",
+                    remedy="Wait for its end, or stop it first.",
+                )
             self._runtime.approvals.questions.abandon()
             left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-            said = UserSaid(text=whole_characters(text), media=tuple(media))
+            schema = wanted.schema if wanted else None
+            said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
             await self._runtime.record(*left, *after, said)
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
             self._ensure_worker()
 
-    async def ask(self, text: str = "") -> Reply:
-        """Says something, or goes on without a text, and gives the answer of that turn."""
-        return await take_reply(self, text)
+    @overload
+    async def ask(self, text: str = "") -> Reply: ...
+
+    @overload
+    async def ask(self, text: str = "", *, output: type[T]) -> Reply[T]: ...
+
+    @overload
+    async def ask(self, text: str = "", *, output: Any) -> Reply: ...
+
+    async def ask(self, text: str = "", *, output: Any = None) -> Reply:
+        """Says something, or goes on without a text, and gives the answer of that turn. `Reply.output` is
+        then a value of the type `output`, or else of the one that the session was opened with."""
+        wanted = output_type(output, self._opening.engine_name)
+        return await take_reply(self, text, wanted)
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
@@ -229,19 +252,21 @@ class Session:
         """Says how hard to think from the next step on."""
         await self._runtime.record(EffortChosen(effort=effort))
 
-    async def run(self, text: str = "") -> AsyncGenerator[Event]:
+    async def run(self, text: str = "", *, output: Any = None) -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
-        async with aclosing(self.watch(text)) as recorded:
+        async with aclosing(self.watch(text, output=output)) as recorded:
             async for item in recorded:
                 yield item.event
 
-    async def watch(self, text: str = "", media: Sequence[Media] = ()) -> AsyncGenerator[Recorded]:
+    async def watch(
+        self, text: str = "", media: Sequence[Media] = (), *, output: Any = None
+    ) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
         before, opened = self._opened
         after = before if self._runtime.feed.last_seq == opened else self._runtime.feed.last_seq
         if text:
-            await self.say(text, media)
+            await self.say(text, media, output=output)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
@@ -281,7 +306,8 @@ class Session:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self._route()
-                    schema, turn = self.output.schema if self.output else None, self.state.turn + 1
+                    usual = self.output.schema if self.output else None
+                    schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
                     limits = self._runtime.budget.limits
                     started = TurnStarted(turn=turn, limits=limits, output_schema=schema)
                     await self._runtime.record(started)

@@ -30,6 +30,7 @@ from mainspring.session.session import Session
 from mainspring.settings import load_config
 from mainspring.testing.memory import MemorySessions
 from mainspring.testing.replies import scripted
+from mainspring.tools.output import OutputType
 
 E = TypeVar("E", bound=Event)
 M = TypeVar("M", bound=ScriptedModel)
@@ -118,13 +119,15 @@ class Stage:
         """The messages of a request, the last one by default, decoded."""
         return [msgspec.json.decode(message) for message in self.requests[number].messages]
 
-    def replay(self) -> list[ReplayedRequest]:
-        """Each request on record, and whether the same would be sent today."""
+    def replay(self, *, output: Any = None) -> list[ReplayedRequest]:
+        """Each request on record, and whether the same would be sent today, also for answers of the type
+        `output` when it is given."""
+        schema = OutputType(output).schema if output is not None else None
 
         async def again() -> list[ReplayedRequest]:
             journal = await self.sessions.read(self.session)
             try:
-                return [item async for item in replay(journal, lambda _: self.model())]
+                return [item async for item in replay(journal, lambda _: self.model(), schema=schema)]
             finally:
                 await journal.close()
 
