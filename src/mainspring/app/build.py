@@ -36,14 +36,16 @@ from mainspring.catalog import Sessions
 from mainspring.context.prompt import prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.engines import builtin
-from mainspring.errors import UsageError
+from mainspring.errors import UsageError, require_type
 from mainspring.events import (
     CommandAsked,
     Effort,
+    EffortChosen,
     Event,
     Limits,
     Origin,
     PromptPart,
+    TurnStarted,
 )
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
@@ -51,7 +53,7 @@ from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement, is_hidden_name
-from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
@@ -107,6 +109,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
 
     What is not given is taken from the session's journal, then from the settings.
     """
+    _check(effort, limits, session=session, instructions=instructions, system_prompt=system_prompt or "")
     config = config or load_config()
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
@@ -160,6 +163,14 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     async with aclosing(compactor), made as running:
         yield running
+
+
+def _check(effort: Effort | None, limits: Limits | None, **texts: object) -> None:
+    """Raises `InvalidValue` for an option that nothing could be recorded with, before anything is made."""
+    check_event(EffortChosen(effort=effort))
+    check_event(TurnStarted(turn=1, limits=limits or Limits()))
+    for name, text in texts.items():
+        require_type(text, str, name)
 
 
 def _capping(limits: Limits, parent: Session | None) -> Limits:

@@ -32,6 +32,8 @@ ToolChoice = Tool | str | Callable[..., Awaitable[Output | str]]
 
 
 def build_toolbox(choices: Sequence[ToolChoice]) -> Toolbox:
+    if isinstance(choices, str):
+        raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")
     return Toolbox([_tool(choice) for choice in choices])
 
 

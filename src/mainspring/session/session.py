@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from mainspring.context.history import fresh_start
-from mainspring.errors import MainspringError, UsageError
+from mainspring.errors import InvalidValue, MainspringError, UsageError, require_type
 from mainspring.events import (
     ApprovalGiven,
     Compacted,
@@ -37,6 +37,7 @@ from mainspring.events import (
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
+from mainspring.secrets.recorder import check_event
 from mainspring.session.opening import Opening, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
@@ -128,9 +129,13 @@ class Session:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
         The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
+        require_type(text, str, "text")
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
         wanted = output_type(output, self._opening.engine_name)
+        schema = wanted.schema if wanted else None
+        said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
+        check_event(said)
         async with self._rewriting:
             if wanted and self._is_turn_wanted:
                 raise UsageError(
@@ -139,8 +144,6 @@ class Session:
                 )
             self._runtime.approvals.questions.abandon()
             left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-            schema = wanted.schema if wanted else None
-            said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
             await self._runtime.record(*left, *after, said)
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
@@ -163,10 +166,13 @@ class Session:
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
+        require_type(data, bytes, "data")
+        require_type(media_type, str, "media_type")
         return Media(blob=await self._runtime.recorder.put_blob(data, media_type), name=name)
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
+        require_type(text, str, "text")
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source))
 
     async def proceed(self) -> bool:
@@ -199,6 +205,7 @@ class Session:
 
     async def answer(self, given: ApprovalGiven) -> None:
         """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        check_event(given)
         if not self._runtime.approvals.questions.answer(given):
             await self._runtime.record(given)
 
@@ -243,6 +250,7 @@ class Session:
 
     async def set_model(self, name: str, reason: str = "asked for") -> None:
         """Goes on with another model, or tier, from the next step on."""
+        require_type(name, str, "name")
         model = self._runtime.models.find(name).name
         rest = tuple(other for other in self.state.fallbacks if other != model)
         tier = self._opening.models.tier_of(name, model)
@@ -331,7 +339,7 @@ class Session:
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""
         try:
-            if not isinstance(error, MainspringError):
+            if not isinstance(error, MainspringError) or isinstance(error, InvalidValue):
                 await self._runtime.record(Crashed(traceback="".join(traceback.format_exception(error))))
             await end_turn(self._runtime, failed(error))
         except MainspringError as unwritable:
