@@ -74,6 +74,14 @@ def test_public_functions_and_classes_are_documented() -> None:
     assert undocumented == []
 
 
+def test_blocking_functions_take_what_the_async_ones_take() -> None:
+    for name in ("run", "run_step", "run_exploop", "run_drvloop"):
+        waits, twin = getattr(mainspring, name), getattr(mainspring, f"{name}_async")
+        assert inspect.signature(waits) == inspect.signature(twin)
+        assert waits.__name__ == name
+        assert not inspect.iscoroutinefunction(waits)
+
+
 def test_run_takes_the_options_of_open() -> None:
     options = set(inspect.signature(mainspring.open).parameters) - {"workspace", "beginning"}
     assert set(get_type_hints(mainspring.OpenOptions)) == options
