@@ -1,21 +1,19 @@
-"""A recorded session is a regression test: would the same requests be sent today?"""
+"""Test an agent on a stage, then take its journal as a regression test: would the same be sent today?"""
 
-import asyncio
+import tempfile
 
-import mainspring
-from mainspring.session.replay import replay
-from mainspring.testing import MemorySessions, scripted_model, tool_call
+from mainspring.events import CallEnded
+from mainspring.testing import Stage, tool_call
 
+with tempfile.TemporaryDirectory() as folder:
+    stage = Stage(folder, tool_call("find", glob="*.txt"), "There is one file.")
+    (stage.workspace / "a.txt").write_text("hello")
 
-async def main() -> None:
-    store, model = MemorySessions(), scripted_model(tool_call("find", pattern="*"), "Done.")
-    async with mainspring.open(model=model, tools=["find"], sessions=store) as session:
-        recorded = await session.ask("Look around.")
-    journal = await store.read(recorded.session)
-    async for request in replay(journal, lambda _: model):
+    reply = stage.run("Look around.", tools=["find"])
+    assert reply.text == "There is one file."
+    assert [ended.outcome for ended in stage.events(CallEnded)] == ["ok"]
+    assert stage.sent()[-1]["results"][0]["text"] == "a.txt"  # what the model was told
+
+    for request in stage.replay():
         print(f"{request.spend}: {request.verdict}")
         assert request.verdict == "same"
-    await journal.close()
-
-
-asyncio.run(main())

@@ -208,13 +208,16 @@ def entry(name: str, value: Any) -> Iterator[str]:
         yield f"{markdown(value)}\n"
     elif inspect.ismodule(value):
         yield f"{markdown(value)}\n"
+        for each in value.__all__ if value is mainspring.testing else ():
+            yield from entry(f"{name}.{each}", getattr(value, each))
     else:
         yield f"{one_line(str(value))}\n"
 
 
 def class_entry(name: str, kind: type) -> Iterator[str]:
     is_struct = issubclass(kind, msgspec.Struct)
-    if is_struct or issubclass(kind, BaseException):
+    is_made = name.startswith("mainspring.testing.") and "__init__" in vars(kind)
+    if is_struct or is_made or issubclass(kind, BaseException):
         yield f"```python\n{signature(name.rpartition('.')[2], kind)}\n```\n"
     yield f"{markdown(kind)}\n"
     members = [
@@ -255,7 +258,7 @@ def parameter(found: inspect.Parameter) -> str:
 def annotation(hint: Any) -> str:
     """As it is written, without the modules."""
     text = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
-    return re.sub(r"\b([a-z_]+\.)+(?=[A-Z])", "", text)
+    return re.sub(r"~|\b([a-z_]+\.)+(?=[A-Z])", "", text)
 
 
 def default(value: Any) -> str:

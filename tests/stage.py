@@ -6,12 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
+from mainspring import testing
 from mainspring.approvals import ModePolicy
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.errors import ModelError
-from mainspring.events import Event, Limits, Recorded, TurnEnded
+from mainspring.events import Event, Limits, TurnEnded
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
@@ -108,14 +106,14 @@ def says(text: str, **fields: Any) -> ScriptedReply:
     return ScriptedReply(text=text, **fields)
 
 
-class Stage:
-    """One session in one folder, opened as often as a test wants. `effects` is what its tools did."""
+class Stage(testing.Stage):
+    """The public stage with a session of bare parts: no settings, no sandbox, tools of its own. `effects` is
+    what they did."""
 
     def __init__(self, folder: Path, *replies: ScriptedReply, price: Price = PRICE) -> None:
         self.store = SqliteSessions(folder)
-        self.script = Script(replies=replies, price=price)
-        self.requests: list[Request] = []
-        self.errors: dict[int, ModelError] = {}
+        super().__init__(folder, *replies, price=price, sessions=self.store)
+        self.session = SESSION
         self.effects: list[str] = []
         self.tools: list[Tool] = [
             tool(self.do, effect="write"),
@@ -137,14 +135,7 @@ class Stage:
         """Raises."""
         raise ValueError("a fault of the tool")
 
-    def model(self, kind: type[ScriptedModel] = ScriptedModel) -> Any:
-        def on_request(request: Request) -> ModelError | None:
-            self.requests.append(request)
-            return self.errors.pop(len(self.requests), None)
-
-        return kind(self.script, on_request=on_request)
-
-    def session(self, recorder: Recorder, **changes: Any) -> Session:
+    def built(self, recorder: Recorder, **changes: Any) -> Session:
         """A session with what a test wants otherwise, by the names of the fields."""
         usual: dict[str, Any] = {
             "model": changes.get("model") or self.model(),
@@ -163,7 +154,7 @@ class Stage:
     async def opened(self, *, vault: Vault | None = None, **changes: Any) -> AsyncIterator[Session]:
         is_new = not (self.store.shelf.folder / SESSION).exists()
         journal = await (self.store.create(SESSION) if is_new else self.store.open(SESSION))
-        async with self.session(Recorder(journal, vault or Vault()), **changes) as session:
+        async with self.built(Recorder(journal, vault or Vault()), **changes) as session:
             yield session
 
     def take(self, text: str = "", **changes: Any) -> TurnEnded:
@@ -174,13 +165,6 @@ class Stage:
                 return await take(session, text)
 
         return asyncio.run(taken())
-
-    def journal(self) -> list[Recorded]:
-        file = self.store.shelf.file(SESSION)
-        try:
-            return file.read(limit=1_000_000)
-        finally:
-            file.close()
 
     def killed_after(self, folder: Path, seq: int) -> "Stage":
         """The same session as a process leaves it that dies right after an event."""
@@ -195,17 +179,6 @@ class Stage:
         again.script, again.tools = self.script, self.tools
         asyncio.run(copied())
         return again
-
-    def seq(self, kind: type[Event], number: int = 0) -> int:
-        """The number of the first, second, … event of a kind."""
-        return [item.seq for item in self.journal() if isinstance(item.event, kind)][number]
-
-    def events(self, kind: type[E]) -> list[E]:
-        return [item.event for item in self.journal() if isinstance(item.event, kind)]
-
-    def sent(self, number: int = -1) -> list[dict[str, Any]]:
-        """The messages of a request, decoded."""
-        return [msgspec.json.decode(message) for message in self.requests[number].messages]
 
 
 async def take(session: Session, text: str = "") -> TurnEnded:

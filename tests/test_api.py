@@ -26,6 +26,10 @@ GoalOptions Judgement Limits MainspringError Model OpenOptions Output Policy Pro
 Sessions StepResult Tool Usage __version__ errors events is_allowed load_config open resume_goal run run_async
 run_drvloop run_drvloop_async run_exploop run_exploop_async run_step run_step_async start_goal testing tool
 """
+FOR_TESTS = """
+MemoryJournal MemorySessions ModelServer Script ScriptedCall ScriptedModel ScriptedReply Stage scripted_model
+tool_call
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +72,14 @@ def test_public_functions_and_classes_are_documented() -> None:
     named = [getattr(mainspring, name) for name in mainspring.__all__ if name != "__version__"]
     undocumented = [each for each in named if not inspect.getdoc(each)]
     assert undocumented == []
+
+
+def test_blocking_functions_take_what_the_async_ones_take() -> None:
+    for name in ("run", "run_step", "run_exploop", "run_drvloop"):
+        waits, twin = getattr(mainspring, name), getattr(mainspring, f"{name}_async")
+        assert inspect.signature(waits) == inspect.signature(twin)
+        assert waits.__name__ == name
+        assert not inspect.iscoroutinefunction(waits)
 
 
 def test_run_takes_the_options_of_open() -> None:
@@ -212,6 +224,7 @@ def test_importing_the_package_loads_nothing_else() -> None:
 
 
 def test_what_is_for_tests_can_be_used_by_name() -> None:
+    assert sorted(FOR_TESTS.split()) == sorted(mainspring.testing.__all__) == sorted(dir(mainspring.testing))
     for name in mainspring.testing.__all__:
         assert getattr(mainspring.testing, name).__doc__
     with pytest.raises(AttributeError, match="no_such_name"):

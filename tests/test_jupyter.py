@@ -21,6 +21,10 @@ CELLS = (
         "config = mainspring.ExploopConfig(goal='g', engine='exec:sh agent.sh')\n"
         "print(mainspring.run_exploop(config))"
     ),
+    (
+        "config = mainspring.DrvloopConfig(goal='h', engine='exec:sh agent.sh')\n"
+        "print(mainspring.run_drvloop(config), await mainspring.run_drvloop_async(config))"
+    ),
 )
 
 
@@ -33,4 +37,4 @@ def test_cells_call_the_blocking_functions(tmp_path: Path, monkeypatch: pytest.M
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
-    assert notebook.cells[-1].outputs[0].text == "0\n"
+    assert [cell.outputs[0].text for cell in notebook.cells[-2:]] == ["0\n", "0 0\n"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, assert_type
 
 import msgspec
 import pydantic
@@ -13,13 +14,18 @@ import pytest
 
 import mainspring
 from mainspring.errors import OutputInvalid, UsageError
-from mainspring.events import NoteAdded, TurnStarted
+from mainspring.events import NoteAdded, PromptSet, SpendReserved, TurnStarted, UserSaid
 from mainspring.models import Request
-from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.models.fingerprint import Fingerprint
+from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.models.structured import ANSWER
+from mainspring.session.replay import replay
+from mainspring.testing import Stage as PublicStage
 from mainspring.testing.memory import MemorySessions
+from mainspring.testing.server import HostedModelServer
 from mainspring.tools.json_schema import check_schema, problem_with
 from mainspring.tools.output import OutputType
-from tests.stage import Stage, call, calls, says
+from tests.stage import PausingModel, Stage, call, calls, limits, says
 
 
 class City(msgspec.Struct, frozen=True):
@@ -238,3 +244,147 @@ def test_a_schema_may_refer_to_itself() -> None:
     check_schema(tree)
     assert problem_with({"children": [{"children": []}]}, tree) == ""
     assert problem_with({"children": [{"leaf": 1}]}, tree)
+
+
+def test_each_question_can_want_its_own_type_and_the_next_one_is_free(tmp_path: Path) -> None:
+    stage = PublicStage(tmp_path, GOOD, "Plain text.", '{"name": "Ulm", "people": 4}')
+
+    async def asked() -> tuple[Any, Any, Any]:
+        async with stage.open() as session:
+            city = await session.ask("which city?", output=City)
+            assert_type(city, mainspring.Reply[City])
+            text = await session.ask("why?")
+            return city.output, text.output, (await session.ask("and now?", output=SCHEMA)).output
+
+    assert asyncio.run(asked()) == (City(name="Ulm", people=3), None, {"name": "Ulm", "people": 4})
+    assert [request.schema for request in stage.requests] == [OutputType(City).schema, None, SCHEMA]
+    assert [request.verdict for request in stage.replay()] == ["same"] * 3
+
+
+def test_a_question_may_want_another_type_than_its_session(tmp_path: Path) -> None:
+    stage = PublicStage(tmp_path, '{"rivers": []}', GOOD)
+    rivers: dict[str, Any] = {"type": "object", "properties": {"rivers": {"type": "array"}}}
+
+    async def asked() -> list[Any]:
+        async with stage.open(output=City) as session:
+            first = await session.ask("rivers?", output=rivers)
+            return [first.output, (await session.ask("city?")).output]
+
+    assert asyncio.run(asked()) == [{"rivers": []}, City(name="Ulm", people=3)]
+
+
+@pytest.mark.parametrize("after", [UserSaid, TurnStarted])
+def test_what_a_question_wants_is_on_record_before_its_turn(after: Any, tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", says(GOOD))
+
+    async def asked() -> None:
+        async with stage.opened() as session:
+            await session.ask("which city?", output=City)
+
+    asyncio.run(asked())
+    again = stage.killed_after(tmp_path / "again", stage.seq(after))
+    assert again.take().ending == "done"
+    assert [request.schema for request in again.requests] == [OutputType(City).schema]
+
+
+def test_a_turn_that_reached_a_limit_goes_on_with_what_was_wanted(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", calls(call("do", {"what": "x"})), says(GOOD), says("plain"))
+
+    async def asked() -> list[Any]:
+        async with stage.opened(**limits(max_steps=1)) as session:
+            replies = [await session.ask(text, output=City) for text in ("which city?", "")]
+            return [(reply.ending, reply.output) for reply in replies]
+
+    assert asyncio.run(asked()) == [("limit", None), ("done", City(name="Ulm", people=3))]
+    assert [request.schema for request in stage.requests] == [OutputType(City).schema] * 2
+
+
+def test_a_running_turn_keeps_what_it_answers_with(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "s", says("Slowly."))
+
+    async def asked() -> int:
+        model = stage.model(PausingModel)
+        async with stage.opened(model=model) as session:
+            await session.say("go")
+            await model.is_streaming.wait()
+            with pytest.raises(UsageError, match="running"):
+                await session.say("as JSON, please", output=City)
+            model.may_go_on.set()
+            return session.state.turn
+
+    assert asyncio.run(asked()) == 1
+    assert [said.text for said in stage.events(UserSaid)] == ["go"]
+
+
+def test_a_type_without_a_schema_is_refused_and_nothing_is_said(tmp_path: Path) -> None:
+    stage = PublicStage(tmp_path)
+
+    async def asked() -> None:
+        async with stage.open() as session:
+            with pytest.raises(UsageError, match="JSON schema"):
+                await session.ask("x", output=object)
+
+    asyncio.run(asked())
+    assert (stage.events(UserSaid), stage.requests) == ([], [])
+
+
+def test_a_replay_notices_a_changed_schema(tmp_path: Path) -> None:
+    stage = PublicStage(tmp_path, GOOD, "Plain.")
+    assert stage.run("which city?", output=City).is_done
+    stage.run("and?")
+    assert [request.verdict for request in stage.replay(output=City)] == ["same", "same"]
+    assert [request.verdict for request in stage.replay(output=CityData)] == ["different", "same"]
+
+
+def test_a_session_that_was_recorded_without_the_schema_in_its_hashes_replays(tmp_path: Path) -> None:
+    stage = PublicStage(tmp_path, GOOD)
+    assert stage.run("which city?", output=City).is_done
+
+    async def older() -> list[str]:
+        journal = await MemorySessions().create()
+        for item in stage.journal():
+            event = item.event
+            if isinstance(event, SpendReserved):
+                prompt, messages = stage.events(PromptSet)[-1], stage.requests[0].messages
+                event = msgspec.structs.replace(event, request_sha256=Fingerprint().of(prompt, messages))
+            await journal.append(event)
+        return [request.verdict async for request in replay(journal, lambda _: stage.model())]
+
+    assert asyncio.run(older()) == ["same"]
+
+
+REFUSED = {
+    "openai-compatible": {
+        "error": {"message": "Unknown parameter: 'response_format'.", "param": "response_format"}
+    },
+    "anthropic": {
+        "type": "error",
+        "error": {
+            "type": "invalid_request_error",
+            "message": "output_config.format: Extra inputs are not permitted",
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("wire", sorted(REFUSED))
+def test_a_provider_that_refuses_the_schema_is_asked_by_a_tool_and_told_once(
+    wire: str, tmp_path: Path
+) -> None:
+    wrong = ScriptedCall(name=ANSWER, arguments={"name": "Ulm", "people": -1})
+    right = ScriptedCall(name=ANSWER, arguments={"name": "Ulm", "people": 3})
+    refusal = Fault(kind="status", status=400, body=REFUSED[wire])
+    script = Script(
+        replies=(ScriptedReply(calls=(wrong,), fault=refusal), ScriptedReply(text="Here:", calls=(right,)))
+    )
+    with HostedModelServer(script) as server:
+        address = server.url.removesuffix("/v1") if wire == "anthropic" else server.url
+        reply = mainspring.run("which city?", model=f"{wire}@{address}#m", output=City, tools=["find"])
+        native, first, second = (seen.json() for seen in server.seen)
+    assert (reply.ending, reply.output) == ("done", City(name="Ulm", people=3)), reply.detail
+    assert ANSWER not in json.dumps(native)
+    assert all(ANSWER in json.dumps(body["tools"]) for body in (first, second))
+    # A model that thinks may not be forced.
+    assert ["tool_choice" in body for body in (first, second)] == ["thinking" not in first] * 2
+    assert not {"response_format", "output_config"} & {*first, *second}
+    assert "breaks minimum 0" in json.dumps(second["messages"][-1])

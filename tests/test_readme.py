@@ -16,7 +16,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PYTHON, re.DOTALL)
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
-    example, _ = EXAMPLES
+    example = EXAMPLES[0]
     with HostedModelServer(Script(replies=(ScriptedReply(text="A few files."),))) as server:
         code = example.replace("http://127.0.0.1:8080/v1", server.url)
         assert code != example
@@ -34,7 +34,7 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
-    _, example = EXAMPLES
+    example = EXAMPLES[1]
     agent = "#!/bin/sh\necho 'METRIC loss=0.4' > result.csv\necho '<promise>DONE</promise>'\n"
     (tmp_path / "agent.sh").write_text(agent)
     ran = subprocess.run(
@@ -47,6 +47,18 @@ def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert (tmp_path / "projects" / "memory.md").exists()
+
+
+def test_the_example_of_a_stage_runs_without_anything_of_the_user() -> None:
+    (example,) = EXAMPLES[2:]
+    ran = subprocess.run(
+        [sys.executable, "-c", example],
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_the_readme_is_one_screen() -> None:

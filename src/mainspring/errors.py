@@ -3,6 +3,7 @@
 MainspringError
 ├── UsageError                 the command or call cannot be understood
 │   ├── UnknownSession
+│   ├── InvalidValue           an argument has a value that nothing could be recorded with
 │   └── ConfigError
 ├── FileTooNew                 a newer version wrote this file
 ├── JournalError
@@ -52,6 +53,16 @@ class UsageError(MainspringError):
 
 class UnknownSession(UsageError):
     pass
+
+
+class InvalidValue(UsageError, ValueError):
+    """A value that an argument cannot have. Nothing was written."""
+
+
+def require_type(value: object, kind: type, name: str) -> None:
+    """Raises `InvalidValue` when the argument `name` is of another type."""
+    if not isinstance(value, kind):
+        raise InvalidValue(f"{name} must be {kind.__name__}, not {type(value).__name__}.")
 
 
 class ConfigError(UsageError):

@@ -248,6 +248,8 @@ def test_opening_that_is_cancelled_gives_the_session_back(store):
         while True:
             with contextlib.suppress(JournalOwned):
                 journal = await store.open("one")
-                return await journal.close()
+                (added,) = await journal.append(TurnEnded(turn=1, ending="done"))
+                await journal.close()
+                return added.seq
 
-    asyncio.run(opening())
+    assert asyncio.run(opening()) == len(TURN) + 1

@@ -10,7 +10,7 @@ import pytest
 from mainspring.models import Model, scripted
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Fault, Script, ScriptedModel, ScriptedReply
-from mainspring.testing.models import CHECKS, Stage
+from mainspring.testing.models import CHECKS, ModelStage
 from mainspring.testing.server import ModelServer
 from tests.models.every_wire import WIRES, build
 
@@ -38,7 +38,7 @@ class Served:
             await model.close()
 
 
-STAGES: dict[str, Stage] = {
+STAGES: dict[str, ModelStage] = {
     "scripted": Played(),
     **{wire: Served(wire) for wire in WIRES},
     **{f"{wire} retried": Served(wire, Fault(kind="drop", at="text")) for wire in WIRES},
@@ -47,7 +47,7 @@ STAGES: dict[str, Stage] = {
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_model_keeps_the_contract(stage: str, check: Callable[[Stage], Awaitable[None]]) -> None:
+def test_a_model_keeps_the_contract(stage: str, check: Callable[[ModelStage], Awaitable[None]]) -> None:
     async def run() -> None:
         await check(STAGES[stage])
 

@@ -12,7 +12,7 @@ from mainspring.approvals import ModePolicy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.policy import LayeredPolicy
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted, Event, OutputDelta
+from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted, Event, OutputDelta, TurnEnded
 from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
 from mainspring.tools import CallContext
 from mainspring.tools.schema import tool
@@ -106,8 +106,11 @@ def test_an_answer_can_come_as_soon_as_the_question_is_heard_of(tmp_path: Path) 
             question = await wait_for(session, ApprovalAsked)
             await session.approve(question.call, arguments_sha256=question.arguments_sha256)
             await wait_for(session, CallStarted)
+            await wait_for(session, TurnEnded)
 
     asyncio.run(answered())
+    assert stage.effects == ["x"]
+    assert [given.decision for given in stage.events(ApprovalGiven)] == ["allow"]
 
 
 def test_a_question_that_nobody_answers_in_time_is_a_no(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
+import inspect
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -20,6 +23,19 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(work)
     return _Elsewhere(work).result()
+
+
+def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The function `NAME_async` as `NAME`, with the same parameters, for code that is not async."""
+
+    @functools.wraps(function)
+    def waited(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_blocking(function(*args, **kwargs))
+
+    about = "for code that is not async; also inside a running event loop, such as Jupyter's."
+    waited.__name__ = waited.__qualname__ = function.__name__.removesuffix("_async")
+    waited.__doc__ = f"As `{function.__name__}`, {about}\n\n{inspect.getdoc(function)}"
+    return waited
 
 
 class _Elsewhere:

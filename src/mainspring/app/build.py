@@ -27,7 +27,7 @@ from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
 from mainspring.app.stores import sessions_of, steps_of
-from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_output, build_toolbox
+from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -36,14 +36,16 @@ from mainspring.catalog import Sessions
 from mainspring.context.prompt import prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.engines import builtin
-from mainspring.errors import UsageError
+from mainspring.errors import UsageError, require_type
 from mainspring.events import (
     CommandAsked,
     Effort,
+    EffortChosen,
     Event,
     Limits,
     Origin,
     PromptPart,
+    TurnStarted,
 )
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
@@ -51,9 +53,9 @@ from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement, is_hidden_name
-from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.vault import Vault, secret_variables
-from mainspring.session.opening import Opening, SessionModels
+from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
@@ -103,10 +105,12 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
     rules and grants; an `approver` answers what needs a person. `output` is the type that `session.ask` gives
-    a value of: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a JSON schema.
+    a value of, unless it is given another: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a
+    JSON schema.
 
     What is not given is taken from the session's journal, then from the settings.
     """
+    _check(effort, limits, session=session, instructions=instructions, system_prompt=system_prompt or "")
     config = config or load_config()
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
@@ -121,7 +125,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox, wanted = build_toolbox(tools), build_output(output, name)
+        toolbox, wanted = build_toolbox(tools), output_type(output, name)
         compactor = build_compactor(config)
         system = join_prompt(prompt)
         for each in models.all:
@@ -160,6 +164,14 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     async with aclosing(compactor), made as running:
         yield running
+
+
+def _check(effort: Effort | None, limits: Limits | None, **texts: object) -> None:
+    """Raises `InvalidValue` for an option that nothing could be recorded with, before anything is made."""
+    check_event(EffortChosen(effort=effort))
+    check_event(TurnStarted(turn=1, limits=limits or Limits()))
+    for name, text in texts.items():
+        require_type(text, str, name)
 
 
 def _capping(limits: Limits, parent: Session | None) -> Limits:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from mainspring.app import build
-from mainspring.app.blocking import run_blocking
+from mainspring.app.blocking import blocking
 from mainspring.app.operations.steps import load_output, load_step
 from mainspring.app.toolset import ToolChoice
 from mainspring.approvals import Policy
@@ -55,9 +55,7 @@ async def run_async(prompt: str, workspace: Path | str = ".", **options: Unpack[
         return await session.ask(prompt)
 
 
-def run(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:
-    """As `run_async`, for code that is not async; also inside a running event loop, such as Jupyter's."""
-    return run_blocking(run_async(prompt, workspace, **options))
+run = blocking(run_async)
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,34 +118,7 @@ async def run_step_async(
     )
 
 
-def run_step(
-    argv: Sequence[str],
-    *,
-    cwd: Path | str = ".",
-    timeout_s: float | None = None,
-    cpu_s: int | None = None,
-    memory_mb: int | None = None,
-    template: str = "",
-    label: str = "",
-    keep: Path | str | None = None,
-    approver: Approver | None = None,
-    config: Config | None = None,
-) -> StepResult:
-    """As `run_step_async`, for code that is not async."""
-    return run_blocking(
-        run_step_async(
-            argv,
-            cwd=cwd,
-            timeout_s=timeout_s,
-            cpu_s=cpu_s,
-            memory_mb=memory_mb,
-            template=template,
-            label=label,
-            keep=keep,
-            approver=approver,
-            config=config,
-        )
-    )
+run_step = blocking(run_step_async)
 
 
 def _keep(folder: Path, stdout: bytes, stderr: bytes, record: bytes) -> None:

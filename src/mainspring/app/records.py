@@ -70,6 +70,7 @@ async def fork_session(
     at: int | None = None,
     workspace: str = "",
     sessions: Sessions | None = None,
+    is_repaired: bool = False,
 ) -> tuple[str, int]:
     """Makes a fork, with the secrets of its history; gives its id and how many events it shares."""
     store = sessions or sessions_of(config)
@@ -78,7 +79,9 @@ async def fork_session(
     begun = redacted(
         SessionStarted(session=parent, workspace=workspace, version=__version__, origin=config.origin), vault
     )
-    made, shared = await store.fork(parent, at=at, workspace=begun.workspace, origin=begun.origin)
+    made, shared = await store.fork(
+        parent, at=at, workspace=begun.workspace, origin=begun.origin, is_repaired=is_repaired
+    )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
     return made, shared

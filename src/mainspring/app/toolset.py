@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
-from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.system import this_system
 from mainspring.tools import Output, Tool
@@ -16,7 +14,6 @@ from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
 from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
-from mainspring.tools.output import OutputType
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.process import TOOL as PROCESS
@@ -35,19 +32,9 @@ ToolChoice = Tool | str | Callable[..., Awaitable[Output | str]]
 
 
 def build_toolbox(choices: Sequence[ToolChoice]) -> Toolbox:
+    if isinstance(choices, str):
+        raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")
     return Toolbox([_tool(choice) for choice in choices])
-
-
-def build_output(kind: Any, engine: str) -> OutputType | None:
-    """What a session answers with, when a type or a schema was given."""
-    if kind is None:
-        return None
-    if engine != BUILTIN:
-        raise UsageError(
-            f"The engine {engine} cannot be told what form its answer must have.",
-            remedy="Use the built-in engine for structured output.",
-        )
-    return OutputType(kind)
 
 
 def _tool(choice: ToolChoice) -> Tool:

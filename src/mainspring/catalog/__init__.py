@@ -24,6 +24,9 @@ from mainspring.journal.lines import Header
 
 __all__ = ["Header", "Owner", "Purpose", "SessionFold", "SessionRow", "SessionSpend", "Spent", "take"]
 
+UNREADABLE = "Unreadable"
+"""The kind of an event that stands in a repaired copy for one that cannot be decoded."""
+
 
 class Day(Protocol):
     """What all sessions spend in one day of UTC."""
@@ -86,10 +89,17 @@ class Sessions(Protocol):
         ...
 
     async def fork(
-        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        workspace: str = "",
+        origin: Origin | None = None,
+        is_repaired: bool = False,
     ) -> tuple[str, int]:
         """Makes a session that begins as a copy of another, up to event `at` or whole, perhaps for another
-        workspace; gives its id and how many events it shares. Files beside the journal are not copied."""
+        workspace; gives its id and how many events it shares. Files beside the journal are not copied. With
+        `is_repaired` each event that cannot be decoded has one of the kind `Unreadable` in its place."""
         ...
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:

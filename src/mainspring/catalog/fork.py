@@ -2,7 +2,7 @@
 
 Numbers, times and bodies are the same, so that whatever refers to an event still does; only the first event
 differs: it has the new id, names the parent, and perhaps another workspace. What the parent spent is the
-parent's.
+parent's. A repaired copy has an event of the kind `UNREADABLE` in the place of each that cannot be decoded.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -10,17 +10,20 @@ parent's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
 import msgspec
 
+from mainspring.catalog import UNREADABLE
 from mainspring.catalog.folder import SessionFiles
-from mainspring.errors import UsageError
+from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
 from mainspring.journal.verification import blobs_in, damaged, survey
+
+_KEPT_CHARACTERS = 2000
 
 
 def fork(
@@ -30,23 +33,25 @@ def fork(
     at: int | None = None,
     workspace: str = "",
     origin: Origin | None = None,
+    is_repaired: bool = False,
 ) -> tuple[str, int]:
     """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
     events it shares."""
     file = shelf.file(session)
     try:
         verdict = file.verify()
-        if verdict.problem and (at is None or at > verdict.events):
+        if verdict.problem and not is_repaired and (at is None or at > verdict.events):
             raise damaged(session, verdict)
-        until = shared_events(session, verdict.events, at)
+        until = shared_events(session, file.last_seq() if is_repaired else verdict.events, at)
+        change = _repaired if is_repaired else _unchanged
         with shelf.new() as (name, directory), tables.explained(name):
             connection = tables.create(directory / tables.FILE_NAME)
             try:
                 changes = changed_start(name, session, until, workspace, origin)
-                file.scan(lambda source: _copy(source, connection, changes, until))
+                file.scan(lambda source: _copy(source, connection, changes, until, change))
                 copied = survey(connection)[0]
                 if copied.problem:
-                    raise damaged(name, copied)
+                    raise damaged(session, verdict if verdict.problem else copied)
             finally:
                 connection.close()
     finally:
@@ -82,13 +87,44 @@ def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     return encode(msgspec.structs.replace(event, **changes))[1]
 
 
-def _copy(source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int) -> None:
+_Row = tuple[str, bytes]
+_Change = Callable[[apsw.Connection, str, bytes], _Row]
+
+
+def _unchanged(_source: apsw.Connection, kind: str, stored: bytes) -> _Row:
+    return kind, stored
+
+
+def _repaired(source: apsw.Connection, kind: str, stored: bytes) -> _Row:
+    """The event, or one that holds it as text and says why it cannot be decoded."""
+    spilled = hashchain.referenced(stored)
+    body = tables.required_blob(source, spilled.sha256) if spilled else stored
+    try:
+        decode(kind, body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        # The parent keeps it whole; here it must fit where no blob is needed.
+        text = body.decode("utf-8", "replace")[:_KEPT_CHARACTERS]
+        return UNREADABLE, msgspec.json.encode({"kind": kind, "problem": str(error), "body": text})
+    return kind, stored
+
+
+def _copy(
+    source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int, change: _Change
+) -> None:
     rows: Iterator[Any] = source.execute(
-        "SELECT seq, time_us, kind, body FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
+        "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
     )
-    head = hashchain.GENESIS
+    head = before = hashchain.GENESIS
     with to:
-        for seq, time_us, kind, stored in rows:
+        for seq, time_us, kind, stored, hash_ in rows:
+            if not hashchain.follows(before, seq, time_us, kind, stored, hash_):
+                raise JournalDamaged(
+                    f"Event {seq} does not match its hash: somebody changed it, and it is not copied.",
+                    remedy="Share fewer events (--at).",
+                    seq=seq,
+                )
+            before = hash_
+            kind, stored = change(source, kind, stored)
             stored = first_body(stored, kind, changes) if seq == 1 else stored
             for sha256 in _needed(source, kind, stored):
                 _copy_blob(source, to, bytes.fromhex(sha256))

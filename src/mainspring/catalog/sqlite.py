@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -79,9 +80,16 @@ class SqliteSessions:
         return Today(self.shelf)
 
     async def fork(
-        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        workspace: str = "",
+        origin: Origin | None = None,
+        is_repaired: bool = False,
     ) -> tuple[str, int]:
-        return await asyncio.to_thread(fork, self.shelf, session, at=at, workspace=workspace, origin=origin)
+        forked = partial(fork, workspace=workspace, origin=origin, is_repaired=is_repaired)
+        return await asyncio.to_thread(forked, self.shelf, session, at=at)
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
         return await asyncio.to_thread(compose, self.shelf, events_of, session=session)

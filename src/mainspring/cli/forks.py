@@ -26,11 +26,16 @@ _SHOWN = 400
 @click.option(
     "-C", "folder", type=click.Path(path_type=Path), help="Workspace of the new session, if another."
 )
-def fork_command(session: str, at: int | None, model: str, folder: Path | None) -> None:
+@click.option("--repair", "is_repaired", is_flag=True, help="Leave out events that cannot be decoded.")
+def fork_command(session: str, at: int | None, model: str, folder: Path | None, *, is_repaired: bool) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both
     work in the same folder, unless -C names one, and a git branch stays with the session that began it."""
-    made = asyncio.run(fork(load_config(), session, at=at, model=model, folder=folder))
+    made = asyncio.run(
+        fork(load_config(), session, at=at, model=model, folder=folder, is_repaired=is_repaired)
+    )
     click.echo(made.session)
+    for seq in made.unreadable:
+        click.echo(f"Event {seq} could not be decoded; `mainspring show` marks it as unreadable.", err=True)
     click.echo(
         f'It shares {made.shared_events} events. Go on: mainspring resume {made.session} "…"', err=True
     )

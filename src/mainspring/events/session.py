@@ -104,9 +104,12 @@ class SandboxChosen(Event, frozen=True):
 
 
 class UserSaid(Event, frozen=True):
+    """With an `output_schema` the turn that it starts has that one."""
+
     text: str
     media: tuple[Media, ...] = ()
     origin: Origin | None = None
+    output_schema: dict[str, Any] | None = None
 
 
 OUTPUT_SOURCE = "mainspring:output"

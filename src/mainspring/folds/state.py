@@ -113,6 +113,8 @@ class State:
         self.turn_cost_usd = 0.0
         self.turn_cutoffs = 0
         self.output_schema: dict[str, Any] | None = None
+        self.wanted_schema: dict[str, Any] | None = None
+        """What the next turn must answer with: the last thing said wants it, and no turn has given it."""
         self.is_output_corrected = False
         """Whether the model was told in this turn that its answer does not fit."""
         self.prompt_size = 0
@@ -248,6 +250,8 @@ class State:
             case UserSaid():
                 self._said_seq = recorded.seq
                 self.is_turn_wanted = self.is_said_late = True
+                if event.output_schema or not self.is_turn_open:
+                    self.wanted_schema = event.output_schema
                 self.failed_models = {}
             case TurnStarted():
                 self.is_said_late = False
@@ -263,12 +267,14 @@ class State:
                 self.is_turn_open = False
                 self.is_turn_wanted = event.ending == "done" and self.is_said_late
                 self.last_ending = event
+                self.wanted_schema = None if event.ending == "done" else self.wanted_schema
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
             case Undone(scope="files"):
                 pass
             case Undone():
                 self.is_turn_open = self.is_turn_wanted = self.is_said_late = False
+                self.wanted_schema = None
                 self.compacted_tokens = 0
                 self.note_sources.clear()
                 self.engine = msgspec.structs.replace(self.engine, conversation="")

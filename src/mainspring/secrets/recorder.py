@@ -1,18 +1,22 @@
 """The one writer of a session: a journal open for writing, and the vault that everything passes first.
 
-What is recorded here holds no secrets; what stands in for them is kept before it is. Nobody else holds a
-journal that can be written: everybody else gets a recorder, or `journal`, which only reads.
+What is recorded here can be read back, and holds no secrets; what stands in for them is kept before. Nobody
+else holds a journal that can be written: everybody else gets a recorder, or `journal`, which only reads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from mainspring.disk.log import is_logging, log
+from mainspring.errors import InvalidValue
 from mainspring.events import (
+    STORED,
     ApprovalGiven,
     Blob,
     BranchMoved,
@@ -34,16 +38,50 @@ from mainspring.events import (
     SessionStarted,
     Undone,
     UserSaid,
+    decode,
+    encode,
 )
 from mainspring.events.outline import outline
 from mainspring.journal import Journal, JournalReader
 from mainspring.secrets.redaction import redacted, redacted_blob
 from mainspring.secrets.vault import Vault
 
+_STORED = frozenset(STORED)
+
+
+def check_event(event: Event) -> Event:
+    """The event as it will be read back; raises `InvalidValue` when it could not be."""
+    if type(event) not in _STORED:
+        return event  # of a newer version, or none that a journal takes
+    try:
+        return decode(*encode(event))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise _invalid(event, error) from error
+
+
+def _invalid(event: Event, error: Exception) -> InvalidValue:
+    kind = type(event)
+    said, _, path = str(error).partition(" - at `$")
+    field = next(iter(re.findall(r"\w+", path)), "")
+    allowed = _choices(get_type_hints(kind)[field]) if field in kind.__struct_fields__ else []
+    where = f"{path[1:-1]} is not valid" if field else "a value is not valid"
+    remedy = f"Allowed are {', '.join(map(repr, allowed))}." if allowed else ""
+    said = f"{said[:1].lower()}{said[1:]}"
+    return InvalidValue(f"{kind.__name__} was not recorded, {where}: {said}.", remedy=remedy)
+
+
+def _choices(hint: Any) -> list[Any]:
+    """The values that a type names, if it names any."""
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    named = [each for inner in get_args(hint) for each in _choices(inner)]
+    return [*named, None] if named and type(None) in get_args(hint) else named
+
 
 def hide_secrets(events: Sequence[Event], vault: Vault) -> list[Event]:
-    """The events as they may be recorded; what stands in for their secrets is kept already."""
-    hidden = [redacted(event, vault) for event in events]
+    """The events as they may be recorded, checked; what stands in for their secrets is kept already."""
+    checked = [check_event(event) for event in events]
+    hidden = [redacted(event, vault) for event in checked]
     vault.save()
     return hidden
 
@@ -93,7 +131,7 @@ class Recorder:
         return self._journal
 
     async def record(self, *events: Event) -> Sequence[Recorded]:
-        """Durable on return, all of one call or none, as `Journal.append`."""
+        """Durable on return, all of one call or none, as `Journal.append`; none when one is not valid."""
         recorded = await self._journal.append(*hide_secrets([*map(self._with_origin, events)], self.vault))
         if is_logging():
             for each in recorded:

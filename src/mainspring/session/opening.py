@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from mainspring import __version__
+from mainspring.errors import UsageError
 from mainspring.events import (
     ChosenBy,
     Effort,
@@ -28,7 +30,10 @@ from mainspring.folds.caps import relimited
 from mainspring.folds.state import State
 from mainspring.models import Model
 from mainspring.models.pool import ModelPool
+from mainspring.tools.output import OutputType
 from mainspring.turns.router import Router
+
+_BUILTIN = "builtin"
 
 
 class SessionModels(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +66,18 @@ class SessionModels(msgspec.Struct, frozen=True, kw_only=True):
         return ModelPool(self.all[0], self.all[1:], connect=self.connect, ready=ready)
 
 
+def output_type(kind: Any, engine: str) -> OutputType | None:
+    """What answers must be, when a type or a schema was given."""
+    if kind is None or isinstance(kind, OutputType):
+        return kind
+    if engine != _BUILTIN:
+        raise UsageError(
+            f"The engine {engine} cannot be told what form its answer must have.",
+            remedy="Use the built-in engine for structured output.",
+        )
+    return OutputType(kind)
+
+
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
     for an open turn as well. `beginning` is done once, for a new session, and recorded with its start."""
@@ -71,7 +88,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""
     system: str
     prompt: tuple[PromptPart, ...] = ()
-    engine_name: str = "builtin"
+    engine_name: str = _BUILTIN
     effort: Effort | None = None
     given_limits: Limits = Limits()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
@@ -91,7 +108,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         chosen = self.models.chosen
         if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
             events.append(chosen)
-        if self.engine_name != (state.engine.engine or "builtin"):
+        if self.engine_name != (state.engine.engine or _BUILTIN):
             events.append(EngineChosen(engine=self.engine_name))
         if self.effort not in (None, state.effort):
             events.append(EffortChosen(effort=self.effort))

@@ -7,7 +7,7 @@ the projection, or the wire of the model, has changed since: any real session is
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from mainspring.events import (
     ModelChosen,
     PromptSet,
     SpendReserved,
+    TurnStarted,
 )
 from mainspring.folds.state import STEP
 from mainspring.journal import JournalReader, events_in
@@ -37,10 +38,12 @@ class ReplayedRequest(msgspec.Struct, frozen=True):
 
 
 async def replay(
-    journal: JournalReader, model_named: Callable[[str], Model]
+    journal: JournalReader, model_named: Callable[[str], Model], *, schema: dict[str, Any] | None = None
 ) -> AsyncGenerator[ReplayedRequest]:
-    """Every request of the journal, in order. Requests that were recorded without a hash are unknown."""
+    """Every request of the journal, in order. Requests that were recorded without a hash are unknown. With a
+    `schema`, turns with a structured answer would ask for that one now."""
     model: Model | None = None
+    wanted: dict[str, Any] | None = None
     prompt = PromptSet(system="")
     history: History | None = None
     before: Sequence[bytes] = ()
@@ -49,17 +52,19 @@ async def replay(
         match event:
             case PromptSet():
                 prompt = event
+            case TurnStarted():
+                wanted = event.output_schema and (schema or event.output_schema)
             case ModelChosen():
                 model = model_named(event.model)
                 history = await load_history(journal, model.encode, until=recorded.seq)
             case SpendReserved(source=source) if source == STEP and model and history:
                 messages = await history.messages(journal.get)
-                is_same = Fingerprint().of(prompt, messages) == event.request_sha256
+                is_same = _is_same(event, prompt, messages, wanted)
                 if not is_same and (heard := await _heard(journal, recorded.seq)):
                     # Something was said while the request was on its way.
                     history_then = await load_history(journal, model.encode, until=heard)
                     messages = await history_then.messages(journal.get)
-                    is_same = Fingerprint().of(prompt, messages) == event.request_sha256
+                    is_same = _is_same(event, prompt, messages, wanted)
                 verdict = "unknown" if not event.request_sha256 else "same" if is_same else "different"
                 news = tuple(messages[_shared(before, messages) :])
                 yield ReplayedRequest(recorded.seq, event.spend, model.name, verdict, len(messages), news)
@@ -71,6 +76,14 @@ async def replay(
                 pass
         if history is not None:
             history.apply(recorded)
+
+
+def _is_same(
+    event: SpendReserved, prompt: PromptSet, messages: Sequence[bytes], schema: dict[str, Any] | None
+) -> bool:
+    """Whether the request had this hash, or the one of versions that left the schema out of it."""
+    hashes = {Fingerprint().of(prompt, messages, each) for each in (schema, None)}
+    return event.request_sha256 in hashes
 
 
 async def _heard(journal: JournalReader, seq: int) -> int:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
 from mainspring.errors import OutputInvalid
 from mainspring.events import AssistantSaid, Ending, TurnEnded, Usage
+from mainspring.tools.output import OutputType
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # type checkers have it built in
+
     from mainspring.session.session import Session
 
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    T = TypeVar("T")
+
+
+class Reply(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """How a turn answered. `text` is the last message of the model. `usage` and `cost_usd` are those of the
     turn. When `ending` is not `done`, `detail` says what happened and `remedy` what to do about it. `output`
-    is the value that the session was opened to give, and None without one. Without `is_new` there was nothing
-    to go on with."""
+    is the value of the type that was asked for, and None when none was, or the turn is not
+    done. Without `is_new` there was nothing to go on with."""
 
     text: str
     ending: Ending
@@ -26,7 +35,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     remedy: str = ""
     session: str = ""
-    output: Any = None
+    output: T = None  # pyright: ignore[reportAssignmentType] - without a type there is none
     is_new: bool = True
 
     @property
@@ -34,29 +43,29 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return self.ending == "done"
 
 
-async def take_reply(session: Session, text: str) -> Reply:
+async def take_reply(session: Session, text: str, wanted: OutputType | None = None) -> Reply:
     """Says something, or goes on without a text, and gives the answer when the turn has ended. What fits the
     schema of the output and is refused by its type is told to the model once; then `OutputInvalid`."""
-    reply = await _taken(session, text)
-    if session.output is None or not reply.is_done or not reply.is_new:
+    reply, output = await _taken(session, text, wanted), wanted or session.output
+    if output is None or not reply.is_done or not reply.is_new:
         return reply
     try:
-        return msgspec.structs.replace(reply, output=session.output.convert(reply.text))
+        return msgspec.structs.replace(reply, output=output.convert(reply.text))
     except ValueError as error:
-        reply = await _taken(session, f"Your answer was not accepted: {error}. Answer again.")
+        reply = await _taken(session, f"Your answer was not accepted: {error}. Answer again.", wanted)
     if not reply.is_done:
         return reply
     try:
-        return msgspec.structs.replace(reply, output=session.output.convert(reply.text))
+        return msgspec.structs.replace(reply, output=output.convert(reply.text))
     except ValueError as error:
         raise OutputInvalid(
             f"The model's answer was not accepted: {error}.", remedy="Ask again, or use another model."
         ) from error
 
 
-async def _taken(session: Session, text: str) -> Reply:
+async def _taken(session: Session, text: str, wanted: OutputType | None) -> Reply:
     said, ended = "", None
-    async for event in session.run(text):
+    async for event in session.run(text, output=wanted):
         if isinstance(event, AssistantSaid):
             said = event.text
         ended = event if isinstance(event, TurnEnded) else ended

@@ -28,7 +28,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import JournalReader, events_in
-from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
 from mainspring.workspace.restore import RestorePlan, RestoreStep, apply, as_change, conflicts, plan, state_of
@@ -67,6 +67,8 @@ async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) ->
     """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
     when a file would be overwritten that someone else changed."""
     journal, vault = recorder.journal, recorder.vault
+    started = RewindStarted(to_seq=to_seq, scope=scope)
+    check_event(started)
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
         raise UsageError(
@@ -75,7 +77,6 @@ async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) ->
         )
     going = RestorePlan() if scope == "conversation" else await _plan(journal, to_seq, vault)
     await asyncio.to_thread(_check, root, going, vault)
-    started = RewindStarted(to_seq=to_seq, scope=scope)
     if going.steps:
         await recorder.record(started)
     return await _finish(recorder, root, going, started, before_seq)

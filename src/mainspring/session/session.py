@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar, overload
 
 from mainspring.context.history import fresh_start
-from mainspring.errors import MainspringError, UsageError
+from mainspring.errors import InvalidValue, MainspringError, UsageError, require_type
 from mainspring.events import (
     ApprovalGiven,
     Compacted,
@@ -38,7 +38,8 @@ from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
-from mainspring.session.opening import Opening
+from mainspring.secrets.recorder import check_event
+from mainspring.session.opening import Opening, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
@@ -46,6 +47,8 @@ from mainspring.tools.text import whole_characters
 from mainspring.turns.calls import record_lost
 from mainspring.turns.endings import End, abandoned, end_turn, failed
 from mainspring.turns.runtime import Engine, Runtime
+
+T = TypeVar("T")
 
 
 class Session:
@@ -85,7 +88,7 @@ class Session:
 
     @property
     def output(self) -> OutputType | None:
-        """What answers must be, when a type was given."""
+        """What answers must be, unless a question wants something else; None when they are text."""
         return self._output
 
     @property
@@ -121,32 +124,58 @@ class Session:
         finally:
             await self._runtime.close(self._failure)
 
-    async def say(self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = ()) -> None:
+    async def say(
+        self, text: str, media: Sequence[Media] = (), *, after: Sequence[Event] = (), output: Any = None
+    ) -> None:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
-        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
+        Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
+        The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
+        require_type(text, str, "text")
         if not text.strip() and not media:
             raise UsageError("There is nothing to say: the text is empty.")
+        wanted = output_type(output, self._opening.engine_name)
+        schema = wanted.schema if wanted else None
+        said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
+        check_event(said)
         async with self._rewriting:
+            if wanted and self._is_turn_wanted:
+                raise UsageError(
+                    "A turn is running; what it answers with cannot be changed.",
+                    remedy="Wait for its end, or stop it first.",
+                )
             self._runtime.approvals.questions.abandon()
             left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-            said = UserSaid(text=whole_characters(text), media=tuple(media))
             await self._runtime.record(*left, *after, said)
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
             self._ensure_worker()
 
-    async def ask(self, text: str = "") -> Reply:
-        """Says something, or goes on without a text, and gives the answer of that turn."""
-        return await take_reply(self, text)
+    @overload
+    async def ask(self, text: str = "") -> Reply: ...
+
+    @overload
+    async def ask(self, text: str = "", *, output: type[T]) -> Reply[T]: ...
+
+    @overload
+    async def ask(self, text: str = "", *, output: Any) -> Reply: ...
+
+    async def ask(self, text: str = "", *, output: Any = None) -> Reply:
+        """Says something, or goes on without a text, and gives the answer of that turn. `Reply.output` is
+        then a value of the type `output`, or else of the one that the session was opened with."""
+        wanted = output_type(output, self._opening.engine_name)
+        return await take_reply(self, text, wanted)
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
+        require_type(data, bytes, "data")
+        require_type(media_type, str, "media_type")
         text = data.decode("utf-8", "replace") if media_type.startswith("text/") else ""
         blob = await self._runtime.recorder.put_blob(data, media_type)
         return Media(blob=blob, name=name, suspicious=suspicions(text))
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
+        require_type(text, str, "text")
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
@@ -180,6 +209,7 @@ class Session:
 
     async def answer(self, given: ApprovalGiven) -> None:
         """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        check_event(given)
         if not self._runtime.approvals.questions.answer(given):
             await self._runtime.record(given)
 
@@ -224,6 +254,7 @@ class Session:
 
     async def set_model(self, name: str, reason: str = "asked for") -> None:
         """Goes on with another model, or tier, from the next step on."""
+        require_type(name, str, "name")
         model = self._runtime.models.find(name).name
         rest = tuple(other for other in self.state.fallbacks if other != model)
         tier = self._opening.models.tier_of(name, model)
@@ -233,19 +264,21 @@ class Session:
         """Says how hard to think from the next step on."""
         await self._runtime.record(EffortChosen(effort=effort))
 
-    async def run(self, text: str = "") -> AsyncGenerator[Event]:
+    async def run(self, text: str = "", *, output: Any = None) -> AsyncGenerator[Event]:
         """Says something (or goes on, without a text) and gives each event until the turn has ended."""
-        async with aclosing(self.watch(text)) as recorded:
+        async with aclosing(self.watch(text, output=output)) as recorded:
             async for item in recorded:
                 yield item.event
 
-    async def watch(self, text: str = "", media: Sequence[Media] = ()) -> AsyncGenerator[Recorded]:
+    async def watch(
+        self, text: str = "", media: Sequence[Media] = (), *, output: Any = None
+    ) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
         before, opened = self._opened
         after = before if self._runtime.feed.last_seq == opened else self._runtime.feed.last_seq
         if text:
-            await self.say(text, media)
+            await self.say(text, media, output=output)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
@@ -285,7 +318,8 @@ class Session:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self._route()
-                    schema, turn = self.output.schema if self.output else None, self.state.turn + 1
+                    usual = self.output.schema if self.output else None
+                    schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
                     limits = self._runtime.budget.limits
                     started = TurnStarted(turn=turn, limits=limits, output_schema=schema)
                     await self._runtime.record(started)
@@ -309,7 +343,7 @@ class Session:
     async def _record_failure(self, error: Exception) -> None:
         """Leaves a terminal event behind a fault, as long as the journal can still take one."""
         try:
-            if not isinstance(error, MainspringError):
+            if not isinstance(error, MainspringError) or isinstance(error, InvalidValue):
                 await self._runtime.record(Crashed(traceback="".join(traceback.format_exception(error))))
             await end_turn(self._runtime, failed(error))
         except MainspringError as unwritable:

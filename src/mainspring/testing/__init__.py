@@ -1,7 +1,10 @@
-"""For tests of your own: a scripted model and model server, sessions in memory, and one conformance suite per
-port.
+"""For tests of your own: a stage, a scripted model and model server, sessions in memory, and one conformance
+suite per port.
 
-    model = mainspring.testing.scripted_model(tool_call("read", path="a.txt"), "Done.")
+    stage = mainspring.testing.Stage(tmp_path, tool_call("read", path="a.txt"), "Done.")
+    assert stage.run("…").text == "Done."
+
+    model = mainspring.testing.scripted_model("Done.")
     reply = mainspring.run("…", model=model)
 
 Names below are loaded when they are first used. The suites are modules: `mainspring.testing.journals`, ...
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from mainspring.testing.memory import MemoryJournal, MemorySessions
     from mainspring.testing.replies import scripted_model, tool_call
     from mainspring.testing.server import ModelServer
+    from mainspring.testing.stage import Stage
 
 __all__ = [
     "MemoryJournal",
@@ -24,6 +28,7 @@ __all__ = [
     "ScriptedCall",
     "ScriptedModel",
     "ScriptedReply",
+    "Stage",
     "scripted_model",
     "tool_call",
 ]
@@ -36,6 +41,7 @@ _HOMES = {
     "ScriptedCall": "models.scripted",
     "ScriptedModel": "models.scripted",
     "ScriptedReply": "models.scripted",
+    "Stage": "testing.stage",
     "scripted_model": "testing.replies",
     "tool_call": "testing.replies",
 }
@@ -47,3 +53,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - not needed by the model server
 
     return getattr(import_module(f"mainspring.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

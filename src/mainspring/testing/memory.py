@@ -280,7 +280,13 @@ class MemorySessions:
         return _Today(self)
 
     async def fork(
-        self, session: str, *, at: int | None = None, workspace: str = "", origin: Origin | None = None
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        workspace: str = "",
+        origin: Origin | None = None,
+        is_repaired: bool = False,  # noqa: ARG002 - all is readable here
     ) -> tuple[str, int]:
         events = self._known(session).events
         until = shared_events(session, len(events.recorded), at)

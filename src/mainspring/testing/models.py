@@ -1,6 +1,6 @@
 """What every implementation of the `Model` port must do, as checks that any test runner can run.
 
-Give each check a `Stage`: it opens a model that plays the replies it is given, in order.
+Give each check a `ModelStage`: it opens a model that plays the replies it is given, in order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mainspring.models.scripted import ScriptedCall, ScriptedReply
 _TOOL = ToolSpec(name="read", description="Reads a file.", parameters={"type": "object", "properties": {}})
 
 
-class Stage(Protocol):
+class ModelStage(Protocol):
     def open(self, replies: Sequence[ScriptedReply]) -> AbstractAsyncContextManager[Model]: ...
 
 
@@ -50,7 +50,7 @@ async def heard(model: Model, *messages: Message) -> tuple[tuple[Part, ...], Rep
     return reply.parts(1), finished
 
 
-async def text_comes_whole_with_its_usage(stage: Stage) -> None:
+async def text_comes_whole_with_its_usage(stage: ModelStage) -> None:
     usage = Usage(input_tokens=100, cached_tokens=60, output_tokens=20)
     async with stage.open([ScriptedReply(text="größer 😀", usage=usage)]) as model:
         parts, finished = await heard(model, UserMessage("hi"))
@@ -58,7 +58,7 @@ async def text_comes_whole_with_its_usage(stage: Stage) -> None:
     assert finished == ReplyFinished("end", usage)
 
 
-async def thinking_comes_before_what_was_thought_about(stage: Stage) -> None:
+async def thinking_comes_before_what_was_thought_about(stage: ModelStage) -> None:
     async with stage.open([ScriptedReply(text="So.", thinking="Let me see.")]) as model:
         parts, _ = await heard(model, UserMessage("hi"))
     assert isinstance(parts[0], Thinking)
@@ -66,7 +66,7 @@ async def thinking_comes_before_what_was_thought_about(stage: Stage) -> None:
     assert parts[1] == Text(text="So.")
 
 
-async def calls_come_in_the_order_asked(stage: Stage) -> None:
+async def calls_come_in_the_order_asked(stage: ModelStage) -> None:
     calls = (ScriptedCall("read", {"path": "a"}), ScriptedCall("list"), ScriptedCall("read", {"path": "b"}))
     async with stage.open([ScriptedReply(calls=calls)]) as model:
         parts, finished = await heard(model, UserMessage("hi"))
@@ -76,7 +76,7 @@ async def calls_come_in_the_order_asked(stage: Stage) -> None:
     assert len({part.call for part in parts if isinstance(part, CallAsked)}) == 3
 
 
-async def a_reply_goes_back_into_the_next_request(stage: Stage) -> None:
+async def a_reply_goes_back_into_the_next_request(stage: ModelStage) -> None:
     replies = [
         ScriptedReply(thinking="Hm.", calls=(ScriptedCall("read", {"path": "a"}),)),
         ScriptedReply("Done."),
@@ -89,7 +89,7 @@ async def a_reply_goes_back_into_the_next_request(stage: Stage) -> None:
     assert second == (Text(text="Done."),)
 
 
-async def every_message_can_be_sent(stage: Stage) -> None:
+async def every_message_can_be_sent(stage: ModelStage) -> None:
     files = (
         Attachment("image/png", b"\x89PNG", "a.png"),
         Attachment("application/pdf", b"%PDF"),
@@ -113,7 +113,7 @@ async def every_message_can_be_sent(stage: Stage) -> None:
     assert parts == (Text(text="two"),)
 
 
-async def the_same_message_always_has_the_same_bytes(stage: Stage) -> None:
+async def the_same_message_always_has_the_same_bytes(stage: ModelStage) -> None:
     call = CallAsked(call="c00001000", name="read", arguments='{"b": 1, "a": 2}')
     messages: list[Message] = [
         UserMessage("hi", (Attachment("image/png", b"\x89PNG"),)),
@@ -125,7 +125,7 @@ async def the_same_message_always_has_the_same_bytes(stage: Stage) -> None:
             assert model.encode(message) == model.encode(message) == other.encode(message)
 
 
-async def a_stream_that_is_left_leaves_the_model_usable(stage: Stage) -> None:
+async def a_stream_that_is_left_leaves_the_model_usable(stage: ModelStage) -> None:
     async with stage.open([ScriptedReply("one two three")]) as model:
         stream = model.stream(Request("", (), [model.encode(UserMessage("hi"))]))
         await anext(aiter(stream))
@@ -134,21 +134,21 @@ async def a_stream_that_is_left_leaves_the_model_usable(stage: Stage) -> None:
     assert parts == (Text(text="one two three"),)
 
 
-async def a_model_can_be_closed_twice(stage: Stage) -> None:
+async def a_model_can_be_closed_twice(stage: ModelStage) -> None:
     async with stage.open([ScriptedReply("one")]) as model:
         await heard(model, UserMessage("hi"))
         await model.close()
         await model.close()
 
 
-async def a_model_says_what_it_is(stage: Stage) -> None:
+async def a_model_says_what_it_is(stage: ModelStage) -> None:
     async with stage.open([]) as model:
         assert model.name
         assert model.context_tokens is None or model.context_tokens > 0
         assert model.price is None or model.price.cost_usd(Usage(input_tokens=1, output_tokens=1)) >= 0
 
 
-CHECKS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
+CHECKS: tuple[Callable[[ModelStage], Awaitable[None]], ...] = (
     text_comes_whole_with_its_usage,
     thinking_comes_before_what_was_thought_about,
     calls_come_in_the_order_asked,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mainspring.errors import ModelError
@@ -15,8 +15,11 @@ def scripted_model(
 ) -> ScriptedModel:
     """A model that says these replies, one for each request, and costs nothing. `on_request` sees each
     request first, and may give the error that it should end with."""
-    given = tuple(ScriptedReply(text=each) if isinstance(each, str) else each for each in replies)
-    return ScriptedModel(Script(replies=given), on_request=on_request)
+    return ScriptedModel(Script(replies=scripted(replies)), on_request=on_request)
+
+
+def scripted(replies: Iterable[str | ScriptedReply]) -> tuple[ScriptedReply, ...]:
+    return tuple(ScriptedReply(text=each) if isinstance(each, str) else each for each in replies)
 
 
 def tool_call(name: str, **arguments: Any) -> ScriptedReply:

@@ -131,15 +131,19 @@ def tool(
 
 
 def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: Recurrence) -> Tool:
-    name = function.__name__
+    name = getattr(function, "__name__", repr(function))
     if not inspect.iscoroutinefunction(function):
-        raise UsageError(f"The tool {name} must be an async function.")
+        remedy = "Write an async function with types and a docstring that calls it."
+        raise UsageError(f"The tool {name} must be an async function.", remedy=remedy)
     description = inspect.getdoc(function)
     if not description:
         raise UsageError(f"The tool {name} needs a docstring: it is what the model reads.")
     parameters = dict(inspect.signature(function).parameters)
     wants_place = parameters.pop("place", None) is not None
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise UsageError(f"The tool {name} has a type that is not defined: {error}.") from error
     fields = [_field(name, parameter, hints) for parameter in parameters.values()]
     arguments = msgspec.defstruct(
         f"{name}_arguments", fields, frozen=True, forbid_unknown_fields=True, kw_only=True

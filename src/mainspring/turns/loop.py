@@ -67,7 +67,7 @@ async def _step(turn: Runtime) -> End | None:
         source=STEP,
         spend=f"{STEP}:{step}",
         input_tokens=input_tokens,
-        request_sha256=turn.history.fingerprint.of(state.prompt, messages),
+        request_sha256=turn.history.fingerprint.of(state.prompt, messages, state.output_schema),
     )
     if isinstance(reservation, Refusal):
         return refused(reservation)

@@ -1,16 +1,23 @@
 """Forks, replays and comparisons of real sessions."""
 
 import asyncio
+from typing import Any
 
+import apsw
+import msgspec
 import pytest
 
 from mainspring.events import (
     CallStarted,
     ModelChosen,
+    NoteAdded,
     SessionStarted,
     SpendReserved,
+    TurnEnded,
+    Unknown,
     UserSaid,
 )
+from mainspring.journal import hashchain, tables
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.session.replay import replay
 from tests.workspace.sessions import World, say, shell
@@ -210,3 +217,47 @@ def test_a_session_that_was_compacted_and_changed_its_model_replays_the_same(wor
     kinds = {item.kind for item in world.journal()}
     assert "Compacted" in kinds
     assert "would be the same." in world.command("replay", world.session, "--check")
+
+
+def spoil(world, seq, *, is_chained):
+    """Gives an event a body that cannot be decoded, as versions that did not check recorded it, or as somebody
+    who changes the file leaves it."""
+    path = world.store.directory(world.session) / tables.FILE_NAME
+    connection = apsw.Connection(str(path))
+    rows: list[Any] = connection.execute("SELECT * FROM events ORDER BY seq").fetchall()
+    head = rows[seq - 2][4]
+    for found, time_us, kind, body, hash_ in rows[seq - 1 :]:
+        body = b'{"effort":"xhigh"}' if found == seq else body
+        kind = "EffortChosen" if found == seq else kind
+        head = hashchain.chain(head, found, time_us, kind, body) if is_chained else hash_
+        row = (kind, body, head, found)
+        connection.execute("UPDATE events SET kind = ?, body = ?, hash = ? WHERE seq = ?", row)
+    connection.close()
+
+
+def test_a_repaired_fork_has_what_stands_behind_an_event_that_cannot_be_decoded(world):
+    world.turn("do two")
+    seq, events = world.seq_of(TurnEnded), len(world.journal())
+    spoil(world, seq, is_chained=True)
+    path = world.store.directory(world.session) / tables.FILE_NAME
+    before = path.read_bytes()
+    assert "cannot be decoded" in world.command("fork", world.session, code=1)
+    made = world.command("fork", world.session, "--repair").split()[0]
+    assert path.read_bytes() == before
+    copy = contents(world, made)
+    lost, note = copy[seq - 1].event, copy[-1].event
+    assert isinstance(lost, Unknown)
+    assert msgspec.json.decode(lost.body)["body"] == '{"effort":"xhigh"}'
+    assert [item.seq for item in copy] == [*range(1, events + 2)]
+    assert isinstance(note, NoteAdded)
+    assert (note.source, str(seq) in note.text) == ("repair", True)
+    assert [each.event.text for each in copy if isinstance(each.event, UserSaid)] == ["do one", "do two"]
+    world.session = made
+    world.turn("do three")
+    assert "second done" in str(world.sent())
+
+
+def test_a_repaired_fork_does_not_take_over_what_somebody_changed(world):
+    spoil(world, world.seq_of(TurnEnded), is_chained=False)
+    assert "does not match its hash" in world.command("fork", world.session, "--repair", code=1)
+    assert len(world.store.shelf.sessions()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -81,9 +82,10 @@ class Process:
         self.is_alive = False
 
 
-def playing(stream: str, use: Callable[[LocalModel, list[Any], list[bytes]], Any]) -> Any:
+def playing(stream: str | bytes, use: Callable[[LocalModel, list[Any], list[bytes]], Any]) -> Any:
     async def play() -> Any:
-        async with serving({**RECORDED, "/v1/chat/completions": recorded(stream)}) as (url, seen):
+        body = stream if isinstance(stream, bytes) else recorded(stream)
+        async with serving({**RECORDED, "/v1/chat/completions": body}) as (url, seen):
             started: list[Any] = []
 
             async def start(line: bytes) -> Process:
@@ -151,6 +153,36 @@ def test_the_request_holds_it_to_a_schema_and_describes_the_tools() -> None:
     assert sent["response_format"]["type"] == "json_schema"
     assert "read: Reads a file." in sent["messages"][0]["content"]
     assert sent["max_tokens"] == 1024
+
+
+def test_a_structured_answer_beside_tools_is_held_to_its_schema_and_told() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "people": {"type": "integer", "minimum": 7}},
+        "required": ["city"],
+    }
+    answer = {"action": "final_answer", "arguments": {"city": "Ulm"}}
+    chunk = {"choices": [{"index": 0, "delta": {"content": json.dumps(answer)}}]}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    stream = "".join(f"data: {json.dumps(each)}\n\n" for each in (chunk, end)) + "data: [DONE]\n\n"
+
+    async def ask(model: LocalModel, _: list[Any], seen: list[bytes]) -> Any:
+        said = [model.encode(UserMessage("go"))]
+        request = Request(system="Be brief.", tools=(TOOL,), messages=said, schema=schema)
+        return [item async for item in model.stream(request)], json.loads(seen[-1])
+
+    (text, finished), sent = playing(stream.encode(), ask)
+    assert (json.loads(text.text), finished.stop) == ({"city": "Ulm"}, "end")
+    actions = {
+        each["properties"]["action"]["const"]: each["properties"]
+        for each in sent["response_format"]["json_schema"]["schema"]["anyOf"]
+    }
+    assert set(actions) == {"read", "final_answer"}
+    assert set(actions["final_answer"]["arguments"]["properties"]) == {"city", "people"}
+    told = sent["messages"][0]["content"]
+    assert json.dumps(schema, separators=(",", ":")) in told
+    assert '"answer"' not in told
+    assert "tool_choice" not in sent
 
 
 def test_a_server_that_died_is_started_again() -> None:

@@ -13,6 +13,8 @@ from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import UNREADABLE
+from mainspring.context.history import read_all
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -32,10 +34,12 @@ from mainspring.settings import Config
 
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True):
-    """A new session that shares so many events with the one it was made from."""
+    """A new session that shares so many events with the one it was made from. `unreadable` are the numbers
+    of those that could not be read."""
 
     session: str
     shared_events: int
+    unreadable: tuple[int, ...] = ()
 
 
 class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,10 +65,17 @@ class SessionComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def fork(
-    config: Config, session: str, *, at: int | None = None, model: str = "", folder: Path | None = None
+    config: Config,
+    session: str,
+    *,
+    at: int | None = None,
+    model: str = "",
+    folder: Path | None = None,
+    is_repaired: bool = False,
 ) -> Forked:
     """A new session that shares the history of another up to an event, and goes on with another model or in
-    another folder when they are given. Files stay as they are now."""
+    another folder when they are given. Files stay as they are now. With `is_repaired` events that cannot be
+    decoded are left out and marked, and what follows them is kept."""
     opening: list[Event] = []
     if model:
         build_model(model, config)
@@ -72,11 +83,23 @@ async def fork(
     if folder:
         folder = workspace_at(folder)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
-    made, shared = await fork_session(session, config, at=at, workspace=str(folder or ""))
+    made, shared = await fork_session(
+        session, config, at=at, workspace=str(folder or ""), is_repaired=is_repaired
+    )
+    unreadable = await _unreadable(made, config) if is_repaired else ()
+    if unreadable:
+        events = ", ".join(map(str, unreadable))
+        note = f"This session was repaired: what was recorded as event {events} could not be read."
+        opening.append(NoteAdded(text=note, source="repair"))
     if opening:
         async with recording(made, config) as recorder:
             await recorder.record(*opening)
-    return Forked(session=made, shared_events=shared)
+    return Forked(session=made, shared_events=shared, unreadable=unreadable)
+
+
+async def _unreadable(session: str, config: Config) -> tuple[int, ...]:
+    async with journal_of(config, session) as reader:
+        return tuple(item.seq for item in await read_all(reader, kinds=(UNREADABLE,)))
 
 
 async def replay_session(config: Config, session: str) -> AsyncGenerator[ReplayedRequest]:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallAsked, CallDelta, Text, TextDelta, ToolSpec
-from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage
+from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, structured
 from mainspring.models.wires.messages import ENCODER, attached_text, object_text
 
 ANSWER = "answer"
@@ -28,28 +28,24 @@ _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3}
 _KEPT = frozenset({"type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf"})
 
 
-def described(system: str, tools: Sequence[ToolSpec]) -> str:
-    """The system prompt, with the tools and the form of a reply."""
+def described(system: str, tools: Sequence[ToolSpec], *, must_call: bool = False) -> str:
+    """The system prompt, with the tools and the form of a reply, which is a call alone if it `must_call`."""
+    answer = f'To say something to the user, which also ends your work: {{"action": "{ANSWER}", "text": "…"}}'
     lines = [
         "Reply with one JSON object and nothing else. To use a tool:",
         '{"action": "NAME", "arguments": {…}}',
-        f'To say something to the user, which also ends your work: {{"action": "{ANSWER}", "text": "…"}}',
+        *(() if must_call else (answer,)),
         "After each use of a tool you are told its result. The tools:",
     ]
-    lines.extend(
-        f"\n{tool.name}: {tool.description}\n{_signature(_needed(tool.parameters))}" for tool in tools
-    )
+    lines.extend(f"\n{tool.name}: {tool.description}\n{_signature(tool)}" for tool in tools)
     return f"{system}\n\n" + "\n".join(lines)
 
 
-def schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def schema(tools: Sequence[ToolSpec], *, must_call: bool = False) -> dict[str, Any]:
     """What a reply must fit."""
     answer = _object({"action": {"const": ANSWER}, "text": {"type": "string"}})
-    calls = [
-        _object({"action": {"const": tool.name}, "arguments": _plain(_needed(tool.parameters))})
-        for tool in tools
-    ]
-    return {"anyOf": [*calls, answer]}
+    calls = [_object({"action": {"const": tool.name}, "arguments": _plain(_needed(tool))}) for tool in tools]
+    return {"anyOf": calls if must_call else [*calls, answer]}
 
 
 def encode(message: Message) -> bytes:
@@ -178,18 +174,22 @@ def _plain(parameters: Any) -> Any:
     return kept
 
 
-def _needed(parameters: dict[str, Any]) -> dict[str, Any]:
+def _needed(tool: ToolSpec) -> dict[str, Any]:
     """The parameters without those that may be left out: a small model fills in whatever it is offered. A
-    tool that requires nothing keeps what it has."""
+    tool that requires nothing keeps what it has, and so does a structured answer."""
+    parameters = tool.parameters
     required = cast("list[str]", parameters.get("required", []))
     fields = cast("dict[str, Any]", parameters.get("properties", {}))
-    if not required:
+    if not required or tool.name == structured.ANSWER:
         return parameters
     return {**parameters, "properties": {name: fields[name] for name in required if name in fields}}
 
 
-def _signature(parameters: dict[str, Any]) -> str:
-    """Arguments on one line."""
+def _signature(tool: ToolSpec) -> str:
+    """Arguments on one line; those of a structured answer are told whole."""
+    parameters = _needed(tool)
+    if tool.name == structured.ANSWER:
+        return f"arguments that fit this JSON schema: {_text(parameters)}"
     fields: list[str] = []
     for name, field in cast("dict[str, dict[str, Any]]", parameters.get("properties", {})).items():
         about = f" ({field['description']})" if field.get("description") else ""

@@ -22,6 +22,7 @@ from mainspring.models.local import LocalAnswer, LocalSettings, actions
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.rescue import rescued
+from mainspring.models.structured import answered, with_answer_tool
 from mainspring.models.wires.chat import ChatModel
 from mainspring.system import usable_cores
 
@@ -84,6 +85,8 @@ class LocalModel:
         if self._has_tools:
             known = frozenset(tool.name for tool in request.tools)
             items = rescued(self._chat.stream(request), known, is_tagged_only=request.schema is not None)
+        elif request.tools and request.schema is not None:
+            items = answered(_acted(self._chat.stream(constrained(with_answer_tool(request)))))
         elif request.tools:
             items = _acted(self._chat.stream(constrained(request)))
         else:
@@ -144,9 +147,10 @@ def constrained(request: Request) -> Request:
     allowed = request.max_output_tokens
     return msgspec.structs.replace(
         request,
-        system=actions.described(request.system, request.tools),
+        system=actions.described(request.system, request.tools, must_call=request.must_call),
         tools=(),
-        schema=actions.schema(request.tools),
+        must_call=False,
+        schema=actions.schema(request.tools, must_call=request.must_call),
         max_output_tokens=_MAX_ACTION_TOKENS if allowed is None else min(allowed, _MAX_ACTION_TOKENS),
     )
 
