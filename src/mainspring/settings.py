@@ -18,7 +18,7 @@ import platformdirs
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.disk.formats import read_toml
 from mainspring.engines.settings import EngineSettings
-from mainspring.errors import ConfigError, UsageError
+from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
@@ -138,6 +138,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     environment: Mapping[str, str]
     origin: Origin = Origin(face="python")
+    problem: MainspringError | None = None
+    """Why `config.toml` is not used, where the defaults do for the moment."""
 
     @property
     def model(self) -> str:
@@ -176,8 +178,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.environment.get(name, "").strip()
 
 
-def load_config(environment: Mapping[str, str] | None = None) -> Config:
-    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere."""
+def load_config(environment: Mapping[str, str] | None = None, *, is_config_optional: bool = False) -> Config:
+    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere.
+
+    One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why.
+    """
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
@@ -187,8 +192,14 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
     else:
         home = platformdirs.user_data_path("mainspring", appauthor=False)
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
-    settings = _load_settings(folder / "config.toml")
-    return Config(home=home, folder=folder, settings=settings, environment=values)
+    problem = None
+    try:
+        settings = _load_settings(folder / "config.toml")
+    except MainspringError as error:
+        if not is_config_optional:
+            raise
+        settings, problem = Settings(), error
+    return Config(home=home, folder=folder, settings=settings, environment=values, problem=problem)
 
 
 def is_log_wanted(environment: Mapping[str, str] | None = None) -> bool:
@@ -206,6 +217,8 @@ def _load_settings(file: Path) -> Settings:
             f"{file} cannot be read: {error.strerror}.",
             remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
         ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 text.", remedy="Save it as UTF-8.") from error
     return read_toml(text, Settings, file=file, known=_FORMAT)
 
 

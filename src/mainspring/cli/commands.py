@@ -140,7 +140,7 @@ def mainspring(*, is_debug: bool) -> None:
     """An agent runtime that you can leave alone for days."""
     settings = import_module("mainspring.settings")
     if is_debug or settings.is_log_wanted():
-        path = import_module(_LOG).start_log(settings.load_config(), is_debug=is_debug)
+        path = import_module(_LOG).start_log(settings.load_config(is_config_optional=True), is_debug=is_debug)
         if is_debug:
             click.echo(f"log: {path}", err=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import msgspec
 
 from mainspring import settings
@@ -10,9 +11,18 @@ from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
 
 
-def load_config() -> Config:
+def load_config_or_defaults() -> Config:
+    """The settings, for commands that change nothing: with a `config.toml` that is not valid they say so and
+    go on with the defaults."""
+    config = load_config(is_config_optional=True)
+    if config.problem is not None:
+        click.echo(f"warning: {config.problem.message} Defaults are used.", err=True)
+    return config
+
+
+def load_config(*, is_config_optional: bool = False) -> Config:
     """The settings, for commands that are given on the command line, or by the daemon through it."""
-    config = settings.load_config()
+    config = settings.load_config(is_config_optional=is_config_optional)
     try:
         user = user_name()
     except OSError:  # Windows, without a terminal

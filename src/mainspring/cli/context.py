@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.run import newest_here
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
@@ -23,7 +23,8 @@ _BAR = 24
 def context_command(session: str, *, is_json: bool) -> None:
     """Show what fills the window of SESSION (by default the newest of this folder): parts, tokens, share,
     cached share."""
-    filled = asyncio.run(window_use(load_config(), session or newest_here()))
+    config = load_config_or_defaults()
+    filled = asyncio.run(window_use(config, session or newest_here(config)))
     if is_json:
         click.echo(msgspec.json.encode(filled, enc_hook=str))
         return

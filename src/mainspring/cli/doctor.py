@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 
@@ -31,7 +31,7 @@ def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_c
         return
     if to is not None or with_contents:
         raise UsageError("-o and --with-contents are about --bundle.", remedy="Name a session: --bundle ID.")
-    diagnosis = asyncio.run(diagnose(load_config(), Path.cwd()))
+    diagnosis = asyncio.run(diagnose(load_config(is_config_optional=True), Path.cwd()))
     if is_json:
         click.echo(msgspec.json.encode({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))
     else:
@@ -41,7 +41,8 @@ def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_c
 
 
 def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:
-    made = asyncio.run(make_bundle(load_config(), session, to, Path.cwd(), with_contents=with_contents))
+    config = load_config_or_defaults()
+    made = asyncio.run(make_bundle(config, session, to, Path.cwd(), with_contents=with_contents))
     click.echo(f"Wrote {made.path} ({made.bytes:,} bytes). In it:")
     for name, said in made.contents.items():
         click.echo(plain(f"  {name}: {said}"))

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.steps import StepRecord, list_steps, load_output, load_step
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 
@@ -26,7 +26,7 @@ def execs_command(context: click.Context, *, is_json: bool, limit: int) -> None:
     """List the commands that were run without an agent, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    steps = asyncio.run(list_steps(load_config(), limit=limit))
+    steps = asyncio.run(list_steps(load_config_or_defaults(), limit=limit))
     for step in steps:
         click.echo(msgspec.json.encode(as_row(step)) if is_json else _line(step))
     if not steps and not is_json:
@@ -38,7 +38,7 @@ def execs_command(context: click.Context, *, is_json: bool, limit: int) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 def show_command(id: str, *, is_json: bool) -> None:  # noqa: A002
     """Show one command with all of its output."""
-    config = load_config()
+    config = load_config_or_defaults()
     step = asyncio.run(load_step(config, id))
     stdout, stderr = (data.decode("utf-8", "replace") for data in asyncio.run(load_output(config, step)))
     if is_json:

@@ -21,7 +21,7 @@ from mainspring.app.operations.goals import (
     order_goal,
     state_of,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
 from mainspring.cli.reports import write_report
@@ -79,7 +79,7 @@ def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    rows = asyncio.run(list_goals(load_config()))
+    rows = asyncio.run(list_goals(load_config_or_defaults()))
     if not rows and not is_json:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:
@@ -96,7 +96,7 @@ def list_command(*, is_json: bool) -> None:
 @click.argument("session", default="")
 def show_command(session: str) -> None:
     """Show where a goal stands (by default the newest of this folder)."""
-    config = load_config()
+    config = load_config_or_defaults()
     standing = asyncio.run(goal_standing(config, session or asyncio.run(newest_goal(config, Path.cwd()))))
     goal, row = standing.goal, standing.row
     total = f" of {goal.rules.max_iterations}" if goal.rules.max_iterations else ""
@@ -148,7 +148,7 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
     """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
-    config = load_config()
+    config = load_config_or_defaults()
     name = session or asyncio.run(newest_goal(config, Path.cwd()))
     write_report(config, name, html=html, markdown=markdown, is_json=is_json)
 

@@ -24,7 +24,7 @@ from mainspring.app.operations.models import (
     pulled_path,
     refresh_prices,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 
@@ -38,7 +38,7 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
     """List the providers, which have a key, and the models on this machine."""
     if context.invoked_subcommand is not None:
         return
-    config = load_config()
+    config = load_config_or_defaults()
     for listed in asyncio.run(list_providers(config)):
         click.echo(msgspec.json.encode(listed) if is_json else plain(_line(listed)))
     for model in () if is_json else list_local_models(config):

@@ -46,7 +46,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import stop_signals
+from mainspring.settings import Config, stop_signals
 
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
@@ -139,13 +139,13 @@ def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
     if options["attach"] and not text:
         raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
-    session = session or newest_here()
+    session = session or newest_here(load_config())
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
 
-def newest_here() -> str:
+def newest_here(config: Config) -> str:
     """The newest session that works in this folder."""
-    return asyncio.run(newest_session(load_config(), Path.cwd()))
+    return asyncio.run(newest_session(config, Path.cwd()))
 
 
 async def take_turn(

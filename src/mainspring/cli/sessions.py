@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
@@ -25,7 +25,7 @@ _LINE = 60
 @click.option("--all", "is_all", is_flag=True, help="List all of them.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
-    rows = asyncio.run(list_sessions(load_config()))
+    rows = asyncio.run(list_sessions(load_config_or_defaults()))
     shown = rows if is_all else rows[:limit]
     for row in shown:
         if is_json:
@@ -48,7 +48,8 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
     """Show what happened in SESSION."""
-    asyncio.run(_print_all(read_events(load_config(), session), is_json=is_json, is_whole=is_whole))
+    config = load_config_or_defaults()
+    asyncio.run(_print_all(read_events(config, session), is_json=is_json, is_whole=is_whole))
 
 
 @click.command("tail")
@@ -59,7 +60,7 @@ def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
     """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
     goal is over."""
-    follower = Follower(load_config(), session, after=after)
+    follower = Follower(load_config_or_defaults(), session, after=after)
     asyncio.run(_print_all(follower.events(is_followed=follow), is_json=is_json, is_whole=False))
     if follow and not follower.has_ended:
         resume = "goal resume" if follower.has_goal else "resume"

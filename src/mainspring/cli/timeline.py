@@ -8,7 +8,7 @@ import click
 
 from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.run import newest_here
 from mainspring.documents.lines import change_line
 from mainspring.events import Extent
@@ -27,7 +27,8 @@ _SCOPES = (
 @click.option("--stat", "is_short", is_flag=True, help="Only the names of files.")
 def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
     """Show what each step of SESSION (by default the newest of this folder) did to files."""
-    config, name = load_config(), session or newest_here()
+    config = load_config_or_defaults()
+    name = session or newest_here(config)
     is_told = False
     for changes in iterate(file_changes(config, name, step=step, has_diffs=not is_short)):
         is_told = True
@@ -41,7 +42,7 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
 def undo_command(session: str, scope: Extent) -> None:
     """Take back the last turn of SESSION (by default the newest of this folder): what was said, and what it
     did to files."""
-    _go_back(session or newest_here(), None, scope)
+    _go_back(session, None, scope)
 
 
 @click.command("rewind")
@@ -58,7 +59,8 @@ for _option in reversed(_SCOPES):
 
 
 def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
-    back = asyncio.run(go_back_to(load_config(), session, to_seq, scope))
+    config = load_config()
+    back = asyncio.run(go_back_to(config, session or newest_here(config), to_seq, scope))
     went = back.went
     if back.said is not None:
         click.echo(plain(f"» {back.said}"))

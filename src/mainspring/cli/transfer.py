@@ -13,7 +13,7 @@ import click
 
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
@@ -56,7 +56,7 @@ def export_command(
 @click.argument("session")
 def verify_command(session: str) -> None:
     """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong."""
-    verdict = asyncio.run(verify_session(load_config(), session))
+    verdict = asyncio.run(verify_session(load_config_or_defaults(), session))
     if verdict.problem:
         click.echo(f"damaged: {verdict.problem} ({verdict.events} events before it are sound)")
         sys.exit(1)
@@ -65,7 +65,7 @@ def verify_command(session: str) -> None:
 
 @contextmanager
 def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
-    opened = exporting(load_config(), session)
+    opened = exporting(load_config_or_defaults(), session)
     export = runner.run(_entered(opened))
     try:
         yield export
