@@ -93,7 +93,7 @@ def test_claims_go_from_open_to_proved_and_nothing_is_run_or_recorded_twice(tmp_
             assert await derivation.gather(3) is True
             ended = await derivation.proof(3)
             assert ended.passed
-            assert ended.detail == "2 claims on the path to the goal are proved"
+            assert ended.detail == "2 claims on the path to the goal proved"
 
     asyncio.run(first())
     assert kinds(home) == ["ClaimsRead", *["ClaimChecked"] * 4]

@@ -37,6 +37,7 @@ from mainspring.events import (
     Scope,
     SessionStarted,
 )
+from mainspring.events.counts import plural
 from mainspring.journal import JournalReader
 from mainspring.sandbox import Command, CommandResult, OnOutput, ProcessLimits, Sandbox
 from mainspring.secrets.recorder import Recorder
@@ -251,7 +252,7 @@ def _reason(finished: CommandResult) -> str:
     if finished.is_partly_held:
         reasons.append("the workspace has too many folders for all protected files to be held")
     if finished.left_running:
-        reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
+        reasons.append(f"it left {plural(len(finished.left_running), 'process')} running, which were ended")
     return "; ".join(filter(None, reasons))
 
 

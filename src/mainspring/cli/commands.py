@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from mainspring import __version__
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, UsageError
 
 
 class Entry(NamedTuple):
@@ -76,6 +76,20 @@ _NAME_COLUMN, _SUMMARY_COLUMN = 10, 21
 
 
 class _Commands(click.Group):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and name not in ALIASES and not name.startswith("-"):
+            # Comparing words is loaded only when a name is wrong.
+            nearest = import_module("mainspring.disk.settings_errors").nearest_word(name, COMMANDS)
+            meant = f"Did you mean `mainspring {nearest}`?" if nearest else "See mainspring --help --all."
+            raise UsageError(f"There is no command {name!r}.", remedy=meant)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
@@ -112,7 +126,7 @@ def write_help(formatter: click.HelpFormatter, *, is_all: bool) -> None:
     if is_all:
         formatter.write(f"\n{_EXIT_CODES}\n")
     else:
-        formatter.write("`mainspring COMMAND --help` describes a command.\n")
+        formatter.write("`mainspring help COMMAND` describes a command.\n")
 
 
 _EXIT_CODES = """\

@@ -1,11 +1,15 @@
-"""The settings of this process, with who gives its commands."""
+"""The settings of this process, with who gives its commands, and the session that is meant by default."""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import Path
 
 import click
 import msgspec
 
 from mainspring import settings
+from mainspring.app.operations.sessions import newest_session
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
@@ -30,3 +34,8 @@ def load_config(*, is_config_optional: bool = False) -> Config:
     face = config.variable(FACE) or "cli"
     origin = Origin(user=user, device=host_name(), program="mainspring", face=face)
     return msgspec.structs.replace(config, origin=origin)
+
+
+def newest_here(config: Config) -> str:
+    """The newest session that works in this folder."""
+    return asyncio.run(newest_session(config, Path.cwd()))

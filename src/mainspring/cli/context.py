@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
-from mainspring.cli.config import load_config, load_config_or_defaults
-from mainspring.cli.run import newest_here
+from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
 from mainspring.secrets.screen import plain
@@ -33,12 +32,14 @@ def context_command(session: str, *, is_json: bool) -> None:
 
 
 @click.command("compact")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--undo", "is_undo", is_flag=True, help="Undo the last compaction.")
 @click.option("--model", default="", help="The session's model from here on.")
 def compact_command(session: str, model: str, *, is_undo: bool) -> None:
-    """Shorten the history of SESSION. Nothing is lost: --undo restores it."""
+    """Shorten the history of SESSION (by default the newest of this folder). Nothing is lost:
+    --undo restores it."""
     config = load_config()
+    session = session or newest_here(config)
     if is_undo:
         asyncio.run(expand_session(config, session, model=model))
         compacted = Compacted(summary="", keep_from_seq=1)

@@ -32,6 +32,7 @@ from mainspring.cli.schedules import (
     unschedule_command,
 )
 from mainspring.documents.lines import as_text, money, when
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
 
@@ -86,8 +87,9 @@ def list_command(*, is_json: bool) -> None:
         if is_json:
             click.echo(msgspec.json.encode(row).decode())
         else:
+            iterations = plural(row.iterations, "iteration")
             click.echo(
-                f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {row.iterations:>3} iterations"
+                f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {iterations:>14}"
                 f"  {money(row.cost_usd):>9}  {plain(row.goal)}"
             )
 
@@ -116,16 +118,16 @@ def show_command(session: str) -> None:
 
 
 @goal_command.command("pause")
-@click.argument("session")
+@click.argument("session", default="")
 def pause_command(session: str) -> None:
-    """Stop the work on a goal; `goal resume` goes on with it."""
+    """Pause a goal (by default the newest of this folder); `goal resume` goes on with it."""
     _order(session, "pause")
 
 
 @goal_command.command("stop")
-@click.argument("session")
+@click.argument("session", default="")
 def stop_command(session: str) -> None:
-    """End a goal and whatever it runs."""
+    """End a goal (by default the newest of this folder) and the processes that it runs."""
     _order(session, "stop")
 
 
@@ -161,7 +163,9 @@ def profiles_command() -> None:
 
 
 def _order(session: str, order: Order) -> None:
-    ordered = asyncio.run(order_goal(load_config(), session, order))
+    config = load_config()
+    name = session or asyncio.run(newest_goal(config, Path.cwd()))
+    ordered = asyncio.run(order_goal(config, name, order))
     if ordered.ending:
         click.echo(f"{ordered.session} has ended: {ordered.ending}")
     else:

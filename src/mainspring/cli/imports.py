@@ -12,6 +12,7 @@ import click
 from mainspring.app.operations.imports import Imported, import_session
 from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
+from mainspring.events.counts import plural
 
 
 @click.command("import")
@@ -34,8 +35,8 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
             f"{file} cannot be read: {error.strerror}.", remedy="Give a file that `mainspring export` wrote."
         ) from error
     if imported.agent:
-        left = f", {imported.left_out} lines left out" if imported.left_out else ""
-        click.echo(f"{imported.events} events from {imported.agent}{left}", err=True)
+        left = f", {plural(imported.left_out, 'line')} left out" if imported.left_out else ""
+        click.echo(f"{plural(imported.events, 'event')} from {imported.agent}{left}", err=True)
     click.echo(imported.session)
 
 

@@ -104,7 +104,8 @@ def _line(listed: ProviderStatus) -> str:
     if listed.is_local:
         status = "does not answer" if listed.serves is None else f"serves {len(listed.serves)}"
     else:
-        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}"
+        page = f" ({listed.key_page})" if listed.key_page else ""
+        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}{page}"
     head = f"{listed.provider:<18} {listed.wire:<10} {listed.base_url}  {status}"
     return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])
 

@@ -20,11 +20,10 @@ import click
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
 from mainspring.app.operations.outputs import as_output, load_schema
-from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json, as_text, call_line
@@ -46,7 +45,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import stop_signals
 
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
@@ -141,11 +140,6 @@ def resume_command(session: str, text: str, **options: Any) -> None:
         raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
     session = session or newest_here(load_config())
     sys.exit(asyncio.run(take_turn(text, session, **options)))
-
-
-def newest_here(config: Config) -> str:
-    """The newest session that works in this folder."""
-    return asyncio.run(newest_session(config, Path.cwd()))
 
 
 async def take_turn(

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
-from mainspring.cli.config import load_config_or_defaults
+from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.secrets.screen import plain
@@ -43,24 +43,27 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
 
 
 @click.command("show")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
-    """Show what happened in SESSION."""
+    """Show what happened in SESSION (by default the newest of this folder)."""
     config = load_config_or_defaults()
-    asyncio.run(_print_all(read_events(config, session), is_json=is_json, is_whole=is_whole))
+    asyncio.run(
+        _print_all(read_events(config, session or newest_here(config)), is_json=is_json, is_whole=is_whole)
+    )
 
 
 @click.command("tail")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
 @click.option("--follow/--no-follow", default=True, help="Continue until the run has ended.")
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
-    """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
-    goal is over."""
-    follower = Follower(load_config_or_defaults(), session, after=after)
+    """Watch SESSION (by default the newest of this folder) while another process runs it; ends when that
+    process is gone, or when its turn or its goal is over."""
+    config = load_config_or_defaults()
+    follower = Follower(config, session or newest_here(config), after=after)
     asyncio.run(_print_all(follower.events(is_followed=follow), is_json=is_json, is_whole=False))
     if follow and not follower.has_ended:
         resume = "goal resume" if follower.has_goal else "resume"

@@ -24,6 +24,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.events.counts import plural
 from mainspring.waits.describe import clock, duration, joined
 
 _SHOWN_VALUES = 20
@@ -60,13 +61,15 @@ def _engine_ended(event: EngineEnded) -> str:
     """Nothing, when all went as it should."""
     told = [f"exit code {event.exit_code}"] if event.exit_code else []
     told += [event.reason] if event.reason else []
-    told += [f"{event.unread_lines} lines could not be read"] if event.unread_lines else []
+    told += [f"{plural(event.unread_lines, 'line')} could not be read"] if event.unread_lines else []
     if event.left_running:
-        told.append(f"it had left {len(event.left_running)} processes running")
+        told.append(f"it had left {plural(len(event.left_running), 'process')} running")
     return f"! engine: {'; '.join(told)}" if told else ""
 
 
 def _artifacts_changed(event: ArtifactsChanged) -> str:
+    if not event.iteration:
+        return f"· artifacts before the first iteration: {plural(event.new, 'file')}"
     counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
     return "· artifacts: " + ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
 
@@ -77,12 +80,14 @@ def _measurements_taken(event: MeasurementsTaken) -> str:
         for item in event.values[:_SHOWN_VALUES]
     ]
     more = len(event.values) - len(values)
-    shown = ", ".join([*values, *([f"and {more:,} more values"] if more else [])])
+    shown = ", ".join([*values, *([f"and {plural(more, 'more value')}"] if more else [])])
     return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
 
 
 def _claims_read(event: ClaimsRead) -> str:
-    return "\n".join([f"· {len(event.claims)} claims", *(f"! {problem}" for problem in event.problems)])
+    return "\n".join(
+        [f"· {plural(len(event.claims), 'claim')}", *(f"! {problem}" for problem in event.problems)]
+    )
 
 
 def _claim_checked(event: ClaimChecked) -> str:

@@ -18,6 +18,7 @@ from mainspring.engines.outside import Outside, prepare, prompt_of
 from mainspring.engines.recorder import EngineRecorder, StopAgent
 from mainspring.errors import SandboxError
 from mainspring.events import EngineEnded, RequestFailed, Usage
+from mainspring.events.counts import plural
 from mainspring.folds.ledger import ENGINE, Refusal
 from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
@@ -303,7 +304,7 @@ def _failed(outside: Outside, run: EngineRun, failed: Failed, stderr: str) -> En
 
 
 def _told(run: EngineRun) -> str:
-    return f" ({run.unread_lines} lines could not be read)" if run.unread_lines else ""
+    return f" ({plural(run.unread_lines, 'line')} could not be read)" if run.unread_lines else ""
 
 
 def tail_of(stderr: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
+from mainspring.events.counts import plural
 from mainspring.evidence.claim_checks import check_claims
 from mainspring.evidence.claim_file import EXAMPLE, read_claims
 from mainspring.evidence.claims import Claims
@@ -68,7 +69,7 @@ class Derivation:
         await self._read(claims, iteration)
         trouble = await self._check(claims, iteration, is_everything=True)
         missing = (*trouble, *claims.missing())
-        detail = f"{len(claims.path())} claims on the path to the goal are proved"
+        detail = f"{plural(len(claims.path()), 'claim')} on the path to the goal proved"
         if missing:
             more = f"; and {len(missing) - _MAX_LINES} more" if len(missing) > _MAX_LINES else ""
             detail = "; ".join(missing[:_MAX_LINES]) + more

@@ -27,6 +27,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.events.counts import plural
 from mainspring.report.facts import Approval, Notice, Outage, ProcessFacts, Wait, fact_of
 from mainspring.waits.describe import duration, joined
 
@@ -212,8 +213,8 @@ def _engine(event: EngineEnded) -> str:
     told = [event.reason] if event.reason else []
     if event.left_running:
         numbers = ", ".join(map(str, event.left_running[:_LAST_LINES]))
-        count = len(event.left_running)
-        told.append(f"it had left {count} processes running ({numbers}), which the goal may wait for")
+        count = plural(len(event.left_running), "process")
+        told.append(f"it had left {count} running ({numbers}), which the goal may wait for")
     if event.unread_lines:
-        told.append(f"{event.unread_lines} lines of its output could not be read: {event.unread}")
+        told.append(f"{plural(event.unread_lines, 'line')} of its output could not be read: {event.unread}")
     return "; ".join(told)

@@ -16,7 +16,8 @@ from mainspring.documents.blocks import (
     Toned,
     slim,
 )
-from mainspring.report.describe import code, event, events, plural, seconds, when
+from mainspring.events.counts import plural
+from mainspring.report.describe import code, event, events, seconds, when
 from mainspring.report.facts import Approval, Notice, Report, Wait
 
 

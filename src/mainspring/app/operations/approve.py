@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.answers import edited, is_question, lasting
-from mainspring.app.operations.sessions import journal_of
+from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
@@ -54,6 +55,23 @@ async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, .
     """What a session waits for a person to answer."""
     _, requests, _ = await _requests(config, session)
     return tuple(requests.open.values())
+
+
+async def waiting_session(config: Config, folder: Path) -> str:
+    """The one session in a folder that waits for an answer; `UsageError` when there is none, or several."""
+    rows = await rows_in(folder, await list_sessions(config), config)
+    waiting = [row.id for row in rows if row.state != "damaged" and await open_questions(config, row.id)]
+    if not waiting:
+        raise UsageError(
+            "No session of this folder waits for an answer.",
+            remedy="`mainspring sessions` lists all sessions.",
+        )
+    if len(waiting) > 1:
+        raise UsageError(
+            f"{len(waiting)} sessions of this folder wait for an answer: {', '.join(waiting)}.",
+            remedy="Name one of them: mainspring approve SESSION.",
+        )
+    return waiting[0]
 
 
 async def prepare_answers(

@@ -40,6 +40,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
     key_variables: tuple[str, ...]
     has_key: bool
     is_local: bool
+    key_page: str = ""
     serves: tuple[ServedModel, ...] | None = None
 
     def name_of(self, model: ServedModel) -> str:
@@ -80,6 +81,7 @@ async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderS
         key_variables=provider.key_variables,
         has_key=bool(api_key),
         is_local=is_local,
+        key_page=provider.key_page,
         serves=models,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,8 +32,13 @@ async def newest_session(config: Config, folder: Path) -> str:
 
 async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
     """The first of these sessions that works in a folder; empty when none does."""
+    return next((row.id for row in await rows_in(folder, rows, config)), "")
+
+
+async def rows_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> Iterator[SessionRow]:
+    """Those of these sessions that work in a folder."""
     here, store = str(await asyncio.to_thread(folder.resolve)), sessions_of(config)
-    return next((row.id for row in rows if workspace_of(row, store, config) == here), "")
+    return (row for row in rows if workspace_of(row, store, config) == here)
 
 
 @asynccontextmanager
