@@ -19,8 +19,8 @@ from mainspring.app.operations.approvals import (
     Rule,
     counts,
     judge_command,
+    judge_exec,
     judge_session,
-    judge_step,
     list_grants,
     revoke_grant,
     rules_in_force,
@@ -83,7 +83,7 @@ def rules_command(folder: Path) -> None:
 @_mode
 @_cap
 @_folder
-@click.option("--template", default="", help="Judge it as a step with the limits of [steps.NAME].")
+@click.option("--template", default="", help="Judge it as `exec` with this template ([steps.NAME]).")
 @click.option("--uncontained", is_flag=True, help="Judge as with --sandbox none.")
 def check_command(
     command: str,
@@ -105,7 +105,7 @@ def check_command(
         "is_contained": not uncontained,
     }
     if template:
-        verdict = judge_step(load_config(), _words(command), template=template, **given)
+        verdict = judge_exec(load_config(), _words(command), template=template, **given)
     else:
         verdict = judge_command(load_config(), command, **given)
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
