@@ -45,8 +45,8 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a command with this template gets (`[steps.NAME]` in `config.toml`). With `commands`, only what one
-    of these patterns allows may run: words like `pytest *` or `git status $`."""
+    """What a command with this template gets (`[steps.NAME]` in `config.toml`). With `commands`, only what
+    one of these patterns allows may run: words like `pytest *` or `git status $`."""
 
     commands: tuple[str, ...] = ()
     """Patterns of what may run; empty: whatever the policy allows."""

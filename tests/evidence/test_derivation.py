@@ -35,7 +35,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
     journal = await (store.open("s1") if "s1" in store.shelf.names() else store.create("s1"))
     sandbox = PlainSandbox(environment=dict(os.environ))
 
-    async def emit(event: Event) -> None:
+    async def record(event: Event) -> None:
         await journal.append(event)
 
     async def get() -> Sandbox:
@@ -51,7 +51,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
             files=files,
             sandbox=get,
             keep=journal.put,
-            emit=emit,
+            record=record,
             vault=Vault(),
         )
     finally:

@@ -22,7 +22,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 async def ask(
-    turn: Runtime,
+    runtime: Runtime,
     model: Model,
     request: Request,
     reservation: Reservation,
@@ -34,18 +34,18 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = ReplyBuilder()
     try:
-        return reply, await _receive(turn, model, request, reply, step, show)
+        return reply, await _receive(runtime, model, request, reply, step, show)
     except asyncio.CancelledError:
-        await settle(turn, reservation, _partly(reply, input_tokens))
+        await settle(runtime, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
         failed = failure(error, step=step, model=model.name)
-        await settle(turn, reservation, _partly(reply, input_tokens), failed, is_failed=True)
+        await settle(runtime, reservation, _partly(reply, input_tokens), failed, is_failed=True)
         raise
 
 
 async def _receive(
-    turn: Runtime,
+    runtime: Runtime,
     model: Model,
     request: Request,
     reply: ReplyBuilder,
@@ -67,7 +67,7 @@ async def _receive(
                         model=model.name,
                         retry_in_s=item.retry_in_s,
                     )
-                    await turn.record(failed)
+                    await runtime.record(failed)
                 case _:
                     reply.add(item)
                     show(item)
