@@ -234,7 +234,7 @@ def test_a_skill_that_cannot_be_used_is_named_with_its_reason(machine: Machine) 
     machine.run("run", "--model", model, *FREE, "go")
     shown = machine.run("context", machine.only_session()["id"])
     problem = "its folder is named plots, not charts"
-    assert f"skill not used: {skill / 'SKILL.md'}: {problem}" in shown.stdout
+    assert f"skill ignored: {skill / 'SKILL.md'}: {problem}" in shown.stdout
     (broken,) = json.loads(machine.run("context", "--json", machine.only_session()["id"]).stdout)[
         "broken_skills"
     ]

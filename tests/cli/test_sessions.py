@@ -259,7 +259,7 @@ def test_commands_without_a_session_take_the_newest_of_the_folder(machine: Machi
     for command in (("show",), ("verify",), ("export",), ("tail", "--no-follow"), ("rewind", "--to", "1")):
         refused = machine.run(*command)
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert "No session has worked in this folder." in refused.stderr
+        assert "There is no session in this folder." in refused.stderr
     model = machine.serve({"calls": [SHELL]}, {"text": "done"})
     machine.run("run", "--model", model, *FREE, "go")
     session = machine.only_session()["id"]

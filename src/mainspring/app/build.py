@@ -320,8 +320,8 @@ def _prompt(
     if not is_new:
         if instructions or system_prompt is not None:
             raise UsageError(
-                "A session keeps the instructions that it began with.",
-                remedy="Say the new ones with `session.note`, or open a new session.",
+                "Instructions cannot be changed in a session that exists.",
+                remedy="Add to them with `session.note`, or open a new session.",
             )
         return []
     parts = compose_prompt(workspace, mode, config) if system_prompt is None else []

@@ -41,7 +41,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     model, mode = await journal.last("ModelChosen"), await journal.last("ModeChosen")
     engine, spend = await journal.last("EngineChosen"), await journal.last("SpendReserved")
     if started is None or not isinstance(started.event, SessionStarted):
-        raise UsageError("This session has no beginning: nothing was recorded in it.")
+        raise UsageError("This session is empty: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
     is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
     return KnownSession(

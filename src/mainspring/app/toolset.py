@@ -44,8 +44,8 @@ def build_output(kind: Any, engine: str) -> OutputType | None:
         return None
     if engine != BUILTIN:
         raise UsageError(
-            f"The engine {engine} cannot be told what form its answer must have.",
-            remedy="Use the built-in engine for structured output.",
+            f"The engine {engine} does not support structured output.",
+            remedy="Use --engine builtin.",
         )
     return OutputType(kind)
 

@@ -94,7 +94,7 @@ def check_command(
     *,
     uncontained: bool,
 ) -> None:
-    """Say what would become of COMMAND, a line of shell, and why. Nothing is run.
+    """Say whether COMMAND, a line of shell, would be allowed, and why. Nothing is run.
 
     With --template, COMMAND is the words of one command, as `mainspring exec` takes them.
     """
@@ -118,7 +118,7 @@ def check_command(
 @_mode
 @_cap
 def simulate_command(session: str, mode: str | None, max_cost_usd: float | None) -> None:
-    """Say what today's rules, grants and mode would have said to the calls of SESSION. Nothing is run."""
+    """Judge the calls of SESSION again by today's rules, grants and mode. Nothing is run."""
     judging = judge_session(load_config(), session, mode=mode or "", max_cost_usd=max_cost_usd)
     compared = asyncio.run(judging)
     for each in compared:

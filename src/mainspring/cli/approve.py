@@ -92,7 +92,7 @@ def _reply(
 ) -> ApprovalReply:
     given = [name for name, value in (("--reject", reject), ("--edit", edit), ("--say", say)) if value]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} contradict each other.", remedy="Give one of them.")
+        raise UsageError(f"{' and '.join(given)} cannot be combined.", remedy="Give one of them.")
     decision: Decision = "stop" if is_stop else "allow" if reject is None else "reject"
     return ApprovalReply(
         decision=decision,

@@ -62,7 +62,7 @@ def as_lines(filled: WindowUse) -> list[str]:
         lines.append(f"{filled.model} counted {filled.last.input_tokens:,} last, {cached:.0%} of them cached")
     if filled.engine:
         lines.append(f"this is what is on record; {filled.engine} keeps a history of its own")
-    lines += [f"skill not used: {each.path}: {each.problem}" for each in filled.broken_skills]
+    lines += [f"skill ignored: {each.path}: {each.problem}" for each in filled.broken_skills]
     return lines
 
 

@@ -24,13 +24,13 @@ from mainspring.secrets.screen import plain
 @click.option("-o", "to", type=click.Path(path_type=Path), help="The file of that archive.")
 @click.option("--with-contents", is_flag=True, help="Put prompts, replies and outputs into it, too.")
 def doctor_command(*, is_json: bool, bundle: str | None, to: Path | None, with_contents: bool) -> None:
-    """Say what this machine holds, what it does not, and the command that would fix it. Ends with 1 when
-    something that is needed is missing."""
+    """Check this machine, and say how to fix what is missing. The exit code is 1 when something that is
+    needed is missing."""
     if bundle is not None:
         _bundle(bundle, to, with_contents=with_contents)
         return
     if to is not None or with_contents:
-        raise UsageError("-o and --with-contents are about --bundle.", remedy="Name a session: --bundle ID.")
+        raise UsageError("-o and --with-contents need --bundle.", remedy="Name a session: --bundle ID.")
     diagnosis = asyncio.run(diagnose(load_config(is_config_optional=True), Path.cwd()))
     if is_json:
         click.echo(msgspec.json.encode({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))

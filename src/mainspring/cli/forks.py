@@ -44,7 +44,7 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None) 
 @click.option("--from", "from_seq", type=click.IntRange(min=1), help="Fork there, and go on live.")
 @turn_options
 def replay_command(session: str, from_seq: int | None, *, is_check: bool, **options: Any) -> None:
-    """Run SESSION again, offline, and report the first request that would now be another."""
+    """Run SESSION again, offline, and report the first model request that would differ now."""
     if from_seq is not None:
         made = asyncio.run(fork(load_config(), session, at=from_seq))
         sys.exit(asyncio.run(take_turn("", made.session, **options)))
@@ -55,7 +55,7 @@ def replay_command(session: str, from_seq: int | None, *, is_check: bool, **opti
 @click.argument("one")
 @click.argument("other")
 def compare_command(one: str, other: str) -> None:
-    """Show where two sessions part, and what each did from there."""
+    """Show where two sessions begin to differ, and what each did after that."""
     found = asyncio.run(compare(load_config(), one, other))
     shared = found.shared_events
     click.echo(f"They share the first {plural(shared, 'event')}." if shared else "They share nothing.")

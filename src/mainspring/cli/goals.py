@@ -48,7 +48,7 @@ for _command in (schedule_command, schedules_command, unschedule_command, fire_c
 @goal_command.command("start")
 @click.argument("goal", nargs=-1)
 @start_options
-@click.option("--background", "is_background", is_flag=True, help="Let the daemon work on it; print its id.")
+@click.option("--background", "is_background", is_flag=True, help="Run it in the daemon; print its id.")
 def start_command(
     goal: tuple[str, ...],
     folder: Path,
@@ -135,7 +135,7 @@ def stop_command(session: str) -> None:
 @click.argument("session")
 @click.argument("goal", nargs=-1)
 def change_command(session: str, goal: tuple[str, ...]) -> None:
-    """Put another text, or file, in the place of a paused goal; the old one stays on record."""
+    """Put another text, or file, in place of a paused goal; the old one stays on record."""
     text, _ = goal_text(" ".join(goal))
     asyncio.run(change_goal(session, text, load_config()))
     click.echo(f"changed; go on with it: mainspring goal resume {session}")
@@ -149,7 +149,7 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 @click.option("--markdown", default="", metavar="FILE", help="Write Markdown; - prints it.")
 @click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
-    """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
+    """Report on a goal (by default the newest of this folder), with the evidence for it."""
     config = load_config_or_defaults()
     name = session or asyncio.run(newest_goal(config, Path.cwd()))
     write_report(config, name, html=html, markdown=markdown, is_json=is_json)

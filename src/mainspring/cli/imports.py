@@ -17,10 +17,12 @@ from mainspring.events.counts import plural
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they lie beside.")
+@click.option(
+    "--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they are not in the file."
+)
 @click.option("-C", "folder", type=click.Path(path_type=Path), help="Workspace, for another agent's session.")
 def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
-    """Bring the session in FILE in (- is standard input): one that `export` wrote, checking every hash, or a
+    """Import the session in FILE (- is standard input): one that `export` wrote, checking every hash, or a
     session file of Claude Code or Codex."""
     try:
         if str(file) == "-":

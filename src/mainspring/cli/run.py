@@ -137,7 +137,7 @@ def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
     if options["attach"] and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
+        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
     session = session or newest_here(load_config())
     sys.exit(asyncio.run(take_turn(text, session, **options)))
 
@@ -212,7 +212,7 @@ def _collect_garbage_again() -> None:
 
 def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
     if attach and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
+        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
     return [attached(path) for path in attach]
 
 

@@ -68,7 +68,7 @@ def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> No
     if follow and not follower.has_ended:
         resume = "goal resume" if follower.has_goal else "resume"
         click.echo(
-            f"Nobody runs this session now. Go on with it: mainspring {resume} {follower.session}", err=True
+            f"No process runs this session now. Continue it: mainspring {resume} {follower.session}", err=True
         )
 
 

@@ -129,7 +129,7 @@ def written(output: Path | None) -> Generator[BinaryIO]:
     except OSError as error:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}.",
-            remedy="Name a file in a folder that is there, and yours to write.",
+            remedy="Name a file in a folder that exists and can be written.",
         ) from error
     finally:
         if is_replaced:

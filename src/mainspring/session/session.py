@@ -124,7 +124,7 @@ class Session:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it."""
         if not text.strip() and not media:
-            raise UsageError("There is nothing to say: the text is empty.")
+            raise UsageError("The message is empty.")
         async with self._rewriting:
             self._runtime.approvals.questions.abandon()
             left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
@@ -209,7 +209,9 @@ class Session:
         async with self._rewritten("compact"):
             if compacted := await self._runtime.compact("asked"):
                 return compacted
-        raise UsageError("Nothing in the history can be left out.", remedy="`mainspring context` shows it.")
+        raise UsageError(
+            "The history is too short to compact.", remedy="`mainspring context` shows its size."
+        )
 
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""
@@ -316,7 +318,9 @@ class Session:
         """While the history is rewritten no turn runs, and what is said waits."""
         async with self._rewriting:
             if self.is_running and self._is_turn_wanted:
-                raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
+                raise UsageError(
+                    f"A turn is running; {what} is not possible now.", remedy="Stop the turn first."
+                )
             yield
 
 

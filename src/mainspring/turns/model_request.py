@@ -71,7 +71,7 @@ async def _receive(
                 case _:
                     reply.add(item)
                     show(item)
-    raise ModelError("The model's stream ended without saying that it was finished.")
+    raise ModelError("The model's reply ended before it was complete.")
 
 
 def _partly(reply: ReplyBuilder, input_tokens: int) -> Usage:

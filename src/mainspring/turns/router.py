@@ -65,13 +65,13 @@ class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When to escalate (0: never), and what one task may use before that stops."""
 
     after_failures: int = 2
-    """Failed turns of one task before the next tier takes over; 0 is never."""
+    """Failed turns of one task after which the next tier takes over; 0: never."""
     max_attempts: int = 8
-    """Turns of one task before escalation stops."""
+    """Maximum turns of one task with escalation."""
     max_escalations: int = 2
-    """Changes to a stronger tier in one task."""
+    """Maximum changes to a stronger tier in one task."""
     max_usd: float | None = None
-    """US dollars that one task may cost before escalation stops."""
+    """Maximum cost of one task with escalation, in US dollars."""
 
 
 def route(facts: RoutingFacts, tiers: Sequence[str]) -> Routed:

@@ -84,7 +84,7 @@ async def prepare_answers(
         why = requests.closed.get(call, "nothing is asked")
         raise UsageError(
             f"Session {session} does not wait for an answer{f' to {call}' if call else ''}: {why}.",
-            remedy=f"`mainspring show {session}` tells what happened.",
+            remedy=f"`mainspring show {session}` shows what happened.",
         )
     answers = tuple(_given(question, requests, reply, config.origin) for question in asked)
     running = await sessions_of(config).owner(session)
@@ -109,16 +109,16 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
             return ""
         if time.monotonic() > deadline + _TAKEN_WITHIN_S:
             raise JournalOwned(
-                f"The answer was taken by {owner}, but it is not on record yet.",
-                remedy="`mainspring show` tells what became of it.",
+                f"The answer reached {owner}, which has not recorded it yet.",
+                remedy="`mainspring show` shows what became of it.",
             )
         if time.monotonic() > deadline and withdraw(path):
             raise JournalOwned(
-                f"The answer was not taken: {owner} runs the session and does not wait for {given.call}.",
-                remedy="Answer there, or stop it first; then answer from here again.",
+                f"The answer was not delivered: {owner} runs the session and does not wait for {given.call}.",
+                remedy="Answer in that process, or stop it and answer again.",
             )
     if why := refusal_of(path):
-        raise UsageError(f"The call {given.call} cannot be answered so: {why}.")
+        raise UsageError(f"The call {given.call} cannot be answered like this: {why}.")
     return owner
 
 
@@ -133,14 +133,17 @@ def _given(
     question: ApprovalAsked, requests: Requests, reply: ApprovalReply, origin: Origin
 ) -> ApprovalGiven:
     if reply.scope == "once" and (reply.pattern or reply.lasts):
-        raise UsageError("--pattern and --for need a --scope that lasts.")
+        raise UsageError("--pattern and --for need a --scope other than once.")
     if reply.is_said and not is_question(question):
         raise UsageError(
             f"--say answers a question of the agent; {question.call} is a call of {question.tool}.",
             remedy="Allow it without --say, or refuse it with --reject TEXT.",
         )
     if reply.edit is not None and len(requests.open) > 1:
-        raise UsageError("--edit is for one call: name it.", remedy=f"They are {', '.join(requests.open)}.")
+        raise UsageError(
+            "--edit applies to one call, and several are waiting.",
+            remedy=f"Name one of {', '.join(requests.open)}.",
+        )
     given = ApprovalGiven(
         call=question.call,
         arguments_sha256=question.arguments_sha256,
@@ -153,5 +156,5 @@ def _given(
         origin=origin,
     )
     if why := requests.refusal(given):
-        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+        raise UsageError(f"The call {question.call} cannot be answered like this: {why}.")
     return given

@@ -63,7 +63,7 @@ async def make_bundle(
             path.chmod(0o600)
             file.write(data)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already.", remedy="Name another file with -o.") from error
+        raise UsageError(f"{path} exists already.", remedy="Name another file with -o.") from error
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", remedy="Name another with -o."

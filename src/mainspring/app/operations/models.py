@@ -99,7 +99,9 @@ def list_local_models(config: Config) -> tuple[LocalModelStatus, ...]:
 def find_pullable(name: str) -> Weights:
     weights = PULLABLE.get(name)
     if weights is None:
-        raise UsageError(f"There is no model {name!r} to pull.", remedy=f"There is: {', '.join(PULLABLE)}.")
+        raise UsageError(
+            f"There is no model {name!r} to pull.", remedy=f"Choose one of {', '.join(PULLABLE)}."
+        )
     return weights
 
 
@@ -146,7 +148,7 @@ def refresh_prices(config: Config) -> str:
     """Takes over the table of the installed genai-prices; gives its version when that is not newer."""
     if find_spec("genai_prices") is None:
         raise UsageError(
-            "genai-prices, where new prices come from, is not installed.",
+            "The package genai-prices, which has the newer prices, is not installed.",
             remedy='Install it with: pip install --upgrade "mainspring[prices]"',
         )
     source = import_module("mainspring.models.priceimport")

@@ -27,7 +27,9 @@ async def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
     if found := await newest_in(folder, await list_sessions(config), config):
         return found
-    raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+    raise UsageError(
+        "There is no session in this folder.", remedy="Name one; `mainspring sessions` lists them."
+    )
 
 
 async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
