@@ -185,7 +185,7 @@ def test_compact_by_command_and_back(machine: Machine) -> None:
     session = machine.only_session()["id"]
     before = json.loads(machine.run("context", "--json", session).stdout)
     whole = machine.run("compact", "--undo", session)
-    assert (whole.returncode, "no compaction to take back" in whole.stderr) == (2, True)
+    assert (whole.returncode, "no compaction to undo" in whole.stderr) == (2, True)
     compacted = machine.run("compact", session)
     assert compacted.returncode == 0, compacted.stderr
     assert "history compacted" in compacted.stdout

@@ -193,13 +193,13 @@ def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machi
     session = machine.only_session()["id"]
     assert machine.run("export", session, "-o", "session.jsonl").returncode == 0
     for arguments, said in (
-        (("import", "session.jsonl"), "to bring it in again"),
-        (("export", session, "-o", "nowhere/x"), "Name a file in a folder that is there"),
+        (("import", "session.jsonl"), "to import it again"),
+        (("export", session, "-o", "nowhere/x"), "Name a file in a folder that exists"),
         (("fork", session, "--at", "999"), f"`mainspring show {session}` numbers them"),
         (("rewind", session, "--to", "999"), f"`mainspring show {session}` numbers them"),
-        (("diff", session, "--step", "999"), "Without a step all of them are shown"),
+        (("diff", session, "--step", "999"), "Leave --step out"),
         (("compact", session), "`mainspring context` shows it"),
-        (("land", session), "`run --branch` works on one"),
+        (("land", session), "Only `run --branch` makes one"),
         (("run", "go", "--model", "scripted@x", "--attach", "nowhere"), "Check the path"),
     ):
         ran = machine.run(*arguments)
