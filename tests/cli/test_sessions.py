@@ -198,7 +198,7 @@ def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machi
         (("fork", session, "--at", "999"), f"`mainspring show {session}` numbers them"),
         (("rewind", session, "--to", "999"), f"`mainspring show {session}` numbers them"),
         (("diff", session, "--step", "999"), "Leave --step out"),
-        (("compact", session), "`mainspring context` shows it"),
+        (("compact", session), "`mainspring context` shows its size"),
         (("land", session), "Only `run --branch` makes one"),
         (("run", "go", "--model", "scripted@x", "--attach", "nowhere"), "Check the path"),
     ):
