@@ -151,7 +151,7 @@ def test_instructions_are_added_to_the_system_prompt_or_replace_it() -> None:
 def test_an_earlier_session_keeps_its_instructions() -> None:
     requests: list[Request] = []
     first = mainspring.run("x", model=model("1", "2", requests=requests), instructions="Speak Latin.")
-    with pytest.raises(UsageError, match="keeps the instructions"):
+    with pytest.raises(UsageError, match="Instructions cannot be changed"):
         mainspring.run("x", session=first.session, instructions="Speak Greek.")
     mainspring.run("y", session=first.session, model=model("1", "2", requests=requests))
     assert requests[1].system == requests[0].system

@@ -59,7 +59,7 @@ IMPORTS_IN_FUNCTIONS = {
     "__init__.py": "importing the package costs nothing",
     "testing/__init__.py": "the model server does not wait for what else is for tests",
     "app/engines.py": "outside agents are not loaded for a session that takes its own turns",
-    "app/stores.py": "listing sessions does not wait for what runs steps",
+    "app/stores.py": "listing sessions does not wait for what runs commands",
     "app/policies.py": "the shell parser and the sandbox are not loaded before the first call needs them",
 }
 WRITERS = {

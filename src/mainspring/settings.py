@@ -18,7 +18,7 @@ import platformdirs
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.disk.formats import read_toml
 from mainspring.engines.settings import EngineSettings
-from mainspring.errors import ConfigError, UsageError
+from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
@@ -34,32 +34,32 @@ _NO = ("0", "false", "no", "off")
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Caps for every run, by scope; what a run is told itself replaces them."""
+    """Limits for every run, by scope; options of a run replace them."""
 
     turn: Cap = Cap()
-    """Of one turn."""
+    """Limits of one turn."""
     session: Cap = Cap()
-    """Of one session, however often it is resumed."""
+    """Limits of one session, over all its turns."""
     goal: Cap = Cap()
-    """Of one goal, over all its iterations."""
+    """Limits of one goal, over all its iterations."""
     day: Cap = Cap()
-    """Of all sessions together, in one day (UTC); not on calls or time."""
+    """Limits of all sessions together in one day (UTC): usd, tokens or steps."""
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a step of that name gets (`[steps.NAME]` in `config.toml`). With `commands`, only what one of
-    these patterns allows may run: words like `pytest *` or `git status $`."""
+    """What a command with this template gets (`[steps.NAME]` in `config.toml`). With `commands`, only what
+    one of these patterns allows may run: words like `pytest *` or `git status $`."""
 
     commands: tuple[str, ...] = ()
-    """Patterns of what may run; empty: whatever the policy allows."""
+    """Patterns of allowed commands; empty: whatever the approval rules allow."""
     timeout_s: float = 600.0
-    """Seconds that the command may take."""
+    """Maximum duration in seconds."""
     cpu_s: int = 0
-    """Seconds of processor time; 0 is no limit."""
+    """Maximum CPU time in seconds; 0: no limit."""
     memory_mb: int = 1024
-    """Megabytes of memory; 0 is what `[sandbox]` says."""
+    """Maximum memory in MiB; 0: as `[sandbox]` says."""
     mode: str = ""
-    """The mode to judge it in; empty: the usual one."""
+    """Approval mode for this command; empty: the default mode."""
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,17 +76,17 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `mainspring daemon` does by itself (`[daemon]` in `config.toml`): how many goals it runs at once,
+    """Settings of `mainspring daemon` (`[daemon]` in `config.toml`): how many goals it runs at once,
     how old an interruption may be, whether plain sessions are resumed too, and how it treats what crashes."""
 
     max_running: Annotated[int, msgspec.Meta(ge=1)] = 2
-    """Goals at work at once; one that waits does not count."""
+    """Maximum goals that run at the same time; waiting ones do not count."""
     resume_within_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
-    """What was interrupted earlier is left alone."""
+    """Goals that were interrupted longer ago are not resumed."""
     sessions: bool = False
-    """Also resume crashed sessions without a goal."""
+    """Resume crashed sessions without a goal as well."""
     max_crashes: Annotated[int, msgspec.Meta(ge=1)] = 3
-    """In a row, without getting on; then a goal is left alone."""
+    """Crashes in a row without progress after which a goal is no longer resumed."""
     crash_wait_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     """Seconds before a crashed goal is resumed."""
 
@@ -97,49 +97,49 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     """The default model, as `--model` takes it; MAINSPRING_MODEL comes first."""
     models: tuple[str, ...] = ()
-    """The default model and, after it, those to go on with when it fails."""
+    """The default model, followed by its fallbacks."""
     fallback: tuple[str, ...] = ()
-    """More models to go on with when one fails, in order."""
+    """Further fallback models, in order."""
     effort: Effort | None = None
-    """How hard the model thinks; without it, as the provider does by itself."""
+    """Reasoning effort of the model; unset: the provider's default."""
     tiers: dict[str, str | dict[str, str]] = {}
-    """Models by strength; a tier is a model, or one per provider: the first with a key is taken."""
+    """Models by strength. A tier is one model, or one per provider: the first provider with a key is used."""
     router: bool = False
-    """Choose a tier for each turn by what was said, failing tests and the size of the context."""
+    """Choose a tier for each turn by the message, failing tests and context size."""
     escalation: Breaker = Breaker()
-    """When failing turns go to the next tier."""
+    """When failing turns move to the next tier."""
     retry: RetryPolicy = RetryPolicy()
-    """How often a failed request is made again, and after how long."""
+    """How often failed requests are retried, and after which delay."""
     mode: str = ""
-    """What may be done without asking: plan, ask, edits, auto, yolo, or L0 to L5."""
+    """What needs approval: plan, ask, edits, auto, yolo, or a level L0 to L5."""
     approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    """Seconds until an unanswered question counts as a no; without it, as long as it takes."""
+    """Seconds after which an unanswered approval counts as refused; unset: never."""
     prices: dict[str, Price] = {}
-    """Prices of models by name, instead of those in the shipped table."""
+    """Prices by model name; they replace those of the built-in table."""
     caps: Caps = Caps()
-    """What may be used, by scope."""
+    """Limits on money, tokens, steps, calls and time, by scope."""
     local_context_tokens: int = 16 * 1024
-    """The context of a model that runs on this machine, in tokens."""
+    """Context window of local models, in tokens."""
     context_tokens: dict[str, int] = {}
-    """The context of models by name, in tokens, where it is not known."""
+    """Context windows by model name, in tokens, where they are unknown."""
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
-    """The share of the context that is filled before history is made short."""
+    """Filled share of the context window at which the history is compacted."""
     compaction_model: str = ""
-    """Writes summaries of long histories; without it, or when it fails, the session's own model does."""
+    """Model that summarizes long histories; unset, or when it fails: the session's own model."""
     idle_steps: Annotated[int, msgspec.Meta(ge=0)] = IDLE_STEPS
-    """Steps in which nothing new happens before a turn is ended; 0 is never."""
+    """Steps without progress after which a turn is ended; 0: never."""
     steps: dict[str, Template] = {}
-    """What `mainspring exec --template NAME` gets."""
+    """Templates for `mainspring exec --template NAME`."""
     waits: Patience = Patience()
-    """How long is waited."""
+    """Limits on waiting."""
     engine: str = ""
-    """Who takes the turns; empty is builtin."""
+    """Engine that takes the turns; empty: builtin."""
     engines: dict[str, EngineSettings] = {}
-    """Other agents, by name."""
+    """Settings of outside agents, by name."""
     sandbox: SandboxSettings = SandboxSettings()
-    """What a command may use."""
+    """Limits of commands that have none of their own."""
     daemon: DaemonSettings = DaemonSettings()
-    """What the daemon does by itself."""
+    """Settings of the daemon."""
 
 
 FACE = "MAINSPRING_FACE"
@@ -155,6 +155,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     environment: Mapping[str, str]
     origin: Origin = Origin(face="python")
+    problem: MainspringError | None = None
+    """Why `config.toml` is not used, where the defaults do for the moment."""
 
     @property
     def model(self) -> str:
@@ -195,8 +197,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.environment.get(name, "").strip()
 
 
-def load_config(environment: Mapping[str, str] | None = None) -> Config:
-    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere."""
+def load_config(environment: Mapping[str, str] | None = None, *, is_config_optional: bool = False) -> Config:
+    """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere.
+
+    One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why.
+    """
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
@@ -206,8 +211,14 @@ def load_config(environment: Mapping[str, str] | None = None) -> Config:
     else:
         home = platformdirs.user_data_path("mainspring", appauthor=False)
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
-    settings = _load_settings(folder / "config.toml")
-    return Config(home=home, folder=folder, settings=settings, environment=values)
+    problem = None
+    try:
+        settings = _load_settings(folder / "config.toml")
+    except MainspringError as error:
+        if not is_config_optional:
+            raise
+        settings, problem = Settings(), error
+    return Config(home=home, folder=folder, settings=settings, environment=values, problem=problem)
 
 
 def is_log_wanted() -> bool:
@@ -224,8 +235,10 @@ def _load_settings(file: Path) -> Settings:
     except OSError as error:
         raise ConfigError(
             f"{file} cannot be read: {error.strerror}.",
-            remedy="Check who may read it, and MAINSPRING_HOME if that is set.",
+            remedy="Check its permissions, and MAINSPRING_HOME if that is set.",
         ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 text.", remedy="Save it as UTF-8.") from error
     return read_toml(text, Settings, file=file, known=_FORMAT)
 
 
@@ -252,7 +265,8 @@ def with_caps(limits: Limits, caps: Caps) -> Limits:
     )
     if told.day.calls is not None or told.day.time_s is not None:
         raise UsageError(
-            "A day has no cap on calls or time.", remedy="Cap its usd, tokens or steps, or cap the session."
+            "The day's cap cannot limit calls or time.",
+            remedy="Use usd, tokens or steps, or a cap of the session.",
         )
     return told
 

@@ -66,7 +66,7 @@ def test_settings_cap_every_run_and_what_a_run_is_told_replaces_them() -> None:
         day=Cap(usd=3.0, tokens=7),
     )
     assert with_caps(Limits(), Caps()) == Limits()
-    with pytest.raises(UsageError, match="no cap on calls or time"):
+    with pytest.raises(UsageError, match="cannot limit calls or time"):
         with_caps(Limits(), Caps(day=Cap(calls=1)))
 
 

@@ -82,7 +82,9 @@ async def by_call(house: House, person: Person) -> list[Event]:
 
 async def by_step(house: House, person: Person) -> list[Event]:
     step = ("touch", WANTED)
-    name = await app.run_step(step, folder=house.workspace, mode="ask", approver=person, config=house.config)
+    name = await app.run_command(
+        step, folder=house.workspace, mode="ask", approver=person, config=house.config
+    )
     file = SessionFiles(house.config.home / "steps").file(name)
     try:
         return [item.event for item in file.read()]

@@ -71,9 +71,9 @@ def test_a_prefix_finds_one_session_or_says_which_it_could_be(store):
         write(store, session, [])
     assert store.shelf.find("abc") == "abc1"
     assert store.shelf.find("x") == "x"
-    with pytest.raises(UnknownSession, match="2 sessions begin with ab: abc1, abd2"):
+    with pytest.raises(UnknownSession, match="2 session ids begin with ab: abc1, abd2"):
         store.shelf.find("ab")
-    with pytest.raises(UnknownSession, match="No session begins with q"):
+    with pytest.raises(UnknownSession, match="No session id begins with q"):
         store.shelf.find("q")
 
 

@@ -60,7 +60,7 @@ def test_blobs_can_lie_beside(store, other, tmp_path):
     lines = exported(store, blobs_beside=beside)
     assert len(list(beside.iterdir())) == 2
     assert max(map(len, lines)) < 1000
-    with pytest.raises(UsageError, match="lie beside"):
+    with pytest.raises(UsageError, match="in a separate folder"):
         import_journal(other.shelf, lines)
     import_journal(other.shelf, lines, blobs_beside=beside)
     assert contents(other) == contents(store)

@@ -401,3 +401,20 @@ def test_others_on_the_machine_cannot_look_into_the_data_folder(machine: Machine
     machine.run("run", "--model", machine.serve({"text": "done"}), "go")
     assert stat.S_IMODE(machine.home.stat().st_mode) == 0o700
     assert stat.S_IMODE((machine.home / "sessions").stat().st_mode) == 0o700
+
+
+def test_the_one_waiting_session_of_the_folder_is_answered_and_of_several_none(machine: Machine) -> None:
+    assert "No session of this folder waits" in machine.run("approve").stderr
+    first = blocked(machine, MAKE)
+    assert machine.run("approve").returncode == 0
+    assert (machine.workspace / "made").exists()
+    again = machine.serve({"calls": [OTHER]}, {"text": "done"})
+    for _ in range(2):
+        assert machine.run("run", "--model", again, *ASKING, "go").returncode == 3
+        again = machine.serve({"calls": [OTHER]}, {"text": "done"})
+    waiting = [row["id"] for row in lines(machine.run("sessions", "--json").stdout) if row["id"] != first]
+    refused = machine.run("approve")
+    assert refused.returncode == 2
+    assert all(session in refused.stderr for session in waiting)
+    assert first not in refused.stderr
+    assert not (machine.workspace / "other").exists()

@@ -185,7 +185,7 @@ def test_compact_by_command_and_back(machine: Machine) -> None:
     session = machine.only_session()["id"]
     before = json.loads(machine.run("context", "--json", session).stdout)
     whole = machine.run("compact", "--undo", session)
-    assert (whole.returncode, "no compaction to take back" in whole.stderr) == (2, True)
+    assert (whole.returncode, "no compaction to undo" in whole.stderr) == (2, True)
     compacted = machine.run("compact", session)
     assert compacted.returncode == 0, compacted.stderr
     assert "history compacted" in compacted.stdout
@@ -234,7 +234,7 @@ def test_a_skill_that_cannot_be_used_is_named_with_its_reason(machine: Machine) 
     machine.run("run", "--model", model, *FREE, "go")
     shown = machine.run("context", machine.only_session()["id"])
     problem = "its folder is named plots, not charts"
-    assert f"skill not used: {skill / 'SKILL.md'}: {problem}" in shown.stdout
+    assert f"skill ignored: {skill / 'SKILL.md'}: {problem}" in shown.stdout
     (broken,) = json.loads(machine.run("context", "--json", machine.only_session()["id"]).stdout)[
         "broken_skills"
     ]

@@ -193,13 +193,13 @@ def test_what_is_not_possible_with_a_session_is_said_with_what_is(machine: Machi
     session = machine.only_session()["id"]
     assert machine.run("export", session, "-o", "session.jsonl").returncode == 0
     for arguments, said in (
-        (("import", "session.jsonl"), "to bring it in again"),
-        (("export", session, "-o", "nowhere/x"), "Name a file in a folder that is there"),
+        (("import", "session.jsonl"), "to import it again"),
+        (("export", session, "-o", "nowhere/x"), "Name a file in a folder that exists"),
         (("fork", session, "--at", "999"), f"`mainspring show {session}` numbers them"),
         (("rewind", session, "--to", "999"), f"`mainspring show {session}` numbers them"),
-        (("diff", session, "--step", "999"), "Without a step all of them are shown"),
-        (("compact", session), "`mainspring context` shows it"),
-        (("land", session), "`run --branch` works on one"),
+        (("diff", session, "--step", "999"), "Leave --step out"),
+        (("compact", session), "`mainspring context` shows its size"),
+        (("land", session), "Only `run --branch` makes one"),
         (("run", "go", "--model", "scripted@x", "--attach", "nowhere"), "Check the path"),
     ):
         ran = machine.run(*arguments)
@@ -241,3 +241,59 @@ def test_commands_are_on_record_with_who_gave_them_and_show_names_another_one(ma
     fork = machine.run("fork", session, MAINSPRING_FACE="daemon").stdout.strip()
     first = json.loads(machine.run("show", fork, "--json").stdout.splitlines()[0])
     assert first["body"]["origin"]["face"] == "daemon", "whoever forks it, not who began the first"
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest_one(machine: Machine) -> None:
+    ran = machine.run("sesions")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Did you mean `mainspring sessions`?" in ran.stderr
+    assert "--help --all" in machine.run("xyzzy").stderr
+
+
+def test_help_as_a_command_is_the_option(machine: Machine) -> None:
+    for words in ((), ("goal", "start"), ("undo",)):
+        assert machine.run("help", *words).stdout == machine.run(*words, "--help").stdout != ""
+
+
+def test_commands_without_a_session_take_the_newest_of_the_folder(machine: Machine, tmp_path: Path) -> None:
+    for command in (("show",), ("verify",), ("export",), ("tail", "--no-follow"), ("rewind", "--to", "1")):
+        refused = machine.run(*command)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "There is no session in this folder." in refused.stderr
+    model = machine.serve({"calls": [SHELL]}, {"text": "done"})
+    machine.run("run", "--model", model, *FREE, "go")
+    session = machine.only_session()["id"]
+    for command in (("show",), ("verify",), ("export",), ("tail", "--no-follow")):
+        named = machine.run(command[0], session, *command[1:])
+        assert machine.run(*command).stdout == named.stdout != ""
+    assert machine.run("rewind", "--to", "3").returncode == 0
+    assert machine.events(session)[-1]["kind"] == "Undone"
+
+
+def test_an_export_has_the_format_of_its_suffix_or_is_refused(machine: Machine) -> None:
+    model = machine.serve({"text": "done"})
+    machine.run("run", "--model", model, *FREE, "go")
+    for name, form in (("x.md", "markdown"), ("x.html", "html"), ("x.jsonl", "jsonl"), ("x", "jsonl")):
+        assert machine.run("export", "-o", name).returncode == 0
+        expected = machine.run("export", "--format", form).stdout
+        assert (machine.workspace / name).read_text() == expected != ""
+    refused = machine.run("export", "-o", "x.pdf")
+    assert (refused.returncode, (machine.workspace / "x.pdf").exists()) == (2, False)
+    assert machine.run("export", "-o", "x.pdf", "--format", "markdown").returncode == 0
+
+
+def test_files_and_conversation_together_are_both(machine: Machine) -> None:
+    write = {"name": "write", "arguments": {"path": "new.txt", "content": "new"}}
+    model = machine.serve({"calls": [write]}, {"text": "done"})
+    machine.run("run", "--model", model, *FREE, "go")
+    assert machine.run("undo", "--both", "--files").returncode == 2
+    assert (machine.workspace / "new.txt").exists()
+    undone = machine.run("undo", "--files", "--conversation")
+    assert "Conversation and files are as after event" in undone.stderr
+    assert not (machine.workspace / "new.txt").exists()
+
+
+def test_one_of_something_is_not_counted_as_several(machine: Machine) -> None:
+    model = machine.serve({"text": "done"})
+    machine.run("run", "--model", model, *FREE, "go")
+    assert "(1 step, " in machine.run("show").stdout

@@ -459,7 +459,7 @@ def test_a_session_with_nothing_to_leave_out_says_so(tmp_path):
             await take(session, GOAL)
             await session.compact()
 
-    with pytest.raises(UsageError, match="Nothing in the history"):
+    with pytest.raises(UsageError, match="history is too short"):
         asyncio.run(asked())
 
 

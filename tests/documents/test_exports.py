@@ -288,7 +288,7 @@ def test_a_file_that_is_no_session_is_refused(world, tmp_path):
     path.write_text('{"hello": 1}\n')
     assert "not an exported session" in world.command("import", str(path), code=1)
     path.write_text('{"type": "summary", "summary": "x", "leafUuid": "y"}\n')
-    assert "Nothing was said" in world.command("import", str(path), code=1)
+    assert "has no messages" in world.command("import", str(path), code=1)
     missing = world.command("import", str(write(path, CLAUDE)), "-C", str(tmp_path / "nowhere"), code=2)
     assert "is not a folder" in missing
 

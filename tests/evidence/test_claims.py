@@ -42,7 +42,7 @@ class Proof:
     def check(self, bounds: CheckLimits | None = None, *, is_everything: bool = False) -> list[ClaimChecked]:
         events: list[ClaimChecked] = []
 
-        async def emit(event: ClaimChecked) -> None:
+        async def record(event: ClaimChecked) -> None:
             events.append(event)
 
         async def scenario() -> None:
@@ -54,7 +54,7 @@ class Proof:
                     sandbox=sandbox,
                     files=self.files,
                     keep=self.keep,
-                    emit=emit,
+                    record=record,
                     bounds=bounds or CheckLimits(check_s=20),
                     is_everything=is_everything,
                 )

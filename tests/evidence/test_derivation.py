@@ -35,7 +35,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
     journal = await (store.open("s1") if "s1" in store.shelf.names() else store.create("s1"))
     sandbox = PlainSandbox(environment=dict(os.environ))
 
-    async def emit(event: Event) -> None:
+    async def record(event: Event) -> None:
         await journal.append(event)
 
     async def get() -> Sandbox:
@@ -51,7 +51,7 @@ async def derived(home: Path, root: Path, *, is_broken: bool = False) -> AsyncIt
             files=files,
             sandbox=get,
             keep=journal.put,
-            emit=emit,
+            record=record,
             vault=Vault(),
         )
     finally:
@@ -93,7 +93,7 @@ def test_claims_go_from_open_to_proved_and_nothing_is_run_or_recorded_twice(tmp_
             assert await derivation.gather(3) is True
             ended = await derivation.proof(3)
             assert ended.passed
-            assert ended.detail == "2 claims on the path to the goal are proved"
+            assert ended.detail == "2 claims on the path to the goal proved"
 
     asyncio.run(first())
     assert kinds(home) == ["ClaimsRead", *["ClaimChecked"] * 4]

@@ -191,7 +191,7 @@ def test_more_calls_than_allowed_are_not_begun() -> None:
     assert ledger.refuse_calls(1, limits) is None
     refusal = ledger.refuse_calls(2, limits)
     assert refusal is not None
-    assert refusal.message == "The limit of 2 calls is reached: 1 are used, 2 are wanted."
+    assert refusal.message == "The limit of 2 calls is reached: 1 used, 2 more asked for."
 
 
 def test_each_share_of_a_cap_is_told_once_and_again_for_a_higher_cap() -> None:

@@ -425,7 +425,7 @@ def test_stopping_a_paused_goal_ends_what_it_left_running(machine: Machine) -> N
         assert first.wait(60) == 130
     (left,) = events(machine, "EngineEnded")[-1]["left_running"]
     assert Path(f"/proc/{left}").exists(), "a paused goal may go on, so what it started does"
-    assert "1 processes ended" in machine.run("goal", "stop", name).stdout
+    assert "1 process ended" in machine.run("goal", "stop", name).stdout
     assert not Path(f"/proc/{left}").exists() or "Z" in Path(f"/proc/{left}/stat").read_text().split()[2]
 
 

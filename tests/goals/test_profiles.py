@@ -35,11 +35,11 @@ def test_an_unknown_profile_names_those_that_there_are(tmp_path):
     ("text", "complaint"),
     [
         ("prompt = ", "Invalid value"),
-        ("", "missing required field `prompt`"),
+        ("", "`prompt` is missing."),
         ('prompt = "x"\ncolour = 1', "`colour` is not a setting. It may set: name, "),
         ('prompt = "x"\n[rules]\nmax_iteration = 1', "did you mean `rules.max_iterations`?"),
-        ('prompt = "x"\n[rules]\nmax_iterations = "many"', "Expected `int`"),
-        ('prompt = "x"\nname = "../up"', "regex"),
+        ('prompt = "x"\n[rules]\nmax_iterations = "many"', "`rules.max_iterations` must be a whole number"),
+        ('prompt = "x"\nname = "../up"', "`name` must be a text in quotes that matches"),
     ],
 )
 def test_a_wrong_profile_says_what_is_wrong(tmp_path, text, complaint):

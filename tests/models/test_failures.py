@@ -137,4 +137,4 @@ def test_every_refusal_is_told_in_one_sentence(provider: str, body: bytes, statu
 
 def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
     told = not_the_protocol(ENDPOINT, "<html>\n hello").message
-    assert told == "OpenAI sent something that is not a reply (<html> hello)."
+    assert told == "OpenAI sent an invalid reply (<html> hello)."

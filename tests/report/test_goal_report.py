@@ -239,7 +239,7 @@ def test_the_work_of_our_own_loop_is_told_with_its_calls_retries_and_cost(machin
 def test_there_is_no_report_without_a_goal(machine: Machine) -> None:
     ran = machine.run("goal", "report")
     assert ran.returncode != 0
-    assert "No goal was worked on in this folder." in ran.stderr
+    assert "No goal has been started in this folder." in ran.stderr
 
 
 def _seq(events: dict[int, dict[str, Any]], kind: str) -> int:

@@ -100,7 +100,7 @@ def test_undo_refuses_to_overwrite_what_someone_else_changed_and_changes_nothing
     (world.root / "a.txt").write_text("edited by a person\n")
     before, events = picture(world.root), len(world.journal())
     answer = world.command("undo", world.session, code=1)
-    assert "Someone else changed a.txt since; nothing was put back." in answer
+    assert "a.txt changed since; no file was restored." in answer
     assert (picture(world.root), len(world.journal())) == (before, events)
     world.command("undo", world.session, "--conversation")
     assert picture(world.root) == before
@@ -112,7 +112,7 @@ def test_a_persons_edit_between_two_turns_is_not_destroyed_by_going_back_over_it
     world.turn("do two")
     first = world.seq_of(UserSaid)
     answer = world.command("rewind", world.session, "--to", str(first), code=1)
-    assert "Someone else changed a.txt" in answer
+    assert "a.txt changed since" in answer
     world.command("undo", world.session)
     assert (world.root / "a.txt").read_text() == "edited by a person\n"
 
@@ -248,7 +248,7 @@ def test_diff_shows_what_each_step_did(world):
     assert "+one" not in second
     assert "@@" not in world.command("diff", world.session, "--stat")
     assert "Step 2 changed no files" in world.command("diff", world.session, "--step", "2")
-    assert "There is no step 9: this session has 4" in world.command(
+    assert "There is no step 9: the last one is 4" in world.command(
         "diff", world.session, "--step", "9", code=2
     )
 
@@ -261,7 +261,7 @@ def test_without_a_name_the_newest_session_of_the_folder_is_meant(world, monkeyp
     assert "» do one" in world.command("undo")
     assert not (world.root / "a.txt").exists()
     monkeypatch.chdir(world.home)
-    assert "No session has worked in this folder" in world.command("undo", code=2)
+    assert "There is no session in this folder" in world.command("undo", code=2)
 
 
 def test_going_back_names_what_it_does_not_cover(tmp_path):

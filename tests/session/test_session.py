@@ -420,7 +420,7 @@ def test_nothing_cannot_be_said(tmp_path):
         async with stage.opened() as session:
             await session.say("  \n")
 
-    with pytest.raises(UsageError, match="nothing to say"):
+    with pytest.raises(UsageError, match="message is empty"):
         asyncio.run(silent())
     assert stage.events(UserSaid) == []
 
@@ -689,7 +689,7 @@ def test_without_a_compactor_there_is_no_compaction(tmp_path):
         async with Stage(tmp_path, says("Done.")).opened() as session:
             await session.compact()
 
-    with pytest.raises(UsageError, match="Nothing in the history"):
+    with pytest.raises(UsageError, match="history is too short"):
         asyncio.run(refused())
 
 

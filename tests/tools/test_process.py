@@ -85,7 +85,7 @@ def test_what_a_command_leaves_running_is_said_and_ended_by_stop(shop):
     start(shop, "sleep 300 & echo $! > child")
     while "p1: running" in (exited := shop.text("process", action="output", handle="p1", wait_s=0.1)):
         pass
-    assert "exited with code 0; 1 processes that it started still run" in exited
+    assert "exited with code 0; 1 process that it started still running" in exited
     shop.text("process", action="stop", handle="p1")
     assert not is_alive(int(shop.path("child").read_text()))
 

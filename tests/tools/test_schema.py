@@ -137,7 +137,7 @@ def sync(x: int):
 
 
 async def strange(x: asyncio.Lock):
-    """Takes what JSON cannot say."""
+    """Takes what without a JSON schema."""
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def strange(x: asyncio.Lock):
         (many, "each needs a name"),
         (silent, "needs a docstring"),
         (sync, "must be an async function"),
-        (strange, "JSON cannot say"),
+        (strange, "without a JSON schema"),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_says_why(function, words):

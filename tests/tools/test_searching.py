@@ -113,7 +113,7 @@ def test_long_lists_say_how_much_is_left_out(shop):
         "09.txt\n(20 more are left out; narrow the search)"
     )
     said = shop.text("grep", pattern="needle", path="many", limit=10)
-    assert said.endswith("(20 more matches in 20 files are left out; narrow the search)")
+    assert said.endswith("(20 more matches in 20 files left out; narrow the search)")
 
 
 def test_matches_come_by_file_and_line(shop):

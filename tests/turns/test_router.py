@@ -83,7 +83,7 @@ def test_tiers_of_any_name_and_number_are_routed_by_rank(
         (Task(tier="reasoner", failures=9, attempts=9), None),
         (Task(tier="", failures=9, attempts=9), None),
         (Task(tier="fast", failures=2, attempts=5), TierHold("this task had 5 attempts")),
-        (Task(tier="fast", failures=2, escalations=1), TierHold("this task was escalated 1 times")),
+        (Task(tier="fast", failures=2, escalations=1), TierHold("this task was escalated 1 time")),
         (Task(tier="fast", failures=2, usd=3.0), TierHold("this task has cost 3.00 USD")),
     ],
 )
@@ -284,4 +284,4 @@ def test_a_breaker_that_is_open_is_told_and_the_tier_stays(tmp_path: Path) -> No
     tiered.say("two", "three", model=tiered._model("fast"))
     assert tiered.asked == ["fast", "fast", "fast"]
     (warned,) = tiered.stage.events(RoutingWarned)
-    assert "1 attempts" in warned.message
+    assert "1 attempt" in warned.message

@@ -82,7 +82,7 @@ def test_a_background_process_is_waited_for_and_told_once(tmp_path: Path) -> Non
         ({"seconds": 1e300}, "At most 604800 seconds"),
         ({"file": "a", "max_seconds": 1e300}, "At most 604800 seconds"),
         ({"file": "/proc/1/mem"}, "cannot be waited for"),
-        ({"session": "nobody"}, "No session begins with nobody"),
+        ({"session": "nobody"}, "No session id begins with nobody"),
     ],
 )
 def test_what_makes_no_sense_is_an_error_and_nothing_is_recorded(

@@ -76,7 +76,7 @@ def test_a_conflict_names_the_file_without_its_key(world: World, root: Path) -> 
     world.turn("work")
     (root / NAME).write_text("by a person")
     said = world.command("undo", world.session, code=1)
-    assert "Someone else changed" in said
+    assert "changed since; no file was restored" in said
     assert KEY not in said
     assert (root / NAME).read_text() == "by a person"
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from mainspring.app.commands import Runner
+from mainspring.app.commands import run_command as take_command
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
@@ -24,9 +26,7 @@ from mainspring.app.policies import (
     parse_mode,
 )
 from mainspring.app.records import create_recorder, open_recorder
-from mainspring.app.steps import Runner
-from mainspring.app.steps import run_step as take_step
-from mainspring.app.stores import sessions_of, steps_of
+from mainspring.app.stores import commands_of, sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
@@ -68,7 +68,7 @@ from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-__all__ = ["DEFAULT_TOOLS", "KnownSession", "open", "run_step"]
+__all__ = ["DEFAULT_TOOLS", "KnownSession", "open", "run_command"]
 
 
 @asynccontextmanager
@@ -203,7 +203,7 @@ def _choose(
     return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
 
-async def run_step(
+async def run_command(
     argv: Sequence[str],
     *,
     folder: Path | str = ".",
@@ -241,16 +241,16 @@ async def run_step(
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
     )
-    recorder = await create_recorder(steps_of(config), config)
+    recorder = await create_recorder(commands_of(config), config)
     try:
-        await take_step(recorder, asked, runner)
+        await take_command(recorder, asked, runner)
     finally:
         await recorder.close()
     return recorder.session
 
 
 def template_of(name: str, config: Config) -> Template:
-    """What `[steps.NAME]` of `config.toml` says; without a name what every step gets."""
+    """What `[steps.NAME]` of `config.toml` says; without a name what every command gets."""
     known = config.settings.steps
     if name and name not in known:
         names = ", ".join(sorted(known)) or "none yet"
@@ -333,8 +333,8 @@ def _prompt(
     if not is_new:
         if instructions or system_prompt is not None:
             raise UsageError(
-                "A session keeps the instructions that it began with.",
-                remedy="Say the new ones with `session.note`, or open a new session.",
+                "Instructions cannot be changed in a session that exists.",
+                remedy="Add to them with `session.note`, or open a new session.",
             )
         return []
     parts = compose_prompt(workspace, mode, config) if system_prompt is None else []

@@ -48,7 +48,8 @@ def start_log(config: Config, *, is_debug: bool) -> Path | None:
             os.fchmod(descriptor, 0o600)
     except OSError as error:
         raise ConfigError(
-            f"The log {path} cannot be written: {error.strerror}.", remedy="Set MAINSPRING_LOG elsewhere."
+            f"The log {path} cannot be written: {error.strerror}.",
+            remedy="Set MAINSPRING_LOG to a file that can be written.",
         ) from error
     handler = logging.StreamHandler(os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace"))
     handler.setFormatter(_Redacted(Vault(secret_variables(config.environment))))

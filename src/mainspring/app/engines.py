@@ -36,7 +36,10 @@ def outside_engine(
     from mainspring.engines.catalog import find_engine  # noqa: PLC0415 - our own engine needs none of them
 
     if not isinstance(model, str):
-        raise UsageError(f"The engine {name} brings its own model.", remedy="Name one as it does, or none.")
+        raise UsageError(
+            f"The engine {name} chooses its own models.",
+            remedy="Write the model's name as that program takes it, or leave --model out.",
+        )
     before = known.model.removeprefix(f"{name}/") if known and known.model.startswith(f"{name}/") else ""
     found = find_engine(
         name,

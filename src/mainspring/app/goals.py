@@ -83,14 +83,14 @@ def goal_text(given: str) -> tuple[str, str]:
         is_file = False
     if not is_file:
         if not given.strip():
-            raise UsageError("The goal is empty.", remedy="Say what is to be reached, or name a file.")
+            raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
         return given, ""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The goal in {given} cannot be read: {error}.",
-            remedy="Check the file, or write the goal itself.",
+            remedy="Check the file, or give the goal as text.",
         ) from error
     if not text.strip():
         raise UsageError(f"The file {given} is empty.", remedy="Write the goal into it.")

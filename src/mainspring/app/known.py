@@ -41,7 +41,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     model, mode = await last_event(journal, ModelChosen), await last_event(journal, ModeChosen)
     engine = await last_event(journal, EngineChosen)
     if started is None:
-        raise UsageError("This session has no beginning: nothing was recorded in it.")
+        raise UsageError("This session is empty: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
     return KnownSession(
         limits=limits,

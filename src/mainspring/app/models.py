@@ -47,7 +47,7 @@ def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
     `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
-        raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+        raise UsageError("No model is set.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
     spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
@@ -125,7 +125,7 @@ def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
         raise UsageError(
             f"{model.name} takes {model.context_tokens:,} tokens. The instructions and the tools need about"
             f" {needed:,}, and a task needs {_LEAST_ROOM_TOKENS:,} more.",
-            remedy="Use a model that takes more.",
+            remedy="Use a model with a larger context window.",
         )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from mainspring.app import build
 from mainspring.app.blocking import blocking
-from mainspring.app.operations.steps import load_output, load_step
+from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.toolset import ToolChoice
 from mainspring.approvals import Policy
 from mainspring.approvals.questions import Approver
@@ -60,7 +60,7 @@ run = blocking(run_async)
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a command. `state` is its outcome: `ok`, `error` or `refused`, and `reason` says why.
-    `step` is the id under which `mainspring steps show` has it."""
+    `step` is the id under which `mainspring execs show` has it."""
 
     step: str
     state: str
@@ -92,7 +92,7 @@ async def run_step_async(
     that are not given are the template's. With `keep`, its output and its record are also written there, as
     `stdout`, `stderr` and `step.json`."""
     config = config or load_config()
-    step = await build.run_step(
+    step = await build.run_command(
         argv,
         folder=cwd,
         template=template,
@@ -103,7 +103,7 @@ async def run_step_async(
         approver=approver,
         config=config,
     )
-    record = await load_step(config, step)
+    record = await load_command(config, step)
     stdout, stderr = await load_output(config, record)
     if keep is not None:
         await asyncio.to_thread(_keep, Path(keep), stdout, stderr, msgspec.json.encode(record))

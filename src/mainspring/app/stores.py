@@ -1,4 +1,4 @@
-"""Where sessions and steps are kept: the only place that names the implementation of the port `Sessions`."""
+"""Where sessions and the records of commands are kept: the only place that names the class of the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mainspring.catalog import Sessions
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.settings import Config
 
-_STEPS = "steps"
+_COMMANDS = "steps"
 
 
 def sessions_of(config: Config) -> Sessions:
@@ -14,7 +14,7 @@ def sessions_of(config: Config) -> Sessions:
     return SqliteSessions(config.home)
 
 
-def steps_of(config: Config) -> Sessions:
+def commands_of(config: Config) -> Sessions:
     """The records of commands that were run without an agent. They lie apart from sessions, so that neither
     list shows the other."""
-    return SqliteSessions(config.home / _STEPS)
+    return SqliteSessions(config.home / _COMMANDS)

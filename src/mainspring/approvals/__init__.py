@@ -149,8 +149,8 @@ class ModePolicy:
             raise ConfigError("A budget must be more than 0 USD and finite.", remedy="Set a number like 5.0.")
         if mode == "yolo" and max_cost_usd is None:
             raise ConfigError(
-                "The mode yolo runs everything unasked, so it needs a budget.",
-                remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
+                "The mode yolo runs everything without asking, so it needs a cost limit.",
+                remedy="Set one in USD: --max-cost-usd 5.",
             )
         self.mode: Mode = mode
         self.max_cost_usd = max_cost_usd
@@ -214,8 +214,8 @@ def by_level(level: str, *, max_cost_usd: float | None = None) -> ModePolicy:
         raise ConfigError(f"There is no level {level!r}.", remedy="Use L0 to L5.")
     if level in LEVELS_WITH_BUDGET and max_cost_usd is None:
         raise ConfigError(
-            f"{level} spends money unasked, so it needs a budget.",
-            remedy="Set a cost cap in USD, as with --max-cost-usd 5.",
+            f"{level} spends money without asking, so it needs a cost limit.",
+            remedy="Set one in USD: --max-cost-usd 5.",
         )
     return ModePolicy(mode, max_cost_usd=max_cost_usd)
 

@@ -79,7 +79,7 @@ class GrantFile:
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(
                 f"The grants in {self._path} cannot be read: {error}.",
-                remedy="Correct the file or delete it; everything is then asked again.",
+                remedy="Correct the file or delete it; without it every question is asked again.",
             ) from error
 
     def live(self, *, session: str, workspace: str, now_us: int) -> tuple[Grant, ...]:
@@ -93,7 +93,10 @@ class GrantFile:
         """Stores a grant and gives it an id; raises `ConfigError` when its scope lacks what bounds it."""
         problem = _unbounded(grant)
         if problem:
-            raise ConfigError(f"This grant cannot be kept: {problem}.", remedy="Say what it is bound to.")
+            raise ConfigError(
+                f"This grant cannot be saved: {problem}.",
+                remedy="Name the session, project or command that it applies to.",
+            )
         kept = msgspec.structs.replace(grant, id=grant.id or secrets.token_hex(6))
         with locked(self._path):
             self._write((*(each for each in self.all() if each.id != kept.id), kept))

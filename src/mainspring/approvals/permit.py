@@ -125,7 +125,7 @@ async def permit(
     if given is None:
         return Blocked(question)
     if why := misfit(question, given):
-        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+        raise UsageError(f"The call {question.call} cannot be answered like this: {why}.")
     if given.decision != "allow":
         return _refused(given)
     if given.edited_arguments is not None and edit is not None:

@@ -91,7 +91,7 @@ class Questions:
         if why := _ANSWERED if is_double else self._refusal(given):
             raise UsageError(
                 f"The call {given.call} is not waiting for this answer: {why}.",
-                remedy="`mainspring show` tells what became of it.",
+                remedy="`mainspring show` shows what became of it.",
             )
         if asked is not None:
             asked.answer.set_result(given)

@@ -85,7 +85,7 @@ class SessionFiles:
             if (self.folder / name).exists():
                 raise UsageError(
                     f"Session {name} exists already.",
-                    remedy=f"Move {self.folder / name} away to bring it in again.",
+                    remedy=f"Move {self.folder / name} away to import it again.",
                 )
             yield name, made
             sync_folder(made)
@@ -104,14 +104,15 @@ def match_prefix(prefix: str, names: Iterable[str]) -> str:
     match found:
         case []:
             raise UnknownSession(
-                f"No session begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
+                f"No session id begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
             )
         case [only]:
             return only
         case _:
             shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
             raise UnknownSession(
-                f"{len(found)} sessions begin with {prefix}: {shown}.", remedy="Give more of the id."
+                f"{len(found)} session ids begin with {prefix}: {shown}.",
+                remedy="Give more characters of the id.",
             )
 
 
@@ -141,6 +142,6 @@ def _changed_ns(directory: Path) -> int:
 
 def _unmakeable(error: OSError) -> JournalUnwritable:
     return JournalUnwritable(
-        f"A new session cannot be made ({error.strerror}).",
-        remedy="Check the disk space and who may write in the data folder.",
+        f"A new session cannot be created ({error.strerror}).",
+        remedy="Check the disk space and the permissions of the data folder.",
     )

@@ -83,7 +83,7 @@ def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     event = None if hashchain.referenced(stored) else decode(kind, stored)
     if not isinstance(event, SessionStarted):
         parent = changes["parent"]
-        raise UsageError(f"Session {parent} does not begin with its own start, so it cannot be forked.")
+        raise UsageError(f"Session {parent} does not begin with its start event, so it cannot be forked.")
     return encode(msgspec.structs.replace(event, **changes))[1]
 
 

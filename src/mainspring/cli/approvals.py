@@ -19,8 +19,8 @@ from mainspring.app.operations.approvals import (
     Rule,
     counts,
     judge_command,
+    judge_exec,
     judge_session,
-    judge_step,
     list_grants,
     revoke_grant,
     rules_in_force,
@@ -84,7 +84,7 @@ def rules_command(folder: Path) -> None:
 @_mode
 @_cap
 @_folder
-@click.option("--template", default="", help="Judge it as a step with the limits of [steps.NAME].")
+@click.option("--template", default="", help="Judge it as `exec` with this template ([steps.NAME]).")
 @click.option("--uncontained", is_flag=True, help="Judge as with --sandbox none.")
 def check_command(
     command: str,
@@ -95,7 +95,7 @@ def check_command(
     *,
     uncontained: bool,
 ) -> None:
-    """Say what would become of COMMAND, a line of shell, and why. Nothing is run.
+    """Say whether COMMAND, a line of shell, would be allowed, and why. Nothing is run.
 
     With --template, COMMAND is the words of one command, as `mainspring exec` takes them.
     """
@@ -106,7 +106,7 @@ def check_command(
         "is_contained": not uncontained,
     }
     if template:
-        verdict = judge_step(load_config(), _words(command), template=template, **given)
+        verdict = judge_exec(load_config(), _words(command), template=template, **given)
     else:
         verdict = judge_command(load_config(), command, **given)
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
@@ -119,7 +119,7 @@ def check_command(
 @_mode
 @_cap
 def simulate_command(session: str, mode: str | None, max_cost_usd: float | None) -> None:
-    """Say what today's rules, grants and mode would have said to the calls of SESSION. Nothing is run."""
+    """Judge the calls of SESSION again by today's rules, grants and mode. Nothing is run."""
     judging = judge_session(load_config(), session, mode=mode or "", max_cost_usd=max_cost_usd)
     compared = asyncio.run(judging)
     for each in compared:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import click
 
-from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers
+from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers, waiting_session
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
@@ -23,7 +23,7 @@ _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn
 
 
 @click.command("approve")
-@click.argument("session")
+@click.argument("session", default="")
 @click.argument("call", default="")
 @click.option("--reject", metavar="TEXT", help="Say no, and why.")
 @click.option("--stop", "is_stop", is_flag=True, help="Say no, and stop the turn.")
@@ -42,6 +42,8 @@ _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn
 def approve_command(session: str, call: str, **options: Any) -> None:
     """Answer what SESSION waits for (CALL, or everything) and go on. Without options it is a yes.
 
+    Without SESSION, the one session of this folder that waits for an answer.
+
     When another process runs the session, it gets the answer and goes on there.
     """
     names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
@@ -56,6 +58,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
 async def _approve(
     config: Config, session: str, call: str, reply: ApprovalReply, options: dict[str, Any]
 ) -> int:
+    session = session or await waiting_session(config, Path.cwd())
     prepared = await prepare_answers(config, session, reply, call=call)
     session = prepared.session
     if prepared.other_version:
@@ -89,7 +92,7 @@ def _reply(
 ) -> ApprovalReply:
     given = [name for name, value in (("--reject", reject), ("--edit", edit), ("--say", say)) if value]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} contradict each other.", remedy="Give one of them.")
+        raise UsageError(f"{' and '.join(given)} cannot be combined.", remedy="Give one of them.")
     decision: Decision = "stop" if is_stop else "allow" if reject is None else "reject"
     return ApprovalReply(
         decision=decision,

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from mainspring.app.operations.artifacts import Artifact, artifacts_of
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain_name
@@ -21,7 +21,7 @@ _SHOWN = 100
 @click.option("--all", "is_all", is_flag=True, help="Also what was there before, and what is gone.")
 def artifacts_command(session: str, *, is_json: bool, is_all: bool) -> None:
     """List what the goal of SESSION (by default the newest) made: path, size, hash, iteration, command."""
-    found = asyncio.run(artifacts_of(load_config(), session))
+    found = asyncio.run(artifacts_of(load_config_or_defaults(), session))
     rows = found.all if is_all else found.made
     shown = rows if is_all or is_json else rows[:_SHOWN]
     for row in shown:

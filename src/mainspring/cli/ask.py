@@ -19,6 +19,7 @@ from mainspring.app.operations.answers import Approver, answers_in, help_for, is
 from mainspring.approvals import why_asked
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
 _TOGETHER_S = 0.05
@@ -110,7 +111,9 @@ def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
     if is_question(question):
         return f"\n[{number}] The agent asks: {question.reason}"
     text = _telling(question.arguments)
-    more = f"\n    … {len(text) - limit:,} more characters; `v` shows them" if len(text) > limit else ""
+    more = (
+        f"\n    … {plural(len(text) - limit, 'more character')}; `v` shows them" if len(text) > limit else ""
+    )
     covers = "; ".join(reach(question.tool, offer) for offer in question.offers)
     always = f"\n    always would allow {covers or 'this very call and no other'}"
     return (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from mainspring import __version__
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, UsageError
 
 
 class Entry(NamedTuple):
@@ -28,7 +28,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
         "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
-        "exec": Entry("exec", "Run one command in the sandbox, without an agent.", is_common=True),
+        "exec": Entry("exec_run", "Run one command in the sandbox, without an agent.", is_common=True),
         "exploop": Entry("loops", "Run experiments towards a goal."),
         "drvloop": Entry("loops", "Derive a result claim by claim, each decided by a check."),
     },
@@ -40,7 +40,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "artifacts": Entry("artifacts", "List the files that a goal made."),
         "compare": Entry("forks", "Show where two sessions differ."),
         "context": Entry("context", "Show what fills a session's context window."),
-        "execs": Entry("execs", "List or show the commands run with `exec`."),
+        "execs": Entry("exec_list", "List or show the commands run with `exec`."),
         "replay": Entry("forks", "Run a session again offline; report the first difference."),
         "verify": Entry("transfer", "Check a session's hash chain."),
     },
@@ -76,6 +76,20 @@ _NAME_COLUMN, _SUMMARY_COLUMN = 10, 21
 
 
 class _Commands(click.Group):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and name not in ALIASES and not name.startswith("-"):
+            # Comparing words is loaded only when a name is wrong.
+            nearest = import_module("mainspring.disk.settings_errors").nearest_word(name, COMMANDS)
+            meant = f"Did you mean `mainspring {nearest}`?" if nearest else "See mainspring --help --all."
+            raise UsageError(f"There is no command {name!r}.", remedy=meant)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
@@ -112,7 +126,7 @@ def write_help(formatter: click.HelpFormatter, *, is_all: bool) -> None:
     if is_all:
         formatter.write(f"\n{_EXIT_CODES}\n")
     else:
-        formatter.write("`mainspring COMMAND --help` describes a command.\n")
+        formatter.write("`mainspring help COMMAND` describes a command.\n")
 
 
 _EXIT_CODES = """\
@@ -140,7 +154,7 @@ def mainspring(*, is_debug: bool) -> None:
     """An agent runtime that you can leave alone for days."""
     settings = import_module("mainspring.settings")
     if is_debug or settings.is_log_wanted():
-        path = import_module(_LOG).start_log(settings.load_config(), is_debug=is_debug)
+        path = import_module(_LOG).start_log(settings.load_config(is_config_optional=True), is_debug=is_debug)
         if is_debug:
             click.echo(f"log: {path}", err=True)
 

@@ -1,18 +1,32 @@
-"""The settings of this process, with who gives its commands."""
+"""The settings of this process, with who gives its commands, and the session that is meant by default."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import click
 import msgspec
 
 from mainspring import settings
+from mainspring.app.operations.sessions import newest_session
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
 
 
-def load_config() -> Config:
+def load_config_or_defaults() -> Config:
+    """The settings, for commands that change nothing: with a `config.toml` that is not valid they say so and
+    go on with the defaults."""
+    config = load_config(is_config_optional=True)
+    if config.problem is not None:
+        click.echo(f"warning: {config.problem.message} Defaults are used.", err=True)
+    return config
+
+
+def load_config(*, is_config_optional: bool = False) -> Config:
     """The settings, for commands that are given on the command line, or by the daemon through it."""
-    config = settings.load_config()
+    config = settings.load_config(is_config_optional=is_config_optional)
     try:
         user = user_name()
     except OSError:  # Windows, without a terminal
@@ -20,3 +34,8 @@ def load_config() -> Config:
     face = config.variable(FACE) or "cli"
     origin = Origin(user=user, device=host_name(), program="mainspring", face=face)
     return msgspec.structs.replace(config, origin=origin)
+
+
+def newest_here(config: Config) -> str:
+    """The newest session that works in this folder."""
+    return asyncio.run(newest_session(config, Path.cwd()))

@@ -7,9 +7,8 @@ import asyncio
 import click
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
-from mainspring.cli.run import newest_here
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
 from mainspring.secrets.screen import plain
@@ -23,7 +22,8 @@ _BAR = 24
 def context_command(session: str, *, is_json: bool) -> None:
     """Show what fills the window of SESSION (by default the newest of this folder): parts, tokens, share,
     cached share."""
-    filled = asyncio.run(window_use(load_config(), session or newest_here()))
+    config = load_config_or_defaults()
+    filled = asyncio.run(window_use(config, session or newest_here(config)))
     if is_json:
         click.echo(json_line(filled))
         return
@@ -32,12 +32,14 @@ def context_command(session: str, *, is_json: bool) -> None:
 
 
 @click.command("compact")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--undo", "is_undo", is_flag=True, help="Undo the last compaction.")
 @click.option("--model", default="", help="The session's model from here on.")
 def compact_command(session: str, model: str, *, is_undo: bool) -> None:
-    """Shorten the history of SESSION. Nothing is lost: --undo restores it."""
+    """Shorten the history of SESSION (by default the newest of this folder). Nothing is lost:
+    --undo restores it."""
     config = load_config()
+    session = session or newest_here(config)
     if is_undo:
         asyncio.run(expand_session(config, session, model=model))
         compacted = Compacted(summary="", keep_from_seq=1)
@@ -60,7 +62,7 @@ def as_lines(filled: WindowUse) -> list[str]:
         lines.append(f"{filled.model} counted {filled.last.input_tokens:,} last, {cached:.0%} of them cached")
     if filled.engine:
         lines.append(f"this is what is on record; {filled.engine} keeps a history of its own")
-    lines += [f"skill not used: {each.path}: {each.problem}" for each in filled.broken_skills]
+    lines += [f"skill ignored: {each.path}: {each.problem}" for each in filled.broken_skills]
     return lines
 
 

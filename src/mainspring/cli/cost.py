@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
@@ -33,7 +33,7 @@ def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> No
     """Show what SESSION (by default all of them) has spent. What was reserved and never settled, because the
     run was killed, counts as spent."""
     day = datetime.now(UTC).date().isoformat() if today else ""
-    found = asyncio.run(costs(load_config(), session=session, by=by, day=day))
+    found = asyncio.run(costs(load_config_or_defaults(), session=session, by=by, day=day))
     for each in found.unreadable:
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)
     if is_json:

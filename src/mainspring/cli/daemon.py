@@ -45,7 +45,7 @@ def daemon_command() -> None:
 @daemon_command.command("start")
 @_SESSIONS
 def start_command(*, is_sessions: bool) -> None:
-    """Start it, and return when it is up."""
+    """Start the daemon, and return when it runs."""
     need_custody("The daemon")
     pid = start_daemon(load_config(), is_sessions=is_sessions)
     click.echo(f"The daemon runs: process {pid}.")
@@ -56,7 +56,7 @@ def start_command(*, is_sessions: bool) -> None:
 @click.option("--once", "is_once", is_flag=True, help="Do what is due, wait until it has ended, and return.")
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
 def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
-    """Be the daemon, in the foreground, until a signal ends it."""
+    """Run the daemon in the foreground until a signal ends it."""
     need_custody("The daemon")
 
     def say(line: str) -> None:

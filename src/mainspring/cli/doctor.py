@@ -14,7 +14,7 @@ import msgspec
 from mainspring.app.operations.bundle import make_bundle
 from mainspring.app.operations.doctor import Diagnosis, DoctorCheck, Rung, diagnose
 from mainspring.app.operations.security import SecurityCheck, Trial, check_security
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
@@ -38,19 +38,19 @@ def doctor_command(
     to: Path | None,
     with_contents: bool,
 ) -> None:
-    """Say what this machine holds, what it does not, and the command that would fix it. Ends with 1 when
-    something that is needed is missing, or when --security finds that a promise does not hold."""
+    """Check this machine, and say how to fix what is missing. The exit code is 1 when something that is
+    needed is missing, or when --security finds that a promise does not hold."""
     if is_security:
         _security(sandbox, is_json=is_json)
         return
     if sandbox:
-        raise UsageError("--sandbox is about --security.", remedy="Add --security.")
+        raise UsageError("--sandbox needs --security.", remedy="Add --security.")
     if bundle is not None:
         _bundle(bundle, to, with_contents=with_contents)
         return
     if to is not None or with_contents:
-        raise UsageError("-o and --with-contents are about --bundle.", remedy="Name a session: --bundle ID.")
-    diagnosis = asyncio.run(diagnose(load_config(), Path.cwd()))
+        raise UsageError("-o and --with-contents need --bundle.", remedy="Name a session: --bundle ID.")
+    diagnosis = asyncio.run(diagnose(load_config(is_config_optional=True), Path.cwd()))
     if is_json:
         click.echo(json_line({**msgspec.to_builtins(diagnosis), "ok": diagnosis.is_healthy}))
     else:
@@ -99,7 +99,8 @@ def _security_lines(check: SecurityCheck) -> Iterator[str]:
 
 
 def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:
-    made = asyncio.run(make_bundle(load_config(), session, to, Path.cwd(), with_contents=with_contents))
+    config = load_config_or_defaults()
+    made = asyncio.run(make_bundle(config, session, to, Path.cwd(), with_contents=with_contents))
     click.echo(f"Wrote {made.path} ({made.bytes:,} bytes). In it:")
     for name, said in made.contents.items():
         click.echo(plain(f"  {name}: {said}"))

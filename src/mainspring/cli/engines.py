@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mainspring.app.operations.engines import EngineStatus, list_engines
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.secrets.screen import plain
 
@@ -17,7 +17,7 @@ from mainspring.secrets.screen import plain
 @click.option("--json", "is_json", is_flag=True, help="Print one engine per line as JSON.")
 def engines_command(*, is_json: bool) -> None:
     """List who can take turns (`--engine NAME`), whether they are installed, and their versions."""
-    for listed in asyncio.run(list_engines(load_config(), Path.cwd())):
+    for listed in asyncio.run(list_engines(load_config_or_defaults(), Path.cwd())):
         click.echo(json_line(listed) if is_json else plain(_line(listed)))
     if not is_json:
         click.echo("acp:COMMAND     any agent that speaks the Agent Client Protocol")

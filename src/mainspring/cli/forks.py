@@ -14,6 +14,7 @@ from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compar
 from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.documents.lines import as_text, money
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
 _SHOWN = 400
@@ -37,7 +38,8 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None, 
     for seq in made.unreadable:
         click.echo(f"Event {seq} could not be decoded; `mainspring show` marks it as unreadable.", err=True)
     click.echo(
-        f'It shares {made.shared_events} events. Go on: mainspring resume {made.session} "…"', err=True
+        f'It shares {plural(made.shared_events, "event")}. Go on: mainspring resume {made.session} "…"',
+        err=True,
     )
 
 
@@ -47,7 +49,7 @@ def fork_command(session: str, at: int | None, model: str, folder: Path | None, 
 @click.option("--from", "from_seq", type=click.IntRange(min=1), help="Fork there, and go on live.")
 @turn_options
 def replay_command(session: str, from_seq: int | None, *, is_check: bool, **options: Any) -> None:
-    """Run SESSION again, offline, and report the first request that would now be another."""
+    """Run SESSION again, offline, and report the first model request that would differ now."""
     if from_seq is not None:
         made = asyncio.run(fork(load_config(), session, at=from_seq))
         sys.exit(asyncio.run(take_turn("", made.session, **options)))
@@ -58,12 +60,12 @@ def replay_command(session: str, from_seq: int | None, *, is_check: bool, **opti
 @click.argument("one")
 @click.argument("other")
 def compare_command(one: str, other: str) -> None:
-    """Show where two sessions part, and what each did from there."""
+    """Show where two sessions begin to differ, and what each did after that."""
     found = asyncio.run(compare(load_config(), one, other))
     shared = found.shared_events
-    click.echo(f"The first {shared} events are the same." if shared else "They share nothing.")
+    click.echo(f"They share the first {plural(shared, 'event')}." if shared else "They share nothing.")
     for side in found.sides:
-        click.echo(plain(f"\n== {side.session}: {len(side.events)} events from there on"))
+        click.echo(plain(f"\n== {side.session}: {plural(len(side.events), 'event')} from there on"))
         first = next((text for item in side.events if (text := as_text(item.event))), "")
         if first:
             click.echo(f"first     {first.splitlines()[0]}")
@@ -91,7 +93,9 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
 
 def _print_difference(request: ReplayedRequest) -> None:
     click.echo(f"{request.seq:>6} {request.spend} would be another request to {plain(request.model)}.")
-    click.echo(f"       {request.messages} messages; the difference lies in the prompt or in these:")
+    click.echo(
+        f"       {plural(request.messages, 'message')}; the difference lies in the prompt or in these:"
+    )
     for message in request.news:
         text = message.decode("utf-8", "replace")
         more = f" … ({len(text):,} characters)" if len(text) > _SHOWN else ""

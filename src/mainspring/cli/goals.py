@@ -20,7 +20,7 @@ from mainspring.app.operations.goals import (
     order_goal,
     state_of,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
 from mainspring.cli.json_output import json_line
@@ -32,6 +32,7 @@ from mainspring.cli.schedules import (
     unschedule_command,
 )
 from mainspring.documents.lines import as_text, money, when
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
 
@@ -47,7 +48,7 @@ for _command in (schedule_command, schedules_command, unschedule_command, fire_c
 @goal_command.command("start")
 @click.argument("goal", nargs=-1)
 @start_options
-@click.option("--background", "is_background", is_flag=True, help="Let the daemon work on it; print its id.")
+@click.option("--background", "is_background", is_flag=True, help="Run it in the daemon; print its id.")
 def start_command(
     goal: tuple[str, ...],
     folder: Path,
@@ -79,15 +80,16 @@ def resume_command(session: str, *, is_json: bool, **given: Any) -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    rows = asyncio.run(list_goals(load_config()))
+    rows = asyncio.run(list_goals(load_config_or_defaults()))
     if not rows and not is_json:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:
         if is_json:
             click.echo(json_line(row))
         else:
+            iterations = plural(row.iterations, "iteration")
             click.echo(
-                f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {row.iterations:>3} iterations"
+                f"{row.id}  {when(row.updated_us)}  {state_of(row):<18}  {iterations:>14}"
                 f"  {money(row.cost_usd):>9}  {plain(row.goal)}"
             )
 
@@ -96,7 +98,7 @@ def list_command(*, is_json: bool) -> None:
 @click.argument("session", default="")
 def show_command(session: str) -> None:
     """Show where a goal stands (by default the newest of this folder)."""
-    config = load_config()
+    config = load_config_or_defaults()
     standing = asyncio.run(goal_standing(config, session or asyncio.run(newest_goal(config, Path.cwd()))))
     goal, row = standing.goal, standing.row
     total = f" of {goal.rules.max_iterations}" if goal.rules.max_iterations else ""
@@ -116,16 +118,16 @@ def show_command(session: str) -> None:
 
 
 @goal_command.command("pause")
-@click.argument("session")
+@click.argument("session", default="")
 def pause_command(session: str) -> None:
-    """Stop the work on a goal; `goal resume` goes on with it."""
+    """Pause a goal (by default the newest of this folder); `goal resume` goes on with it."""
     _order(session, "pause")
 
 
 @goal_command.command("stop")
-@click.argument("session")
+@click.argument("session", default="")
 def stop_command(session: str) -> None:
-    """End a goal and whatever it runs."""
+    """End a goal (by default the newest of this folder) and the processes that it runs."""
     _order(session, "stop")
 
 
@@ -133,7 +135,7 @@ def stop_command(session: str) -> None:
 @click.argument("session")
 @click.argument("goal", nargs=-1)
 def change_command(session: str, goal: tuple[str, ...]) -> None:
-    """Put another text, or file, in the place of a paused goal; the old one stays on record."""
+    """Put another text, or file, in place of a paused goal; the old one stays on record."""
     text, _ = goal_text(" ".join(goal))
     asyncio.run(change_goal(session, text, load_config()))
     click.echo(f"changed; go on with it: mainspring goal resume {session}")
@@ -147,8 +149,8 @@ def change_command(session: str, goal: tuple[str, ...]) -> None:
 @click.option("--markdown", default="", metavar="FILE", help="Write Markdown; - prints it.")
 @click.option("--json", "is_json", is_flag=True, help="Print the facts as JSON.")
 def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> None:
-    """Tell what became of a goal (by default the newest of this folder), with the evidence for it."""
-    config = load_config()
+    """Report on a goal (by default the newest of this folder), with the evidence for it."""
+    config = load_config_or_defaults()
     name = session or asyncio.run(newest_goal(config, Path.cwd()))
     write_report(config, name, html=html, markdown=markdown, is_json=is_json)
 
@@ -161,7 +163,9 @@ def profiles_command() -> None:
 
 
 def _order(session: str, order: Order) -> None:
-    ordered = asyncio.run(order_goal(load_config(), session, order))
+    config = load_config()
+    name = session or asyncio.run(newest_goal(config, Path.cwd()))
+    ordered = asyncio.run(order_goal(config, name, order))
     if ordered.ending:
         click.echo(f"{ordered.session} has ended: {ordered.ending}")
     else:

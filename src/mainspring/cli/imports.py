@@ -12,14 +12,17 @@ import click
 from mainspring.app.operations.imports import Imported, import_session
 from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
+from mainspring.events.counts import plural
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they lie beside.")
+@click.option(
+    "--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they are not in the file."
+)
 @click.option("-C", "folder", type=click.Path(path_type=Path), help="Workspace, for another agent's session.")
 def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
-    """Bring the session in FILE in (- is standard input): one that `export` wrote, checking every hash, or a
+    """Import the session in FILE (- is standard input): one that `export` wrote, checking every hash, or a
     session file of Claude Code or Codex."""
     try:
         if str(file) == "-":
@@ -34,8 +37,8 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
             f"{file} cannot be read: {error.strerror}.", remedy="Give a file that `mainspring export` wrote."
         ) from error
     if imported.agent:
-        left = f", {imported.left_out} lines left out" if imported.left_out else ""
-        click.echo(f"{imported.events} events from {imported.agent}{left}", err=True)
+        left = f", {plural(imported.left_out, 'line')} left out" if imported.left_out else ""
+        click.echo(f"{plural(imported.events, 'event')} from {imported.agent}{left}", err=True)
     click.echo(imported.session)
 
 

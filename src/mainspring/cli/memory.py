@@ -28,7 +28,7 @@ def memory_command(context: click.Context, folder: Path) -> None:
 @memory_command.command("show")
 @click.pass_obj
 def show_command(folder: Path) -> None:
-    """Show it, with numbers and where each line came from."""
+    """Show the lines, with their numbers and where each came from."""
     _show(folder)
 
 
@@ -38,7 +38,7 @@ def show_command(folder: Path) -> None:
 def add_command(folder: Path, text: str) -> None:
     """Remember TEXT."""
     for gone in remember(load_config(), folder, text):
-        click.echo(plain(f"forgotten to make room: {gone.text}"), err=True)
+        click.echo(plain(f"forgotten because memory is full: {gone.text}"), err=True)
 
 
 @memory_command.command("forget")

@@ -23,7 +23,7 @@ from mainspring.app.operations.models import (
     pulled_path,
     refresh_prices,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
@@ -38,7 +38,7 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
     """List the providers, which have a key, and the models on this machine."""
     if context.invoked_subcommand is not None:
         return
-    config = load_config()
+    config = load_config_or_defaults()
     for listed in asyncio.run(list_providers(config)):
         click.echo(json_line(listed) if is_json else plain(_line(listed)))
     for model in () if is_json else list_local_models(config):
@@ -104,7 +104,8 @@ def _line(listed: ProviderStatus) -> str:
     if listed.is_local:
         status = "does not answer" if listed.serves is None else f"serves {len(listed.serves)}"
     else:
-        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}"
+        page = f" ({listed.key_page})" if listed.key_page else ""
+        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}{page}"
     head = f"{listed.provider:<18} {listed.wire:<10} {listed.base_url}  {status}"
     return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])
 

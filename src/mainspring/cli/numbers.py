@@ -12,7 +12,7 @@ class Amount(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is not a number that anything can reach.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
@@ -21,7 +21,7 @@ _LINE = 60
 @click.option("--json", "is_json", is_flag=True, help="Print one process per line as JSON.")
 def ps_command(session: str, *, is_json: bool) -> None:
     """List the live background processes of SESSION, or of all sessions."""
-    rows = asyncio.run(list_processes(load_config(), session))
+    rows = asyncio.run(list_processes(load_config_or_defaults(), session))
     for row in rows:
         click.echo(json_line(_fields(row)) if is_json else _line(row))
     if not rows and not is_json:

@@ -20,11 +20,10 @@ import click
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
 from mainspring.app.operations.outputs import as_output, load_schema
-from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line
@@ -139,14 +138,9 @@ def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
     if options["attach"] and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
-    session = session or newest_here()
+        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
+    session = session or newest_here(load_config())
     sys.exit(asyncio.run(take_turn(text, session, **options)))
-
-
-def newest_here() -> str:
-    """The newest session that works in this folder."""
-    return asyncio.run(newest_session(load_config(), Path.cwd()))
 
 
 async def take_turn(
@@ -219,7 +213,7 @@ def _collect_garbage_again() -> None:
 
 def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
     if attach and not text:
-        raise UsageError("Files are attached without a message.", remedy="Say what they are for.")
+        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
     return [attached(path) for path in attach]
 
 

@@ -52,10 +52,10 @@ from mainspring.system import host_name, user_name
     "grace_h",
     type=NOT_NEGATIVE,
     default=GRACE_S / 3600,
-    help="Hours that it may be late.",
+    help="Maximum delay of a missed run, in hours.",
 )
-@click.option("--no-cost-cap", "is_uncapped", is_flag=True, help="Let it cost whatever its limits allow.")
-@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
+@click.option("--no-cost-cap", "is_uncapped", is_flag=True, help="Accept a schedule without a cost limit.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask for confirmation.")
 def schedule_command(
     cron: str,
     goal: tuple[str, ...],
@@ -101,7 +101,7 @@ def schedule_command(
 @click.command("schedules")
 @click.option("--json", "is_json", is_flag=True, help="Print one schedule per line as JSON.")
 def schedules_command(*, is_json: bool) -> None:
-    """List what is scheduled, when it comes next, and what became of it last."""
+    """List schedules with their next run and the result of the last one."""
     config = load_config()
     rows = asyncio.run(list_schedules(config))
     for row in rows:
@@ -122,17 +122,17 @@ def schedules_command(*, is_json: bool) -> None:
 @click.command("unschedule")
 @click.argument("schedule")
 def unschedule_command(schedule: str) -> None:
-    """Forget a schedule. What it began goes on."""
+    """Delete a schedule. A goal that it started goes on."""
     config = load_config()
     forgotten = forget_schedule(config, schedule)
     say_other_daemon(config)
-    click.echo(f"{forgotten.name} is forgotten")
+    click.echo(f"{forgotten.name} is deleted")
 
 
 @click.command("fire")
 @click.argument("schedule")
 def fire_command(schedule: str) -> None:
-    """Begin a schedule's goal now, for the daemon to work on; print its id."""
+    """Start a schedule's goal now, run by the daemon; print its id."""
     config = load_config()
     click.echo(asyncio.run(fire_schedule(config, schedule)))
     say_other_daemon(config)
@@ -147,8 +147,8 @@ def _agree(schedule: Schedule, *, is_agreed: bool) -> None:
         return
     if not is_there(sys.stdin):
         raise UsageError(
-            "A schedule acts again and again with nobody there, so a person must agree to it.",
-            remedy="Run this at a terminal, or with --yes.",
+            "A schedule runs unattended, so a person must confirm it.",
+            remedy="Run this in a terminal, or pass --yes.",
         )
     cap = f"at most {money(schedule.max_cost_usd)}" if schedule.max_cost_usd else "no limit of its own"
     options = " ".join(schedule.arguments)

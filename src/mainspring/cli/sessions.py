@@ -10,7 +10,7 @@ from contextlib import aclosing
 import click
 
 from mainspring.app.operations.sessions import Follower, list_sessions, read_events
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
@@ -25,7 +25,7 @@ _LINE = 60
 @click.option("--all", "is_all", is_flag=True, help="List all of them.")
 def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
     """List sessions, the most recent first."""
-    rows = asyncio.run(list_sessions(load_config()))
+    rows = asyncio.run(list_sessions(load_config_or_defaults()))
     shown = rows if is_all else rows[:limit]
     for row in shown:
         if is_json:
@@ -43,28 +43,32 @@ def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
 
 
 @click.command("show")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
-    """Show what happened in SESSION."""
-    asyncio.run(_print_all(read_events(load_config(), session), is_json=is_json, is_whole=is_whole))
+    """Show what happened in SESSION (by default the newest of this folder)."""
+    config = load_config_or_defaults()
+    asyncio.run(
+        _print_all(read_events(config, session or newest_here(config)), is_json=is_json, is_whole=is_whole)
+    )
 
 
 @click.command("tail")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event number.")
 @click.option("--follow/--no-follow", default=True, help="Continue until the run has ended.")
 def tail_command(session: str, *, is_json: bool, after: int, follow: bool) -> None:
-    """Watch SESSION while another process runs it; ends when that process is gone, or when its turn or its
-    goal is over."""
-    follower = Follower(load_config(), session, after=after)
+    """Watch SESSION (by default the newest of this folder) while another process runs it; ends when that
+    process is gone, or when its turn or its goal is over."""
+    config = load_config_or_defaults()
+    follower = Follower(config, session or newest_here(config), after=after)
     asyncio.run(_print_all(follower.events(is_followed=follow), is_json=is_json, is_whole=False))
     if follow and not follower.has_ended:
         resume = "goal resume" if follower.has_goal else "resume"
         click.echo(
-            f"Nobody runs this session now. Go on with it: mainspring {resume} {follower.session}", err=True
+            f"No process runs this session now. Continue it: mainspring {resume} {follower.session}", err=True
         )
 
 

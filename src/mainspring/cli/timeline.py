@@ -8,16 +8,16 @@ import click
 
 from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
-from mainspring.cli.config import load_config
-from mainspring.cli.run import newest_here
+from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
 from mainspring.documents.lines import change_line
+from mainspring.errors import UsageError
 from mainspring.events import Extent
 from mainspring.secrets.screen import plain
 
 _SCOPES = (
-    click.option("--files", "scope", flag_value="files", help="Only the files."),
-    click.option("--conversation", "scope", flag_value="conversation", help="Only the conversation."),
-    click.option("--both", "scope", flag_value="both", default="both", help="Both (the default)."),
+    click.option("--files", "is_files", is_flag=True, help="Only the files."),
+    click.option("--conversation", "is_conversation", is_flag=True, help="Only the conversation."),
+    click.option("--both", "is_both", is_flag=True, help="Both (the default)."),
 )
 
 
@@ -27,7 +27,8 @@ _SCOPES = (
 @click.option("--stat", "is_short", is_flag=True, help="Only the names of files.")
 def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
     """Show what each step of SESSION (by default the newest of this folder) did to files."""
-    config, name = load_config(), session or newest_here()
+    config = load_config_or_defaults()
+    name = session or newest_here(config)
     is_told = False
     for changes in iterate(file_changes(config, name, step=step, has_diffs=not is_short)):
         is_told = True
@@ -38,18 +39,19 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
 
 @click.command("undo")
 @click.argument("session", default="")
-def undo_command(session: str, scope: Extent) -> None:
+def undo_command(session: str, **scopes: bool) -> None:
     """Take back the last turn of SESSION (by default the newest of this folder): what was said, and what it
     did to files."""
-    _go_back(session or newest_here(), None, scope)
+    _go_back(session, None, _extent(**scopes))
 
 
 @click.command("rewind")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("--to", "to_seq", type=click.IntRange(min=1), required=True, help="Number of an event.")
-def rewind_command(session: str, to_seq: int, scope: Extent) -> None:
-    """Take SESSION back to how it was after an event; `mainspring show` has the numbers."""
-    _go_back(session, to_seq, scope)
+def rewind_command(session: str, to_seq: int, **scopes: bool) -> None:
+    """Take SESSION (by default the newest of this folder) back to how it was after an event; `show` has the
+    numbers."""
+    _go_back(session, to_seq, _extent(**scopes))
 
 
 for _option in reversed(_SCOPES):
@@ -57,8 +59,15 @@ for _option in reversed(_SCOPES):
     rewind_command = _option(rewind_command)
 
 
+def _extent(*, is_files: bool, is_conversation: bool, is_both: bool) -> Extent:
+    if is_both and (is_files or is_conversation):
+        raise UsageError("--both contradicts --files and --conversation.", remedy="Give one of them.")
+    return "both" if is_files == is_conversation else "files" if is_files else "conversation"
+
+
 def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
-    back = asyncio.run(go_back_to(load_config(), session, to_seq, scope))
+    config = load_config()
+    back = asyncio.run(go_back_to(config, session or newest_here(config), to_seq, scope))
     went = back.went
     if back.said is not None:
         click.echo(plain(f"» {back.said}"))

@@ -11,36 +11,50 @@ from typing import BinaryIO
 
 import click
 
+from mainspring.app.operations.sessions import newest_session
 from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
 from mainspring.cli.blocking import iterate
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
 from mainspring.documents.transcript import transcript
 from mainspring.errors import UsageError
+from mainspring.events.counts import plural
+
+_FORMATS = {
+    "": "jsonl",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
+"""The format of an export by the suffix of its file."""
 
 
 @click.command("export")
-@click.argument("session")
+@click.argument("session", default="")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write, else standard output.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["jsonl", "markdown", "html"]),
-    default="jsonl",
-    help="Default: jsonl.",
+    help="Default: by the file's suffix, else jsonl.",
 )
 @click.option("--blobs", type=click.Path(path_type=Path), help="Folder for the blobs, else in the file.")
 @click.option("--readable", "is_readable_only", is_flag=True, help="Of a damaged journal, what is readable.")
 def export_command(
-    session: str, output: Path | None, form: str, blobs: Path | None, *, is_readable_only: bool
+    session: str, output: Path | None, form: str | None, blobs: Path | None, *, is_readable_only: bool
 ) -> None:
-    """Write SESSION to one file: as JSON lines, which can be imported, or as a document to read."""
+    """Write SESSION (by default the newest of this folder) to one file: as JSON lines, which can be imported,
+    or as a document to read."""
+    form = form or _format_of(output)
     with asyncio.Runner() as runner, _open(runner, session) as export, written(output) as to:
         if form == "jsonl":
             header = runner.run(export.write(to, blobs=blobs, readable_only=is_readable_only))
-            said = f"{header.events} events of session {header.session}, head {header.head[:16]}"
+            said = f"{plural(header.events, 'event')} of session {header.session}, head {header.head[:16]}"
         else:
             facts = {**_facts(export.facts), **export.environment}
             events = iterate(export.events(), runner)
@@ -53,19 +67,34 @@ def export_command(
 
 
 @click.command("verify")
-@click.argument("session")
+@click.argument("session", default="")
 def verify_command(session: str) -> None:
-    """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong."""
-    verdict = asyncio.run(verify_session(load_config(), session))
+    """Check the hash chain and every blob of SESSION (by default the newest of this folder); the exit code is
+    1 when anything is wrong."""
+    config = load_config_or_defaults()
+    verdict = asyncio.run(verify_session(config, session or newest_here(config)))
     if verdict.problem:
-        click.echo(f"damaged: {verdict.problem} ({verdict.events} events before it are sound)")
+        click.echo(f"damaged: {verdict.problem} (sound before it: {plural(verdict.events, 'event')})")
         sys.exit(1)
-    click.echo(f"sound: {verdict.events} events, {verdict.blobs} blobs, head {verdict.head}")
+    click.echo(
+        f"sound: {plural(verdict.events, 'event')}, {plural(verdict.blobs, 'blob')}, head {verdict.head}"
+    )
+
+
+def _format_of(output: Path | None) -> str:
+    suffix = "" if output is None else output.suffix.lower()
+    if suffix not in _FORMATS:
+        raise UsageError(
+            f"The format of {output} is unknown: exports end in {', '.join(filter(None, _FORMATS))}.",
+            remedy="Name the format: --format jsonl, markdown or html.",
+        )
+    return _FORMATS[suffix]
 
 
 @contextmanager
 def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
-    opened = exporting(load_config(), session)
+    config = load_config_or_defaults()
+    opened = exporting(config, session or runner.run(newest_session(config, Path.cwd())))
     export = runner.run(_entered(opened))
     try:
         yield export
@@ -100,7 +129,7 @@ def written(output: Path | None) -> Generator[BinaryIO]:
     except OSError as error:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}.",
-            remedy="Name a file in a folder that is there, and yours to write.",
+            remedy="Name a file in a folder that exists and can be written.",
         ) from error
     finally:
         if is_replaced:

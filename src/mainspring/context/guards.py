@@ -28,6 +28,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
+from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
 
 REPEATS = 3
@@ -343,10 +344,10 @@ def stall(recent: Recent) -> GuardTripped | None:
     """Nothing measurable changed for a long time."""
     if not 0 < recent.most_idle_steps <= recent.idle_steps:
         return None
-    used = ", ".join(f"{tool} {count} times" for tool, count in recent.idle_tools.most_common(4))
+    used = ", ".join(f"{tool} {plural(count, 'time')}" for tool, count in recent.idle_tools.most_common(4))
     last = f" It last said: {recent.text[-_SHOWN:]}" if recent.text else ""
     message = (
-        f"Nothing has changed in {recent.idle_steps} steps: no new result, file, plan or note"
+        f"Nothing has changed in {plural(recent.idle_steps, 'step')}: no new result, file, plan or note"
         f" ({used or 'no calls'}).{last}"
     )
     return GuardTripped(guard="stall", message=message, is_final=True)

@@ -258,7 +258,7 @@ async def fresh_start(journal: JournalReader) -> int:
     start = next((event.keep_from_seq for event in reversed(live_ones) if event.reason == FRESH), 1)
     last = live_ones[-1] if live_ones else None
     if last is None or (last.summary, last.stubbed, last.keep_from_seq) == ("", (), start):
-        raise UsageError("The history is whole: there is no compaction to take back.")
+        raise UsageError("There is no compaction to undo.")
     return start
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.catalog import SessionRow
 from mainspring.daemon.files import DaemonRecord, DaemonRun, Trouble
+from mainspring.events.counts import plural
 from mainspring.goals.lock import is_overlapping
 from mainspring.goals.schedules import Due
 from mainspring.settings import DaemonSettings
@@ -94,11 +95,14 @@ def what_to_do(
 ) -> tuple[Literal["start", "skipped", "missed"], str]:
     """Whether a schedule's time begins a goal, and why not."""
     if due.how == "missed":
-        return "missed", f"{_times(due.missed)} passed while no daemon was running"
+        return "missed", f"{plural(due.missed, 'time')} passed while no daemon was running"
     working = last if last is not None and last.goal_state in ("running", "interrupted") else None
     if working is not None and working.id not in record.left_alone:
         return "skipped", f"{working.id}, which it began before, is still at work"
-    return "start", f"{_times(due.missed)} before it passed while no daemon was running" if due.missed else ""
+    return (
+        "start",
+        f"{plural(due.missed, 'time')} before it passed while no daemon was running" if due.missed else "",
+    )
 
 
 def is_interrupted(row: SessionRow) -> bool:
@@ -116,13 +120,11 @@ def _is_wanted(
 
 def _why_left_alone(row: SessionRow, trouble: Trouble | None, settings: DaemonSettings, now_us: int) -> str:
     if trouble is not None and trouble.crashes >= settings.max_crashes:
-        return f"its process ended {_times(trouble.crashes)} without getting on: {trouble.detail}".rstrip(
-            ": "
+        return (
+            f"its process ended {plural(trouble.crashes, 'time')} without progress: {trouble.detail}".rstrip(
+                ": "
+            )
         )
     if now_us - row.updated_us > settings.resume_within_days * _DAY_US:
         return f"it was interrupted more than {settings.resume_within_days:g} days ago"
     return ""
-
-
-def _times(count: int) -> str:
-    return f"{count} time" if count == 1 else f"{count} times"

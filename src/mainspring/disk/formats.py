@@ -2,7 +2,7 @@
 
 A file names its version in `format_version`; one without it counts as version 1. Caches are no matter of this
 module: a cache of another version is made again. Files that people write (TOML) may have one too, and a key
-of theirs that is not known is told with the nearest one that is.
+of theirs that is not known is named with the nearest one that is.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not valid: {error}.", remedy="Correct it.") from error
+        raise ConfigError(f"{file} is not valid: {error}.", remedy="Edit this file.") from error
     version = content.pop(KEY, 1)
     if not isinstance(version, int):
-        raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Correct it.")
+        raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Edit this file.")
     refuse_newer(file, version, known)
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        said: str = import_module("mainspring.disk.unknown_keys").explain_unknown(content, kind)
-        raise ConfigError(f"{file} is not valid: {said or f'{error}.'}", remedy="Correct it.") from error
+        said: str = import_module("mainspring.disk.settings_errors").explain_invalid(content, kind)
+        raise ConfigError(f"{file} is not valid: {said or f'{error}.'}", remedy="Edit this file.") from error

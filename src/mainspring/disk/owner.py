@@ -65,7 +65,7 @@ def own(directory: Path, session: str) -> Ownership:
     except OSError as error:
         raise JournalUnwritable(
             f"Session {session} cannot be locked for writing ({error.strerror}).",
-            remedy="Check the disk space and who may write in its folder.",
+            remedy="Check the disk space and the permissions of its folder.",
         ) from error
 
 

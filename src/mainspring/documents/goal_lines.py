@@ -24,6 +24,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.events.counts import plural
 from mainspring.waits.describe import clock, duration, joined
 
 _SHOWN_VALUES = 20
@@ -68,13 +69,15 @@ def _engine_ended(event: EngineEnded) -> str:
     told += [event.reason] if event.reason else []
     if event.left_running:
         numbers = ", ".join(map(str, event.left_running[:_SHOWN_PROCESSES]))
-        told.append(f"it had left {len(event.left_running)} processes running ({numbers})")
+        told.append(f"it had left {plural(len(event.left_running), 'process')} running ({numbers})")
     if event.unread_lines:
-        told.append(f"{event.unread_lines} lines of its output could not be read: {event.unread}")
+        told.append(f"{plural(event.unread_lines, 'line')} of its output could not be read: {event.unread}")
     return f"! engine: {'; '.join(told)}" if told else ""
 
 
 def _artifacts_changed(event: ArtifactsChanged) -> str:
+    if not event.iteration:
+        return f"· artifacts before the first iteration: {plural(event.new, 'file')}"
     counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
     return "· artifacts: " + ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
 
@@ -85,12 +88,14 @@ def _measurements_taken(event: MeasurementsTaken) -> str:
         for item in event.values[:_SHOWN_VALUES]
     ]
     more = len(event.values) - len(values)
-    shown = ", ".join([*values, *([f"and {more:,} more values"] if more else [])])
+    shown = ", ".join([*values, *([f"and {plural(more, 'more value')}"] if more else [])])
     return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
 
 
 def _claims_read(event: ClaimsRead) -> str:
-    return "\n".join([f"· {len(event.claims)} claims", *(f"! {problem}" for problem in event.problems)])
+    return "\n".join(
+        [f"· {plural(len(event.claims), 'claim')}", *(f"! {problem}" for problem in event.problems)]
+    )
 
 
 def _claim_checked(event: ClaimChecked) -> str:

@@ -60,6 +60,7 @@ from mainspring.events import (
     WorkFinished,
     encode,
 )
+from mainspring.events.counts import plural
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain, plain_name
 
@@ -71,7 +72,7 @@ _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">"
 
 def when(time_us: int) -> str:
     if not time_us:
-        return f"{'nobody knows':<20}"
+        return f"{'unknown':<20}"
     return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -254,7 +255,7 @@ def _compacted(event: Compacted) -> str:
     if not event.summary and not event.stubbed:
         return "· history is whole again" if event.keep_from_seq == 1 else "· a fresh history"
     by = f" by {event.model}" if event.model else ""
-    stubs = f", {len(event.stubbed)} long ones left out" if event.stubbed else ""
+    stubs = f", {plural(len(event.stubbed), 'long text')} left out" if event.stubbed else ""
     why = f" ({event.reason})" if event.reason else ""
     return (
         f"· history compacted{by}{why}: {event.tokens_before:,} → {event.tokens_after:,} tokens;"
@@ -263,7 +264,8 @@ def _compacted(event: Compacted) -> str:
 
 
 def ended_line(event: TurnEnded) -> str:
-    cost = f"{event.steps} steps, {event.usage.total_tokens:,} tokens, {money(event.cost_usd)}"
+    steps = f"{plural(event.steps, 'step')}, " if event.steps else ""
+    cost = f"{steps}{plural(event.usage.total_tokens, 'token')}, {money(event.cost_usd)}"
     detail = f": {event.detail}" if event.detail and event.ending != "done" else ""
     remedy = f" {event.remedy}" if event.remedy else ""
     return f"■ {event.ending}{detail}{remedy} ({cost})"
@@ -320,7 +322,7 @@ def _files_changed_shortened(event: FilesChanged) -> str:
 def _files(event: FilesChanged, most: int) -> str:
     lines = [f"  {plain_name(change_line(change))}" for change in event.changes]
     if len(lines) > most:
-        lines = [*lines[: most - 1], f"  … {len(lines) - most + 1} more files …"]
+        lines = [*lines[: most - 1], f"  … {plural(len(lines) - most + 1, 'more file')} …"]
     return "\n".join([*lines, *(f"  ! not covered: {note}" for note in event.not_covered)])
 
 
@@ -331,7 +333,7 @@ def _call_ended(event: CallEnded) -> str:
 def _call_ended_shortened(event: CallEnded) -> str:
     lines, half = event.output.splitlines(), _MAX_LINES // 2
     if len(lines) > _MAX_LINES:
-        lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+        lines = [*lines[:half], f"… {plural(len(lines) - 2 * half, 'more line')} …", *lines[-half:]]
     return _result(event, lines)
 
 

@@ -101,22 +101,22 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
             readable=(*policy.readable, *own, *(path.resolve() for path in shown)),
         )
 
-    def conversation(self, turn: Runtime) -> str:
+    def conversation(self, runtime: Runtime) -> str:
         """The one that this turn goes on with, or nothing."""
-        is_continued = self.settings.conversation and turn.state.engine.engine == self.name
-        return turn.state.engine.conversation if is_continued else ""
+        is_continued = self.settings.conversation and runtime.state.engine.engine == self.name
+        return runtime.state.engine.conversation if is_continued else ""
 
-    def task(self, turn: Runtime, sandbox: Sandbox, reserved_usd: float) -> EngineTask:
+    def task(self, runtime: Runtime, sandbox: Sandbox, reserved_usd: float) -> EngineTask:
         """`reserved_usd` is what is set aside for this very run; in a goal it is all that the run may take,
         unless its price is known and it is counted as it goes."""
-        left = left_usd(turn)
-        is_share = left is not None and turn.state.has_goal and self._is_counted_late
+        left = left_usd(runtime)
+        is_share = left is not None and runtime.state.has_goal and self._is_counted_late
         return EngineTask(
-            workspace=turn.state.workspace,
-            mode=cast("Mode", turn.state.mode),
+            workspace=runtime.state.workspace,
+            mode=cast("Mode", runtime.state.mode),
             is_confined=sandbox.is_containing,
             model=self.model.own_name,
-            conversation=self.conversation(turn),
+            conversation=self.conversation(runtime),
             left_usd=None if left is None else reserved_usd if is_share else left + reserved_usd,
         )
 
@@ -144,24 +144,24 @@ def remedy(name: str, facts: EngineDescription) -> str:
     return f"Install it ({facts.install}), or {other}." if facts.install else "Check the command's name."
 
 
-async def prepare(turn: Runtime, outside: Outside) -> tuple[Sandbox, Confinement] | End:
+async def prepare(runtime: Runtime, outside: Outside) -> tuple[Sandbox, Confinement] | End:
     """The sandbox and the policy of a run; calls of a process that died are closed, and who takes this turn
     is on record."""
-    await turn.record(*map(closed, turn.state.open_calls))
-    sandbox = await turn.sandbox()
+    await runtime.record(*map(closed, runtime.state.open_calls))
+    sandbox = await runtime.sandbox()
     if sandbox.name == "container":
         text = f"The engine {outside.name} is a program of this machine, which is not in a container's image."
         return End("failed", text, "Use another sandbox: --sandbox bwrap or --sandbox landlock.")
     if not outside.is_here:
         return outside.missing
-    if end := await _permit(turn, outside, sandbox):
+    if end := await _permit(runtime, outside, sandbox):
         return end
-    policy = outside.confinement(turn.workbench.files.policy)
-    known = turn.state.engine
+    policy = outside.confinement(runtime.workbench.files.policy)
+    known = runtime.state.engine
     if (known.engine, known.program) != (outside.name, outside.command[0]):
         version = await version_of(outside, sandbox, policy) if outside.facts.has_version else ""
         chosen = EngineChosen(engine=outside.name, program=outside.command[0], version=version)
-        await turn.record(chosen)
+        await runtime.record(chosen)
     return sandbox, policy
 
 
@@ -181,25 +181,25 @@ async def version_of(outside: Outside, sandbox: Sandbox, policy: Confinement) ->
     return lines[0].strip()[:80]
 
 
-async def _permit(turn: Runtime, outside: Outside, sandbox: Sandbox) -> End | None:
+async def _permit(runtime: Runtime, outside: Outside, sandbox: Sandbox) -> End | None:
     """A turn of an outside agent is judged as a whole: what it does inside it is not asked one by one."""
-    is_reading = turn.state.mode == "plan" and sandbox.is_containing
+    is_reading = runtime.state.mode == "plan" and sandbox.is_containing
     proposed = Proposed(
         tool="engine",
         effect="read" if is_reading else "execute",
         arguments={"engine": outside.name},
-        workspace=str(turn.state.workspace),
-        session=turn.state.session,
+        workspace=str(runtime.state.workspace),
+        session=runtime.state.session,
         is_contained=sandbox.is_containing,
-        allowance=allowance(turn),
+        allowance=allowance(runtime),
     )
     wanted = Wanted(
-        call=f"turn{turn.state.turn}",
+        call=f"turn{runtime.state.turn}",
         action=None,
         proposed=proposed,
         about=f"{outside.name} works unasked through a whole turn: ",
     )
-    match await permit(turn.approvals, wanted):
+    match await permit(runtime.approvals, wanted):
         case Permitted():
             return None
         case Refused("rule", reason):
@@ -214,9 +214,9 @@ async def _permit(turn: Runtime, outside: Outside, sandbox: Sandbox) -> End | No
             return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
 
 
-async def prompt_of(turn: Runtime) -> str:
+async def prompt_of(runtime: Runtime) -> str:
     """What was said and is not answered: that and nothing else is what an outside agent is told."""
-    encoded = await turn.history.messages(turn.recorder.get_blob)
+    encoded = await runtime.history.messages(runtime.recorder.get_blob)
     messages = [msgspec.json.decode(message, type=_Encoded) for message in encoded]
     said: list[UserMessage] = []
     is_interrupted = False

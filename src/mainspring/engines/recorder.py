@@ -64,20 +64,20 @@ class _Open(msgspec.Struct):
 class EngineRecorder:
     """`run` names the whole run where a call would be named."""
 
-    def __init__(self, turn: Runtime) -> None:
-        self._turn = turn
-        self._heard_seq = turn.history.last_seq
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._heard_seq = runtime.history.last_seq
         self._thoughts: list[str] = []
         self._text = HeadAndTail(_MAX_MESSAGE)
         self._open: dict[str, _Open] = {}
         self._later: list[Saying] = []
         self._calls = self._replies = 0
         self._is_ending = False
-        self._shown = RedactedDeltas(turn.recorder.vault, turn.show)
+        self._shown = RedactedDeltas(runtime.recorder.vault, runtime.show)
         self.run = self._fresh_call()
 
     async def begin(self) -> None:
-        await self._turn.workbench.time_machine.begin(self.run)
+        await self._runtime.workbench.time_machine.begin(self.run)
 
     async def tell(self, item: Item) -> None:
         """Raises `StopAgent` when a limit on steps or calls is reached."""
@@ -85,7 +85,7 @@ class EngineRecorder:
             case Shown():
                 self._show(item.text, is_thinking=item.is_thinking)
             case Planned():
-                await self._turn.record(PlanSet(items=item.items, call=self.run))
+                await self._runtime.record(PlanSet(items=item.items, call=self.run))
             case Spoken() | Thought() | Called() | Begun() | Returned():
                 if isinstance(item, Spoken | Thought) and not item.is_shown:
                     self._show(item.text, is_thinking=isinstance(item, Thought))
@@ -110,9 +110,9 @@ class EngineRecorder:
             self._show(last)
             self._text.feed(last.encode())
         if is_done or self._text.total or self._thoughts:
-            await self._turn.record(self._reply())
+            await self._runtime.record(self._reply())
         if changed := await self._changed(self.run):
-            await self._turn.record(changed)
+            await self._runtime.record(changed)
 
     async def _catch_up(self) -> None:
         while (at := next((at for at, item in enumerate(self._later) if self._fits(item)), None)) is not None:
@@ -147,10 +147,10 @@ class EngineRecorder:
 
     async def _say(self) -> None:
         self._count(calls=0)
-        await self._turn.record(self._reply())
+        await self._runtime.record(self._reply())
 
     def _count(self, *, calls: int) -> None:
-        limits, ledger = self._turn.state.limits, self._turn.state.ledger
+        limits, ledger = self._runtime.state.limits, self._runtime.state.ledger
         refusal = ledger.refuse_calls(calls, limits) or ledger.refuse_steps(self._replies + 1, limits)
         if refusal and not self._is_ending:
             raise StopAgent(refused(refusal))
@@ -163,18 +163,18 @@ class EngineRecorder:
             call=self._fresh_call(), name=item.name or "tool", arguments=arguments, provider_id=item.id
         )
         opened = self._open[item.id] = _Open(asked.call, asked.name, is_started=False, began=time.monotonic())
-        await self._turn.record(self._reply(asked))
+        await self._runtime.record(self._reply(asked))
         if not item.is_pending:
             await self._start(opened)
 
     async def _start(self, opened: _Open) -> None:
         if not opened.is_started:
             opened.is_started = True
-            await self._turn.record(CallStarted(call=opened.call, tool=opened.name))
+            await self._runtime.record(CallStarted(call=opened.call, tool=opened.name))
 
     async def _end_call(self, opened: _Open, item: Returned) -> None:
         if item.is_refused:
-            await self._turn.record(CallEnded(call=opened.call, outcome="refused", output=item.output))
+            await self._runtime.record(CallEnded(call=opened.call, outcome="refused", output=item.output))
             return
         await self._start(opened)
         output, full = await self._fitted(item.output)
@@ -190,25 +190,25 @@ class EngineRecorder:
         )
         changed = None if opened.name in _CHANGES_NOTHING else await self._changed(opened.call)
         events: list[Event] = [changed] if changed else []
-        await self._turn.record(*events, ended)
+        await self._runtime.record(*events, ended)
 
     async def _close_open(self, outcome: Outcome) -> None:
         for opened in self._open.values():
             output = _NO_RESULT if outcome == "unknown" else "The agent was stopped while this call ran."
-            await self._turn.record(CallEnded(call=opened.call, outcome=outcome, output=output))
+            await self._runtime.record(CallEnded(call=opened.call, outcome=outcome, output=output))
         self._open.clear()
 
     async def _fitted(self, output: str) -> tuple[str, Blob | None]:
         if len(output) <= MAX_TEXT:
             return output, None
-        full = await self._turn.recorder.put_blob(output.encode(errors="replace"), "text/plain")
+        full = await self._runtime.recorder.put_blob(output.encode(errors="replace"), "text/plain")
         half = MAX_TEXT // 2
         left_out = len(output) - 2 * half
         return f"{output[:half]}\n[... {left_out:,} characters left out ...]\n{output[-half:]}", full
 
     async def _changed(self, call: str) -> FilesChanged | None:
         """What changed since the last look; the whole run is named only where no call is."""
-        changed = await self._turn.workbench.time_machine.end([call], self._turn.recorder.put_blob)
+        changed = await self._runtime.workbench.time_machine.end([call], self._runtime.recorder.put_blob)
         if changed is None or call == self.run:
             return changed
         return msgspec.structs.replace(changed, calls=(call,))
@@ -221,7 +221,7 @@ class EngineRecorder:
             parts.append(Text(text=self._text.text().decode(errors="replace")))
         self._thoughts, self._text = [], HeadAndTail(_MAX_MESSAGE)
         return AssistantSaid(
-            step=self._turn.state.step + self._replies,
+            step=self._runtime.state.step + self._replies,
             parts=(*parts, *calls),
             stop="calls" if calls else "end",
             heard_seq=self._heard_seq,

@@ -18,6 +18,7 @@ from mainspring.engines.outside import Outside, prepare, prompt_of
 from mainspring.engines.recorder import EngineRecorder, StopAgent
 from mainspring.errors import SandboxError
 from mainspring.events import EngineEnded, RequestFailed, Usage
+from mainspring.events.counts import plural
 from mainspring.folds.ledger import ENGINE, Refusal
 from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
@@ -39,9 +40,9 @@ _NOT_FOUND = 127
 class Meter:
     """What a run has used so far, by what it reports."""
 
-    def __init__(self, turn: Runtime, reservation: Reservation, before: Usage) -> None:
+    def __init__(self, runtime: Runtime, reservation: Reservation, before: Usage) -> None:
         """`before` is what earlier turns used of what the agent reports for all of them."""
-        self._turn = turn
+        self._runtime = runtime
         self._reservation = reservation
         self._before = before
         self._price = reservation.price
@@ -54,7 +55,7 @@ class Meter:
             self._parts[used.key] = used
         else:
             self._total = msgspec.structs.replace(used, usage=_less(used.usage, self._before))
-        if refusal := overspent(self._turn, self._reservation, self.usage, self.usd):
+        if refusal := overspent(self._runtime, self._reservation, self.usage, self.usd):
             raise StopAgent(refused(refusal))
 
     def price(self, price: Price | None) -> None:
@@ -88,7 +89,7 @@ class Meter:
         is_told = any(used.usd is not None for used in (self._total, *self._parts.values()) if used)
         is_unknown = self.usage.total_tokens > 0 and self._price is None and not is_told
         usd = self.reserved_usd if is_unknown else self.usd
-        await settle(self._turn, self._reservation, self.usage, usd=usd)
+        await settle(self._runtime, self._reservation, self.usage, usd=usd)
 
 
 def _less(usage: Usage, before: Usage) -> Usage:
@@ -100,13 +101,13 @@ def _less(usage: Usage, before: Usage) -> Usage:
 class EngineRun:
     """One run of an agent as it is told: what it said of its end, and what could not be read."""
 
-    def __init__(self, turn: Runtime, reservation: Reservation, outside: Outside) -> None:
-        self.turn = turn
+    def __init__(self, runtime: Runtime, reservation: Reservation, outside: Outside) -> None:
+        self.runtime = runtime
         self._outside = outside
-        self.teller = EngineRecorder(turn)
-        is_counted = outside.facts.counts_conversation and outside.conversation(turn)
-        before = turn.state.conversation_usage if is_counted else Usage()
-        self.meter = Meter(turn, reservation, before)
+        self.teller = EngineRecorder(runtime)
+        is_counted = outside.facts.counts_conversation and outside.conversation(runtime)
+        before = runtime.state.conversation_usage if is_counted else Usage()
+        self.meter = Meter(runtime, reservation, before)
         self.failed: Failed | None = None
         self.finished: AgentFinished | None = None
         self.unread_lines = 0
@@ -144,7 +145,7 @@ class EngineRun:
             left_running=exited.left_running if exited else (),
             duration_s=round(time.monotonic() - self._began, 6),
         )
-        await self.turn.record(ended, *self._outage(end))
+        await self.runtime.record(ended, *self._outage(end))
         await self.meter.settle()
 
     def _outage(self, end: End) -> list[RequestFailed]:
@@ -152,13 +153,13 @@ class EngineRun:
         failed = self.failed
         if failed is None or not failed.outage or end.ending != "failed":
             return []
-        step, model = self.turn.state.step, self.meter.model
+        step, model = self.runtime.state.step, self.meter.model
         return [RequestFailed(step=step, attempt=1, error=failed.outage, message=failed.message, model=model)]
 
     async def _name(self, conversation: str) -> None:
-        known = self.turn.state.engine
+        known = self.runtime.state.engine
         if conversation and conversation != known.conversation:
-            await self.turn.record(msgspec.structs.replace(known, conversation=conversation))
+            await self.runtime.record(msgspec.structs.replace(known, conversation=conversation))
 
 
 class Follow(Protocol):
@@ -178,32 +179,32 @@ class OutsideEngine:
         self.outside = outside
         self._follow = follow
 
-    async def __call__(self, turn: Runtime) -> None:
-        await run_to_end(turn, self._work)
+    async def __call__(self, runtime: Runtime) -> None:
+        await run_to_end(runtime, self._work)
 
-    def _unpriced_usd(self, turn: Runtime) -> float:
+    def _unpriced_usd(self, runtime: Runtime) -> float:
         """What an agent may cost that says so only at its end, which it may not live to see: all that is
         left. A goal would be over after one crash, so each of its turns has a share."""
         if not self.outside.facts.reports_cost:
             return 0.0
-        left = share_usd(turn) if turn.state.has_goal else left_usd(turn)
+        left = share_usd(runtime) if runtime.state.has_goal else left_usd(runtime)
         return max(left or 0.0, 0.0)
 
-    async def _work(self, turn: Runtime) -> End:
-        prepared = await prepare(turn, self.outside)
+    async def _work(self, runtime: Runtime) -> End:
+        prepared = await prepare(runtime, self.outside)
         if isinstance(prepared, End):
             return prepared
-        prompt = await prompt_of(turn)
+        prompt = await prompt_of(runtime)
         reservation = await reserve(
-            turn,
+            runtime,
             source=ENGINE,
             input_tokens=estimated_tokens(len(prompt)),
             model=self.outside.model,
-            unpriced_usd=self._unpriced_usd(turn),
+            unpriced_usd=self._unpriced_usd(runtime),
         )
         if isinstance(reservation, Refusal):
             return refused(reservation)
-        run = EngineRun(turn, reservation, self.outside)
+        run = EngineRun(runtime, reservation, self.outside)
         end, exited = End("interrupted", "stopped before it was done"), None
         try:
             await run.teller.begin()
@@ -214,24 +215,24 @@ class OutsideEngine:
             end = failed(error)
         finally:
             await run.conclude(exited, end)
-        return End("done", last_line(turn)) if end.ending == "done" else end
+        return End("done", last_line(runtime)) if end.ending == "done" else end
 
 
 def command_of(
     outside: Outside, run: EngineRun, sandbox: Sandbox, policy: Confinement, stdin: int, out: int
 ) -> Command:
-    task = outside.task(run.turn, sandbox, run.meter.reserved_usd)
+    task = outside.task(run.runtime, sandbox, run.meter.reserved_usd)
     return Command(
         argv=(*outside.command, *outside.facts.arguments(task), *outside.settings.args),
-        cwd=run.turn.state.workspace,
+        cwd=run.runtime.state.workspace,
         env=outside.variables(sandbox),
         timeout_s=_FOREVER_S,
         policy=policy,
         max_output_bytes=_MAX_STDERR,
         stdin=stdin,
         stdout=out,
-        is_whole=not run.turn.state.has_goal,
-        outlives=run.turn.state.has_goal,
+        is_whole=not run.runtime.state.has_goal,
+        outlives=run.runtime.state.has_goal,
     )
 
 
@@ -271,9 +272,9 @@ def items_of(reader: LineReader, line: Line) -> list[Item]:
         return [Unread(text)] if text else []
 
 
-def last_line(turn: Runtime) -> str:
+def last_line(runtime: Runtime) -> str:
     """What a turn that is done is known by."""
-    lines = [line for line in turn.state.last_reply.text.splitlines() if line.strip()]
+    lines = [line for line in runtime.state.last_reply.text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
 
 
@@ -296,14 +297,14 @@ def _failed(outside: Outside, run: EngineRun, failed: Failed, stderr: str) -> En
     detail = f"{outside.name} failed: {failed.message} {stderr}".strip()
     if failed.resets_at_us is not None:
         return End("waiting", detail, "Resume when its provider answers again.", failed.resets_at_us)
-    if failed.ending == "budget" and run.turn.state.has_goal:
+    if failed.ending == "budget" and run.runtime.state.has_goal:
         # It was told its share: the goal's own rules say whether that was the last.
         return End("budget", detail, scope="turn", unit="usd")
     return End(failed.ending, detail)
 
 
 def _told(run: EngineRun) -> str:
-    return f" ({run.unread_lines} lines could not be read)" if run.unread_lines else ""
+    return f" ({plural(run.unread_lines, 'line')} could not be read)" if run.unread_lines else ""
 
 
 def tail_of(stderr: bytes) -> str:

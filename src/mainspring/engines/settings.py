@@ -14,18 +14,18 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     begins a new one."""
 
     command: tuple[str, ...] = ()
-    """The program and its first arguments, instead of what is on PATH."""
+    """The program and its first arguments, instead of the one on PATH."""
     protocol: Literal["", "acp", "exec"] = ""
-    """What an engine of your own speaks: acp or exec."""
+    """Protocol of an engine of your own: acp or exec."""
     model: str = ""
-    """The model that it is told to use."""
+    """Model that the engine uses."""
     args: tuple[str, ...] = ()
     """Further arguments."""
     env: tuple[str, ...] = ()
-    """Variables that it may see beside the usual ones."""
+    """Environment variables that it gets in addition to the usual ones."""
     writable: tuple[str, ...] = ()
     """Folders and files outside the workspace that it may write."""
     readable: tuple[str, ...] = ()
     """Folders and files outside the workspace that it may read."""
     conversation: bool = True
-    """Whether a turn goes on with its own conversation; false: each begins a new one."""
+    """Continue the engine's conversation from turn to turn; false: each turn begins a new one."""

@@ -165,9 +165,9 @@ class Cap(Value, frozen=True, forbid_unknown_fields=True):
     steps: int | None = None
     """Model requests."""
     calls: int | None = None
-    """Uses of tools."""
+    """Tool calls."""
     time_s: float | None = None
-    """Seconds at work."""
+    """Seconds of work; waits do not count."""
 
 
 class Limits(Value, frozen=True):

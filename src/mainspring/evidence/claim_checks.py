@@ -23,7 +23,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.workspace import Keep
 
-Emit = Callable[[ClaimChecked], Awaitable[None]]
+RecordClaim = Callable[[ClaimChecked], Awaitable[None]]
 REFUTED = "REFUTED"
 _MAX_FILES = 50
 
@@ -45,15 +45,15 @@ async def check_claims(
     sandbox: Sandbox,
     files: Files,
     keep: Keep,
-    emit: Emit,
+    record: RecordClaim,
     bounds: CheckLimits = _BOUNDS,
     is_everything: bool = False,
 ) -> None:
     """Runs what needs running, or with `is_everything` all, and records each result as it comes. The fold is
     told too; telling it again changes nothing."""
 
-    async def record(event: ClaimChecked) -> None:
-        await emit(event)
+    async def note(event: ClaimChecked) -> None:
+        await record(event)
         claims.apply(event)
 
     ends = time.monotonic() + bounds.all_s
@@ -66,13 +66,13 @@ async def check_claims(
             continue
         left_s = ends - time.monotonic()
         if left_s <= 0:
-            await record(_not_reached(name, iteration))
+            await note(_not_reached(name, iteration))
             continue
         ran = await run_line(sandbox, files, claim.check, min(bounds.check_s, left_s))
         is_changed = await asyncio.to_thread(fingerprint_of, claims, name, files) != fingerprint
         status, detail = ("open", "it changed while it was checked") if is_changed else judged(ran)
         proofs = [above for above in claims.dependents(name) if claims.status(above) == "proved"]
-        await record(
+        await note(
             ClaimChecked(
                 iteration=iteration,
                 claim=name,
@@ -86,7 +86,7 @@ async def check_claims(
         )
         for above in proofs if status == "refuted" else ():
             said = f"open again: it stands on {name}, which was refuted"
-            await record(ClaimChecked(iteration=iteration, claim=above, status="open", detail=said))
+            await note(ClaimChecked(iteration=iteration, claim=above, status="open", detail=said))
 
 
 def judged(ran: Ran) -> tuple[ClaimStatus, str]:

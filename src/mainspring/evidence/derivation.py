@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, ClaimChecked, ClaimsRead, Event
+from mainspring.events.counts import plural
 from mainspring.evidence.claim_checks import check_claims
 from mainspring.evidence.claim_file import EXAMPLE, read_claims
 from mainspring.evidence.claims import Claims
@@ -36,7 +37,7 @@ class Derivation:
         files: Files,
         sandbox: Callable[[], Awaitable[Sandbox]],
         keep: Keep,
-        emit: Callable[[Event], Awaitable[None]],
+        record: Callable[[Event], Awaitable[None]],
         vault: Vault,
     ) -> None:
         self._path = path
@@ -44,7 +45,7 @@ class Derivation:
         self._files = files
         self._sandbox = sandbox
         self._keep = keep
-        self._emit = emit
+        self._record = record
         self._vault = vault
         self._claims: Claims | None = None
         self._last: ClaimsRead | None = None
@@ -68,7 +69,7 @@ class Derivation:
         await self._read(claims, iteration)
         trouble = await self._check(claims, iteration, is_everything=True)
         missing = (*trouble, *claims.missing())
-        detail = f"{len(claims.path())} claims on the path to the goal are proved"
+        detail = f"{plural(len(claims.path()), 'claim')} on the path to the goal proved"
         if missing:
             more = f"; and {len(missing) - _MAX_LINES} more" if len(missing) > _MAX_LINES else ""
             detail = "; ".join(missing[:_MAX_LINES]) + more
@@ -114,15 +115,15 @@ class Derivation:
         read = await asyncio.to_thread(read_claims, self._files, self._path, iteration)
         last = self._last
         if last is None or (last.claims, last.problems) != (read.claims, read.problems):
-            await self._emit(read)
+            await self._record(read)
             claims.apply(read)
             self._last = read
 
     async def _check(self, claims: Claims, iteration: int, *, is_everything: bool) -> tuple[str, ...]:
         """Runs checks; gives why not when our machine failed."""
 
-        async def emit(event: ClaimChecked) -> None:
-            await self._emit(event)
+        async def record(event: ClaimChecked) -> None:
+            await self._record(event)
 
         try:
             await check_claims(
@@ -131,7 +132,7 @@ class Derivation:
                 sandbox=await self._sandbox(),
                 files=self._files,
                 keep=self._keep,
-                emit=emit,
+                record=record,
                 is_everything=is_everything,
             )
         except SandboxError as error:

@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from mainspring.events import GoalSet, MeasurementsTaken, Target
+from mainspring.events.counts import plural
 
 MIN_REPEATS = 3
 _PLATEAU = 3
@@ -185,9 +186,8 @@ class Metrics:
         told = f"best so far {self._told(metric, best)}, iteration {best.iteration}{sure}"
         lines = [f"{metric} ({better} is better): {told}."]
         if course.since_best >= _PLATEAU:
-            lines.append(
-                f"Plateau: {course.since_best} iterations without a better {metric}; try another idea."
-            )
+            since = plural(course.since_best, "iteration")
+            lines.append(f"Plateau: {since} without a better {metric}; try another idea.")
         for before, row in course.dead_ends[-_MAX_LINES:]:
             lines.append(
                 f"Dead end: iteration {row.iteration} made {metric} worse, "
@@ -205,7 +205,7 @@ class Metrics:
     def _told(self, metric: str, row: Summary) -> str:
         unit = f" {self.unit(metric)}" if self.unit(metric) else ""
         spread = f" ± {row.mad * _TO_SD:.2g}" if row.repeats > 1 else ""
-        return f"{row.median:g}{spread}{unit} ({row.repeats} repeat{'s' if row.repeats > 1 else ''})"
+        return f"{row.median:g}{spread}{unit} ({plural(row.repeats, 'repeat')})"
 
 
 def asked_for(goal: GoalSet) -> frozenset[str]:

@@ -26,6 +26,7 @@ from mainspring.events import (
     TurnStarted,
     Usage,
 )
+from mainspring.events.counts import plural
 from mainspring.folds.caps import OWN_SCOPES, UNCAPPED, cap_of
 from mainspring.models import Price
 
@@ -165,7 +166,7 @@ class Ledger:
         output = _USUAL_OUTPUT_TOKENS
         for scope, cap, used in self._capped(limits, today):
             if is_step and cap.steps is not None and used.steps >= cap.steps:
-                return _refused(scope, "steps", f"of {cap.steps:,} steps is reached", ending="limit")
+                return _refused(scope, "steps", f"of {plural(cap.steps, 'step')} is reached", ending="limit")
             fitting = _fitting(scope, cap, used, price, input_tokens)
             if isinstance(fitting, Refusal):
                 return fitting
@@ -201,7 +202,8 @@ class Ledger:
         """Why so many more calls may not be started."""
         for scope, cap, used in self._capped(limits, None):
             if cap.calls is not None and used.calls + count > cap.calls:
-                reached = f"of {cap.calls:,} calls is reached: {used.calls:,} are used, {count:,} are wanted"
+                most = plural(cap.calls, "call")
+                reached = f"of {most} is reached: {used.calls:,} used, {count:,} more asked for"
                 return _refused(scope, "calls", reached, ending="limit")
         return None
 
@@ -224,7 +226,7 @@ class Ledger:
         """Why a turn of somebody else's may not have so many steps."""
         cap = cap_of(limits, "turn").steps
         if cap is not None and count > cap:
-            return _refused("turn", "steps", f"of {cap:,} steps is reached", ending="limit")
+            return _refused("turn", "steps", f"of {plural(cap, 'step')} is reached", ending="limit")
         return None
 
     def time_left(self, limits: Limits) -> TimeLeft | None:

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
 from mainspring.events import GoalEnded, GoalPaused, Origin
+from mainspring.events.counts import plural
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
 from mainspring.goals.fold import Goal
 from mainspring.sandbox.custody.tree import stat
@@ -42,7 +43,8 @@ async def record_order(recorder: Recorder, order: Order, event: GoalPaused | Goa
     """Pauses or stops a goal that nobody works on; says what was done."""
     ended = await _end_left(recorder) if order == "stop" else 0
     await recorder.record(event)
-    return f"nobody was at work on it; recorded{f', {ended} processes ended' if ended else ''}"
+    processes = f", {plural(ended, 'process')} ended" if ended else ""
+    return f"it was not running; recorded{processes}"
 
 
 def take_order(directory: Path) -> GivenOrder | None:

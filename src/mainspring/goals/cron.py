@@ -70,7 +70,7 @@ def parse_cron(text: str) -> Cron:
         is_repeating=words[0].startswith("*") or words[1].startswith("*"),
     )
     if _next_wall(cron, datetime(2000, 1, 1)) is None:  # noqa: DTZ001 - a time on the wall
-        raise UsageError(f"The schedule {text!r} never comes: no month has that day.", remedy=_REMEDY)
+        raise UsageError(f"The schedule {text!r} never runs: no month has that day.", remedy=_REMEDY)
     return cron
 
 

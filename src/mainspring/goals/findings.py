@@ -45,7 +45,7 @@ class Findings:
             files=runtime.workbench.files,
             sandbox=runtime.sandbox,
             keep=runtime.recorder.put_blob,
-            emit=runtime.record,
+            record=runtime.record,
             vault=runtime.recorder.vault,
         )
 

@@ -88,7 +88,8 @@ class JournalFile:
                 self._connection.execute("ROLLBACK")
             if self._was_disturbed():
                 raise JournalOwned(
-                    f"Session {self.session} was opened for writing while it was read.", remedy="Try again."
+                    f"Session {self.session} was opened for writing while it was being read.",
+                    remedy="Try again.",
                 )
             return result
 

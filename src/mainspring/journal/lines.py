@@ -107,7 +107,7 @@ def read_header(line: bytes) -> Header:
         header = msgspec.json.decode(line, type=Header)
     except msgspec.MsgspecError as error:
         raise JournalForeign(
-            "This file is not an exported session: its first line is no header.",
+            "This file is not an exported session: its first line is not a header.",
             remedy="Give a file that `mainspring export` wrote.",
         ) from error
     if header.format != FORMAT or header.version > VERSION:
@@ -153,7 +153,9 @@ def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
     data = line.data
     if data is None:
         if beside is None:
-            raise UsageError("The blobs of this export lie beside it.", remedy="Name the folder they are in.")
+            raise UsageError(
+                "The blobs of this export are in a separate folder.", remedy="Name that folder with --blobs."
+            )
         path = beside / line.sha256
         if len(line.sha256) != 64 or not line.sha256.isalnum() or not path.is_file():
             raise refused(f"the blob of line {number} is not in {beside.name}", None)

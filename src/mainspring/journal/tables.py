@@ -104,7 +104,7 @@ def _require_content(path: Path, session: str) -> None:
     except OSError as error:
         raise JournalUnwritable(
             f"The journal of session {session} cannot be used ({error.strerror}).",
-            remedy="Check the rights of its folder.",
+            remedy="Check the permissions of its folder.",
         ) from error
     if size == 0:
         raise JournalDamaged(

@@ -78,9 +78,9 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     output: float = 0.0
     """US dollars per million tokens of output."""
     cached: float | None = None
-    """Of input read from the provider's cache; without it, as `input`."""
+    """US dollars per million tokens read from the provider's cache; unset: as `input`."""
     cache_write: float | None = None
-    """Of input written to that cache; without it, as `input`."""
+    """US dollars per million tokens written to that cache; unset: as `input`."""
     long: tuple[LongPrice, ...] = ()
     """Other prices for large requests, the smallest first."""
 

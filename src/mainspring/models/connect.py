@@ -97,7 +97,7 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
         return found
     raise ConfigError(
         f"There is no key for {provider.title}.",
-        remedy=f"Set {provider.key_variable}; keys are made at {provider.key_page}.",
+        remedy=f"Set {provider.key_variable}; get a key at {provider.key_page}.",
     )
 
 

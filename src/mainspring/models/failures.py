@@ -223,14 +223,15 @@ def refused(
 
 def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
     return NetworkFailed(
-        f"{endpoint.provider} sent something that is not a reply ({_one_line(what)}).",
+        f"{endpoint.provider} sent an invalid reply ({_one_line(what)}).",
         remedy=f"Check that {endpoint.base_url} is the base URL of a model server.",
     )
 
 
 def dropped(endpoint: Endpoint) -> NetworkFailed:
     return NetworkFailed(
-        f"{endpoint.provider} broke off its reply.", remedy="Try again; check the network if it repeats."
+        f"{endpoint.provider} closed the connection in the middle of its reply.",
+        remedy="Try again; check the network if it repeats.",
     )
 
 

@@ -31,7 +31,7 @@ class ModelPool:
         if name in known:
             return known[name]
         if self._connect is None:
-            raise UsageError(f"This session knows no model {name}.", remedy=f"It knows {', '.join(known)}.")
+            raise UsageError(f"This session has no model {name}.", remedy=f"It has {', '.join(known)}.")
         model = self._connect(name)
         if model.name not in known:
             self._models.append(model)

@@ -85,7 +85,8 @@ async def probe_server(
         listed = await _get(channel, "/v1/models", _Models)
         if listed is None:
             raise NetworkFailed(
-                f"{url} does not list its models.", remedy="Start the server there, or check the URL."
+                f"{url} does not answer with a list of models.",
+                remedy="Start the server there, or check the URL.",
             )
         props = await _get(channel, "/props", _Props)
         studio = None if props else await _get(channel, "/api/v0/models", _Models)

@@ -196,7 +196,7 @@ def find_key(provider: Provider, environment: Mapping[str, str]) -> str:
 
 def parse_model(spec: str) -> ModelSpec:
     if not spec:
-        raise UsageError("No model was chosen.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+        raise UsageError("No model is set.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
     if "@" in spec.partition("/")[0]:
         return _at_address(spec)
     name, slash, model = spec.partition("/")
@@ -209,7 +209,7 @@ def parse_model(spec: str) -> ModelSpec:
         if provider.starts and spec.startswith(provider.starts):
             return ModelSpec(provider, spec)
     raise UsageError(
-        f"Nobody is known to offer the model {spec}.",
+        f"The provider of the model {spec} is unknown.",
         remedy=f"Write PROVIDER/MODEL with one of {_listed()}, or openai-compatible@URL#MODEL.",
     )
 
@@ -227,10 +227,10 @@ def _at_address(spec: str) -> ModelSpec:
     base_url, _, model = address.partition("#")
     provider = find_provider(name)
     if provider is None:
-        raise UsageError(f"There is no provider {name!r}.", remedy=f"Known are {_listed()}.")
+        raise UsageError(f"There is no provider {name!r}.", remedy=f"Choose one of {_listed()}.")
     if not model or not base_url.startswith(("http://", "https://")):
         raise UsageError(
-            f"The model {spec} cannot be understood.",
+            f"The model {spec} is not written in a known form.",
             remedy=f"Write it as {name}@http://127.0.0.1:8080/v1#MODEL.",
         )
     return ModelSpec(provider, model, base_url.rstrip("/"))

@@ -25,15 +25,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Waits are what the provider asks for, else these by attempt, shortened at random by up to a quarter."""
 
     max_requests: int = 4
-    """Requests made for one request, the first included."""
+    """Maximum attempts per request, the first included."""
     total_s: float = 1800.0
-    """Seconds after which nothing is tried again."""
+    """Seconds after which a request is not retried any more."""
     longest_wait_s: float = 60.0
-    """A longer wait is not slept but becomes a durable one."""
+    """Delays longer than this many seconds become a recorded wait, which survives a restart."""
     waits_s: tuple[float, ...] = (2.0, 8.0, 20.0)
-    """Seconds before each new try, when the provider does not say."""
+    """Delays before each retry in seconds, when the provider names none."""
     rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)
-    """The same after a rate limit."""
+    """Delays before each retry after a rate limit, in seconds."""
 
 
 class Retried(ModelWrapper):

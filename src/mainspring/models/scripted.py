@@ -167,7 +167,7 @@ class ScriptedModel:
         """`on_request` sees each request first, and may give the error that it should end with."""
         if script.has_faults:
             raise ConfigError(
-                "This script has faults, which only a server can play.",
+                "This script has faults, which need the model server.",
                 remedy="Serve it: python -m mainspring.testing.server SCRIPT.json.",
             )
         self._script = script

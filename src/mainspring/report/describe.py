@@ -53,10 +53,6 @@ def figure(value: float) -> str:
     return f"{value:.6g}"
 
 
-def plural(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def event(seq: int) -> str:
     return f"event {seq}" if seq else "no event"
 

@@ -25,8 +25,9 @@ from mainspring.documents.blocks import (
     row,
     slim,
 )
+from mainspring.events.counts import plural
 from mainspring.report import sections_around, sections_results
-from mainspring.report.describe import code, digest, event, events, money, plural, seconds, toned, when
+from mainspring.report.describe import code, digest, event, events, money, seconds, toned, when
 from mainspring.report.facts import CheckFacts, CommandFacts, Finish, IterationFacts, Report, ReportText
 
 _STANDINGS: dict[str, tuple[str, Tone]] = {

@@ -18,7 +18,8 @@ from mainspring.documents.blocks import (
     row,
     slim,
 )
-from mainspring.report.describe import code, event, events, plural, seconds, when
+from mainspring.events.counts import plural
+from mainspring.report.describe import code, event, events, seconds, when
 from mainspring.report.facts import Approval, Notice, Report, Wait
 
 

@@ -19,7 +19,8 @@ from mainspring.documents.blocks import (
     row,
     slim,
 )
-from mainspring.report.describe import code, digest, event, events, figure, plural, size, toned
+from mainspring.events.counts import plural
+from mainspring.report.describe import code, digest, event, events, figure, size, toned
 from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, Report
 
 _VERDICTS = {

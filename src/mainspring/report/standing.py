@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mainspring.events import GoalEnded, GoalRules, PlanSet, Recorded
+from mainspring.events.counts import plural
 from mainspring.evidence.metrics import EVALUATOR_CHANGED
 from mainspring.goals.fold import Goal
 from mainspring.report.around import EventsAround
-from mainspring.report.describe import plural
 from mainspring.report.evidence import Condition, wanted
 from mainspring.report.facts import CheckFacts, Remaining, Standing
 

@@ -192,7 +192,7 @@ class Background:
             # Below PIPE_BUF, so orders of several writers do not mix.
             os.write(fd, json.dumps(order).encode() + b"\n")
         except BlockingIOError as error:
-            raise SandboxError("The command does not take its input.", remedy="Try again later.") from error
+            raise SandboxError("The command does not read its input.", remedy="Try again later.") from error
         finally:
             os.close(fd)
 

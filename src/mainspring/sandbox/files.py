@@ -120,7 +120,7 @@ class Files:
                 old = _lstat(real.name, folder)
                 self._check_replaceable(real, old, unchanged_since)
                 if is_new and old is not None:
-                    raise PathRefused(f"`{path}` was made by somebody else meanwhile. Read it first.")
+                    raise PathRefused(f"`{path}` was created meanwhile. Read it first.")
                 return old
 
             return _replace(folder, real.name, data, check, mode)

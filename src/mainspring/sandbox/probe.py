@@ -56,7 +56,7 @@ class SandboxReport(msgspec.Struct, frozen=True):
             if rung.is_available and rung.name != "none":
                 return rung
         fixes = "; ".join(f"{rung.name}: {rung.remedy}" for rung in self.rungs if rung.remedy)
-        raise SandboxError("No sandbox works on this machine.", remedy=f"One of these would do: {fixes}")
+        raise SandboxError("No sandbox works on this machine.", remedy=f"Do one of these: {fixes}")
 
 
 async def probe(environment: Mapping[str, str]) -> SandboxReport:

@@ -114,8 +114,8 @@ def _check(root: Path, going: RestorePlan, vault: Vault) -> None:
         return
     shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
     raise WorkspaceConflict(
-        vault.redact(f"Someone else changed {shown} since; nothing was put back."),
-        remedy="Move those files away and try again, or go back in the conversation alone (--conversation).",
+        vault.redact(f"{shown} changed since; no file was restored."),
+        remedy="Move those files away and try again, or take back only the conversation (--conversation).",
     )
 
 

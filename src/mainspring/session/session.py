@@ -132,7 +132,7 @@ class Session:
         The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
         require_type(text, str, "text")
         if not text.strip() and not media:
-            raise UsageError("There is nothing to say: the text is empty.")
+            raise UsageError("The message is empty.")
         wanted = output_type(output, self._opening.engine_name)
         schema = wanted.schema if wanted else None
         said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
@@ -243,7 +243,9 @@ class Session:
         async with self._rewritten("compact"):
             if compacted := await self._runtime.compact("asked"):
                 return compacted
-        raise UsageError("Nothing in the history can be left out.", remedy="`mainspring context` shows it.")
+        raise UsageError(
+            "The history is too short to compact.", remedy="`mainspring context` shows its size."
+        )
 
     async def expand(self) -> None:
         """Takes the last compaction back: the history is whole again."""
@@ -354,7 +356,9 @@ class Session:
         """While the history is rewritten no turn runs, and what is said waits."""
         async with self._rewriting:
             if self.is_running and self._is_turn_wanted:
-                raise UsageError(f"A turn is running, so {what} has to wait.", remedy="Stop the turn first.")
+                raise UsageError(
+                    f"A turn is running; {what} is not possible now.", remedy="Stop the turn first."
+                )
             yield
 
 

@@ -99,7 +99,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `outlives` says whether what a call runs goes on after it.
     `goes_on` says that a call that was interrupted is run again, and goes on with what is on record.
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode.
-    `cost_usd` estimates what a call will cost at most, None when nobody knows; without it calls are free.
+    `cost_usd` estimates what a call will cost at most, None when that is unknown; without it calls are free.
     `is_recurring` says whether a call takes effect later or again: then a person is always asked."""
 
     name: str

@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mainspring.events import CallEnded, Evidence, WorkFinished
+from mainspring.events.counts import plural
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
@@ -37,7 +38,7 @@ async def _run(arguments: FinishArguments, place: CallContext) -> Output:
     await place.record(WorkFinished(summary=arguments.summary, evidence=evidence, call=place.call))
     failed = sorted(call for call, ended in found.items() if ended.is_error)
     warning = f" Mind that these calls failed: {', '.join(failed)}." if failed else ""
-    return Output(text=f"Recorded, with {len(evidence)} claims.{warning}")
+    return Output(text=f"Recorded, with {plural(len(evidence), 'claim')}.{warning}")
 
 
 def listed(ended: Mapping[str, CallEnded]) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from mainspring.errors import PathRefused, UsageError
+from mainspring.events.counts import plural
 from mainspring.sandbox import CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.regex import check_pattern, matching
@@ -78,9 +79,9 @@ def told(found: Hits, arguments: GrepArguments, *, hide: Callable[[str], str]) -
         lines.append(path)
         lines += [f"  {hit.number}{':' if hit.is_match else '-'} {_cut(hide(hit.text))}" for hit in hits]
     if left:
-        files = len({found.hits[index].path for index in left})
+        files = plural(len({found.hits[index].path for index in left}), "file")
         more = "at least " if found.is_cut else ""
-        lines.append(f"({more}{len(left):,} more matches in {files:,} files are left out; narrow the search)")
+        lines.append(f"({more}{plural(len(left), 'more match')} in {files} left out; narrow the search)")
     elif found.is_cut:
         lines.append("(there may be more: the search was cut short; narrow it)")
     return "\n".join(lines)

@@ -69,7 +69,7 @@ def _check(schema: Any, root: Mapping[str, Any]) -> None:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
-        raise UsageError(f"{schema!r} is not a JSON schema.")
+        raise UsageError(f"{schema!r} is not a JSON schema object.")
     fields = cast("dict[str, Any]", schema)
     unknown = sorted(fields.keys() - _KNOWN - _NOTES)
     if unknown:

@@ -16,6 +16,7 @@ from msgspec import Meta
 from mainspring.approvals import Effect
 from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded
+from mainspring.events.counts import plural
 from mainspring.folds.processes import Process, aside_text, end_of, is_alive, settled, status_of
 from mainspring.sandbox.background import Background, Status
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
@@ -114,7 +115,7 @@ def _send(process: Process, arguments: ProcessArguments, place: CallContext) -> 
     except SandboxError as error:
         raise ToolFailed(f"Not all of it was sent: {error}") from error
     closed = " and closed its input" if arguments.close else ""
-    return Output(text=f"Sent {len(arguments.text)} characters to {process.handle}{closed}.")
+    return Output(text=f"Sent {plural(len(arguments.text), 'character')} to {process.handle}{closed}.")
 
 
 async def _stop(process: Process, place: CallContext) -> Output:
@@ -155,7 +156,7 @@ def _state(process: Process, status: Status | None) -> str:
     if ended is None or ended.exit_code is None:
         return f"ended, outcome unknown{reason}"
     count = len(status.left_running) if status else 0
-    left = f"; {count} processes that it started still run" if count else ""
+    left = f"; {plural(count, 'process')} that it started still running" if count else ""
     return f"exited with code {ended.exit_code}{reason}{left}"
 
 

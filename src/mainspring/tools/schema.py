@@ -165,7 +165,7 @@ def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: 
     try:
         spec_of(made)
     except TypeError as error:
-        raise UsageError(f"The tool {name} has a parameter that JSON cannot say: {error}.") from error
+        raise UsageError(f"The tool {name} has a parameter without a JSON schema: {error}.") from error
     return made
 
 

@@ -58,16 +58,16 @@ class _Stopped(Exception):
         self.end = end
 
 
-async def run_calls(turn: Runtime) -> End | None:
+async def run_calls(runtime: Runtime) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
     at one of them stops all."""
-    calls = turn.state.open_calls
-    doubles = _doubles(turn.state.last_reply.calls)
+    calls = runtime.state.open_calls
+    doubles = _doubles(runtime.state.last_reply.calls)
     room = min(MAX_TEXT, _MAX_STEP_TEXT // max(len(calls), 1))
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_run_call(turn, call, is_double=call.asked.call in doubles, room=room))
+                group.create_task(_run_call(runtime, call, is_double=call.asked.call in doubles, room=room))
                 for call in calls
             ]
     except ExceptionGroup as errors:
@@ -90,78 +90,78 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
-async def record_lost(turn: Runtime) -> None:
+async def record_lost(runtime: Runtime) -> None:
     """Records what calls did to files before the process that ran them died."""
-    lost = (call.asked for call in turn.state.open_calls if call.is_lost)
-    tools = [(asked.call, turn.workbench.toolbox.tool(asked.name)) for asked in lost]
+    lost = (call.asked for call in runtime.state.open_calls if call.is_lost)
+    tools = [(asked.call, runtime.workbench.toolbox.tool(asked.name)) for asked in lost]
     calls = [call for call, tool in tools if not (tool and tool.effect in ("none", "read"))]
     if calls:
-        changed = await turn.workbench.time_machine.end(calls, turn.recorder.put_blob, is_certain=False)
-        await turn.record(*([changed] if changed else []))
+        changed = await runtime.workbench.time_machine.end(calls, runtime.recorder.put_blob, is_certain=False)
+        await runtime.record(*([changed] if changed else []))
 
 
-async def _run_call(turn: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
-    prepared = _prepare(turn, call.asked)
+async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
+    prepared = _prepare(runtime, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
-        await turn.record(closed(call))
+        await runtime.record(closed(call))
         return None
     if is_double or call.is_truncated:
         prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
     if isinstance(prepared, Output):
-        await turn.record(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
+        await runtime.record(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
         return None
-    permitted = await _permit(turn, call, prepared)
+    permitted = await _permit(runtime, call, prepared)
     if isinstance(permitted, CallEnded):
-        await turn.record(permitted)
+        await runtime.record(permitted)
         return None
     if isinstance(permitted, End):
         return permitted
     prepared = permitted.action
     told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
     if not call.is_started:
-        await turn.record(CallStarted(call=call.asked.call, tool=prepared.tool.name))
-    await _run(turn, prepared, told=told, room=room)
+        await runtime.record(CallStarted(call=call.asked.call, tool=prepared.tool.name))
+    await _run(runtime, prepared, told=told, room=room)
     return None
 
 
-def _prepare(turn: Runtime, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
+def _prepare(runtime: Runtime, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
     """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
     gets none: there it could only be a leak."""
-    prepared = turn.workbench.toolbox.prepare(asked, edited)
+    prepared = runtime.workbench.toolbox.prepare(asked, edited)
     if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
         return prepared
-    unresolved = turn.recorder.vault.unresolved(prepared.text)
+    unresolved = runtime.recorder.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_harmless:
         return Output(text=_UNRESOLVED.format(name=unresolved[0]), is_error=True)
-    expanded = turn.recorder.vault.expand_all(msgspec.json.decode(prepared.text))
-    whole = turn.workbench.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
+    expanded = runtime.recorder.vault.expand_all(msgspec.json.decode(prepared.text))
+    whole = runtime.workbench.toolbox.prepare(asked, msgspec.json.encode(expanded).decode())
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(turn: Runtime, prepared: Prepared, *, told: str, room: int) -> None:
-    live = _Live(turn, prepared.call)
-    open_call = turn.state.open_call(prepared.call)
+async def _run(runtime: Runtime, prepared: Prepared, *, told: str, room: int) -> None:
+    live = _Live(runtime, prepared.call)
+    open_call = runtime.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
     place = CallContext(
         call=prepared.call,
-        workspace=turn.state.workspace,
-        sandbox=turn.sandbox,
-        files=turn.workbench.files,
+        workspace=runtime.state.workspace,
+        sandbox=runtime.sandbox,
+        files=runtime.workbench.files,
         show=live.show,
-        hide=turn.recorder.vault.redact,
-        keep=turn.recorder.put_blob,
-        kept=partial(recall, turn.journal),
-        remember=partial(_remember, turn),
-        record=turn.record,
-        ended=partial(ended_calls, turn.journal),
-        seen=turn.workbench.toolbox.seen,
-        handles=turn.handles,
-        waiting=turn.waiting,
+        hide=runtime.recorder.vault.redact,
+        keep=runtime.recorder.put_blob,
+        kept=partial(recall, runtime.journal),
+        remember=partial(_remember, runtime),
+        record=runtime.record,
+        ended=partial(ended_calls, runtime.journal),
+        seen=runtime.workbench.toolbox.seen,
+        handles=runtime.handles,
+        waiting=runtime.waiting,
         answer=answer.feedback if answer else "",
         room=room,
     )
     began = time.monotonic()
-    output, changed = await _run_watched(turn, prepared, place)
+    output, changed = await _run_watched(runtime, prepared, place)
     live.end()
     ended = CallEnded(
         call=prepared.call,
@@ -174,22 +174,22 @@ async def _run(turn: Runtime, prepared: Prepared, *, told: str, room: int) -> No
         suspicious=suspicions(output.text),
         left_running=output.left_running,
     )
-    await settle_call(turn, prepared.call, output.cost_usd, *changed, ended)
+    await settle_call(runtime, prepared.call, output.cost_usd, *changed, ended)
 
 
-async def _remember(turn: Runtime, text: str) -> None:
+async def _remember(runtime: Runtime, text: str) -> None:
     """Keeps something for later sessions in the same project; raises `OSError` when it cannot."""
-    if memory := turn.workbench.memory:
-        await asyncio.to_thread(memory.add, text, f"agent, session {turn.recorder.session}")
+    if memory := runtime.workbench.memory:
+        await asyncio.to_thread(memory.add, text, f"agent, session {runtime.recorder.session}")
 
 
 class _Live:
     """Output of a running call as it comes: without secrets, and not more than anybody would read."""
 
-    def __init__(self, turn: Runtime, call: str) -> None:
-        self._turn = turn
+    def __init__(self, runtime: Runtime, call: str) -> None:
+        self._runtime = runtime
         self._call = call
-        self._stream = turn.recorder.vault.stream()
+        self._stream = runtime.recorder.vault.stream()
         self._left = _MAX_LIVE_CHARS
 
     def show(self, text: str) -> None:
@@ -203,46 +203,48 @@ class _Live:
 
     def _show(self, text: str) -> None:
         if text:
-            self._turn.show(OutputDelta(call=self._call, text=text))
+            self._runtime.show(OutputDelta(call=self._call, text=text))
 
 
 async def _run_watched(
-    turn: Runtime, prepared: Prepared, place: CallContext
+    runtime: Runtime, prepared: Prepared, place: CallContext
 ) -> tuple[Output, list[FilesChanged]]:
     """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
     if prepared.is_harmless:
-        return await turn.workbench.toolbox.run(prepared, place), []
-    await turn.workbench.time_machine.begin(place.call)
+        return await runtime.workbench.toolbox.run(prepared, place), []
+    await runtime.workbench.time_machine.begin(place.call)
     try:
-        output = await turn.workbench.toolbox.run(prepared, place)
+        output = await runtime.workbench.toolbox.run(prepared, place)
     except asyncio.CancelledError:
-        if changed := await turn.workbench.time_machine.end([place.call], turn.recorder.put_blob):
-            await turn.record(changed)
+        if changed := await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blob):
+            await runtime.record(changed)
         raise
-    changed = await turn.workbench.time_machine.end([place.call], turn.recorder.put_blob)
+    changed = await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blob)
     return output, [changed] if changed else []
 
 
-async def _permit(turn: Runtime, call: OpenCall, prepared: Prepared) -> Permitted[Prepared] | CallEnded | End:
+async def _permit(
+    runtime: Runtime, call: OpenCall, prepared: Prepared
+) -> Permitted[Prepared] | CallEnded | End:
     """The call as it may run, or how it ended without running, or the end of the turn."""
     name = call.asked.name
 
     async def edit(arguments: str) -> Wanted[Prepared] | str:
-        edited = _prepare(turn, call.asked, arguments)
-        return edited.text if isinstance(edited, Output) else await _wanted(turn, call, edited)
+        edited = _prepare(runtime, call.asked, arguments)
+        return edited.text if isinstance(edited, Output) else await _wanted(runtime, call, edited)
 
-    wanted = await _wanted(turn, call, prepared)
-    match await permit(turn.approvals, wanted, edit=edit, money=CallMoney(turn)):
+    wanted = await _wanted(runtime, call, prepared)
+    match await permit(runtime.approvals, wanted, edit=edit, money=CallMoney(runtime)):
         case Permitted() as permitted:
             return permitted
         case Refused() as refused:
             return _refused(call, refused)
         case Blocked() if wanted.question:
-            remedy = f"Answer it: mainspring approve {turn.state.session} --say TEXT"
+            remedy = f"Answer it: mainspring approve {runtime.state.session} --say TEXT"
             return End("blocked", f"The agent asks: {wanted.question}", remedy)
         case Blocked(question):
             detail = f"A person must approve the call of {name}: {why_asked(question)}."
-            remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume in a terminal."
+            remedy = f"Answer with `mainspring approve {runtime.state.session}`, or resume in a terminal."
             return End("blocked", detail, remedy)
         case Stopped():
             raise _Stopped(End("interrupted", f"A person refused the call of {name} and stopped the turn."))
@@ -265,16 +267,16 @@ def _refused(call: OpenCall, refused: Refused) -> CallEnded:
     return CallEnded(call=name, outcome="refused", output=text)
 
 
-async def _wanted(turn: Runtime, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
+async def _wanted(runtime: Runtime, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.effect in ("none", "read", "write")
     is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
     proposed = proposed_of(
         prepared,
-        files=turn.workbench.files,
-        workspace=turn.state.workspace,
-        session=turn.state.session,
-        is_contained=is_file_tool or (not is_ours and _contains(await turn.sandbox(), prepared)),
+        files=runtime.workbench.files,
+        workspace=runtime.state.workspace,
+        session=runtime.state.session,
+        is_contained=is_file_tool or (not is_ours and _contains(await runtime.sandbox(), prepared)),
     )
     tool = prepared.tool
     return Wanted(

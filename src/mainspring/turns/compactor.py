@@ -62,19 +62,19 @@ class Compactor:
     def __init__(self, model: Model | None = None) -> None:
         self._model = model
 
-    async def __call__(self, turn: Runtime, /, *, reason: str, until: int) -> Compacted | None:
+    async def __call__(self, runtime: Runtime, /, *, reason: str, until: int) -> Compacted | None:
         """What to record, or None when there is nothing to leave out."""
-        found = await _read(turn.journal, until)
-        before = turn.history.estimated_tokens(turn.state.prompt_size)
-        window = _window(turn, before)
-        per_token = turn.history.bytes_per_token
-        room = max(window - turn.state.prompt_size / per_token, _LEAST_WINDOW)
+        found = await _read(runtime.journal, until)
+        before = runtime.history.estimated_tokens(runtime.state.prompt_size)
+        window = _window(runtime, before)
+        per_token = runtime.history.bytes_per_token
+        room = max(window - runtime.state.prompt_size / per_token, _LEAST_WINDOW)
         keep, target = int(room * _KEPT * per_token), int(room * _TARGET * per_token)
         chosen, narrative, writer = stub_huge(found.outline, target=target, keep=keep), "", ""
         if chosen is None:
             chosen = cut(found.outline, keep=keep)
             if chosen.keep_from_seq > found.outline.start:
-                narrative, writer = await self._narrate(turn, found, chosen, spend=f"{SOURCE}:{until}")
+                narrative, writer = await self._narrate(runtime, found, chosen, spend=f"{SOURCE}:{until}")
             if not narrative:
                 chosen = thin_out(found.outline, target=target, keep=keep)
         if chosen.keep_from_seq > found.outline.start:
@@ -96,38 +96,40 @@ class Compactor:
             stubbed=chosen.stubbed,
             reason=reason,
             tokens_before=before,
-            tokens_after=int((turn.state.prompt_size + size) / per_token),
+            tokens_after=int((runtime.state.prompt_size + size) / per_token),
         )
 
     async def aclose(self) -> None:
         if self._model is not None:
             await self._model.close()
 
-    async def _narrate(self, turn: Runtime, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
+    async def _narrate(self, runtime: Runtime, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
         """What a model tells of the part that is left out, and its name; empty when none tells it well."""
-        is_other = self._model is not None and self._model.name != turn.models.current.name
-        writers = (self._model, turn.models.current) if self._model and is_other else (turn.models.current,)
+        is_other = self._model is not None and self._model.name != runtime.models.current.name
+        writers = (
+            (self._model, runtime.models.current) if self._model and is_other else (runtime.models.current,)
+        )
         old = [item for item in found.events if item.seq < chosen.keep_from_seq]
         for place, model in enumerate(writers):
-            told = await _told_by(turn, model, found, old, spend=spend, first=place * _TRIES + 1)
+            told = await _told_by(runtime, model, found, old, spend=spend, first=place * _TRIES + 1)
             if told is not None:
                 return told, model.name if told else ""
         return "", ""
 
 
 async def _told_by(
-    turn: Runtime, model: Model, found: _Found, old: list[Recorded], *, spend: str, first: int
+    runtime: Runtime, model: Model, found: _Found, old: list[Recorded], *, spend: str, first: int
 ) -> str | None:
     """What one model tells, empty when it does not tell it well; None when it cannot be had or paid. `first`
     numbers its requests."""
     tokens = int(model.context_tokens * _MATERIAL) if model.context_tokens else _DEFAULT_MATERIAL_TOKENS
-    limit = int(tokens * turn.history.bytes_per_token)
+    limit = int(tokens * runtime.history.bytes_per_token)
     material = transcript(old, found.earlier.summary, limit=limit)
     still_open = "".join(f"\nStill open: {name}: {what}" for name, what in found.facts.open.items())
     text = f"{material}{still_open}\n\n[end of the session; now write the summary]"
     complaint = ""
     for number in range(first, first + _TRIES):
-        told = await _ask(turn, model, text + complaint, spend=f"{spend}:{number}")
+        told = await _ask(runtime, model, text + complaint, spend=f"{spend}:{number}")
         if told is None:
             return None
         lacking = flaws(told, found.facts)
@@ -137,11 +139,11 @@ async def _told_by(
     return ""
 
 
-async def _ask(turn: Runtime, model: Model, text: str, *, spend: str) -> str | None:
+async def _ask(runtime: Runtime, model: Model, text: str, *, spend: str) -> str | None:
     """The model's answer, empty when it was cut off; None when it cannot be had or paid."""
     message = model.encode(UserMessage(text=text))
-    input_tokens = int((len(message) + len(INSTRUCTIONS)) / turn.history.bytes_per_token)
-    reservation = await reserve(turn, source=SOURCE, input_tokens=input_tokens, spend=spend, model=model)
+    input_tokens = int((len(message) + len(INSTRUCTIONS)) / runtime.history.bytes_per_token)
+    reservation = await reserve(runtime, source=SOURCE, input_tokens=input_tokens, spend=spend, model=model)
     if isinstance(reservation, Refusal):
         return None
     request = Request(
@@ -151,12 +153,12 @@ async def _ask(turn: Runtime, model: Model, text: str, *, spend: str) -> str | N
         max_output_tokens=reservation.reserved.tokens - input_tokens,
     )
     try:
-        reply, finished = await ask(turn, model, request, reservation, input_tokens=input_tokens)
+        reply, finished = await ask(runtime, model, request, reservation, input_tokens=input_tokens)
     except ModelError as error:
-        if isinstance(error, ELSEWHERE) and model is turn.models.current and turn.state.is_turn_open:
+        if isinstance(error, ELSEWHERE) and model is runtime.models.current and runtime.state.is_turn_open:
             raise  # another model goes on with the turn, and makes the history short
         return None  # on record, and history can be made short by another model, or without one
-    await settle(turn, reservation, finished.usage)
+    await settle(runtime, reservation, finished.usage)
     told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))
     return told if finished.stop == "end" else ""
 
@@ -176,7 +178,7 @@ async def _read(journal: JournalReader, until: int) -> _Found:
     return _Found(facts, outline, events, earlier)
 
 
-def _window(turn: Runtime, tokens: int) -> int:
+def _window(runtime: Runtime, tokens: int) -> int:
     """How much the model takes. What it refused was too much for it, whatever it is said to take."""
-    known = turn.models.current.context_tokens or tokens
-    return min(known, tokens) if turn.state.is_overflowing else known
+    known = runtime.models.current.context_tokens or tokens
+    return min(known, tokens) if runtime.state.is_overflowing else known

@@ -39,24 +39,24 @@ class End(msgspec.Struct, frozen=True):
     unit: CapUnit | None = None
 
 
-async def run_to_end(turn: Runtime, work: Callable[[Runtime], Awaitable[End]]) -> None:
+async def run_to_end(runtime: Runtime, work: Callable[[Runtime], Awaitable[End]]) -> None:
     """Does the work of a turn within its time, and records its end whatever happens, unless the journal
     itself fails."""
-    left = time_left(turn)
+    left = time_left(runtime)
     allowed = asyncio.timeout(left.time_s if left else None)
     try:
         async with allowed:
-            end = await work(turn)
+            end = await work(runtime)
     except TimeoutError:
         if left is None or not allowed.expired():
             raise
         end = refused(left.refusal)
     except asyncio.CancelledError:
-        await end_turn(turn, End("interrupted", "Stopped by request."))
+        await end_turn(runtime, End("interrupted", "Stopped by request."))
         raise
     except ModelError as error:
         end = End("failed", error.message, error.remedy)
-    await end_turn(turn, end)
+    await end_turn(runtime, end)
 
 
 def refused(refusal: Refusal) -> End:
@@ -64,9 +64,9 @@ def refused(refusal: Refusal) -> End:
     return End(refusal.ending, refusal.message, refusal.remedy, scope=refusal.scope, unit=refusal.unit)
 
 
-async def end_turn(turn: Runtime, end: End) -> None:
+async def end_turn(runtime: Runtime, end: End) -> None:
     """Closes the open calls and the turn in one commit."""
-    state = turn.state
+    state = runtime.state
     closing: list[Event] = []
     if end.ending not in KEEPS_CALLS_OPEN:
         closing += [closed(call) for call in state.open_calls]
@@ -82,7 +82,7 @@ async def end_turn(turn: Runtime, end: End) -> None:
         scope=end.scope,
         unit=end.unit,
     )
-    await turn.record(*closing, ended)
+    await runtime.record(*closing, ended)
 
 
 def failed(error: Exception) -> End:

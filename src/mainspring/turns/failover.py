@@ -32,72 +32,72 @@ def failure(error: ModelError, *, step: int, model: str) -> RequestFailed:
     )
 
 
-async def fail_over(turn: Runtime, error: ModelError) -> End | None:
+async def fail_over(runtime: Runtime, error: ModelError) -> End | None:
     """Chooses the next model, on record; without one, says how the turn ends, unless a wait is to follow."""
     if not isinstance(error, ELSEWHERE):
         raise error
-    state = turn.state
+    state = runtime.state
     line = (state.model, *state.fallbacks)
     for position, name in enumerate(line):
         if name not in state.failed_models:
             if position:
-                await _choose(turn, name, f"{state.model} failed: {error.message}")
+                await _choose(runtime, name, f"{state.model} failed: {error.message}")
             return None
-    return _end(turn, error.remedy)
+    return _end(runtime, error.remedy)
 
 
-async def await_quota(turn: Runtime) -> End | None:
+async def await_quota(runtime: Runtime) -> End | None:
     """Sleeps, when the journal says that no model answers before some time; afterwards all may be asked. The
     end of the turn when that would take too long."""
-    for wait in turn.state.waits.open:
+    for wait in runtime.state.waits.open:
         if any(isinstance(condition, OnQuota) for condition in wait.started.conditions):
-            await hold(turn.waiting, wait.started)
-    state = turn.state
-    reset = _first_reset(turn)
+            await hold(runtime.waiting, wait.started)
+    state = runtime.state
+    reset = _first_reset(runtime)
     if reset is None or any(name not in state.failed_models for name in (state.model, *state.fallbacks)):
         return None
-    if end := _end(turn, ""):
+    if end := _end(runtime, ""):
         return end
     model, at_us = reset
     if model != state.model:
-        await _choose(turn, model, "it answers first again")
+        await _choose(runtime, model, "it answers first again")
     reason = state.failed_models[model].message
     on = OnQuota(model=model, at_us=at_us)
-    await hold(turn.waiting, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
+    await hold(runtime.waiting, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
     return None
 
 
-async def _choose(turn: Runtime, name: str, reason: str) -> None:
+async def _choose(runtime: Runtime, name: str, reason: str) -> None:
     """Takes a model of the line; those before it go to the end."""
-    state = turn.state
+    state = runtime.state
     line = (state.model, *state.fallbacks)
     position = line.index(name)
     rest = (*line[position + 1 :], *line[:position])
     chosen = ModelChosen(model=name, reason=reason, fallbacks=rest, tier=state.task.tier, by="failover")
-    await turn.record(chosen)
+    await runtime.record(chosen)
 
 
-def _first_reset(turn: Runtime) -> tuple[str, int] | None:
+def _first_reset(runtime: Runtime) -> tuple[str, int] | None:
     """The model of the line that answers first again, and when."""
-    state = turn.state
+    state = runtime.state
     failures = ((name, state.failed_models.get(name)) for name in (state.model, *state.fallbacks))
     resets = [(failed.resets_at_us, name) for name, failed in failures if failed and failed.resets_at_us]
     at_us, model = min(resets, default=(0, ""))
     return (model, at_us) if model else None
 
 
-def _end(turn: Runtime, remedy: str) -> End | None:
+def _end(runtime: Runtime, remedy: str) -> End | None:
     """How a turn ends whose models have all failed; None when one of them can be waited for."""
-    failed = turn.state.failed_models
+    failed = runtime.state.failed_models
     if len(failed) > 1:
         each = " ".join(f"{name}: {failure.message}" for name, failure in failed.items())
         detail, remedy = f"All {len(failed)} models failed. {each}", "Resume later, or with another --model."
     else:
         detail = next(iter(failed.values())).message
-    reset = _first_reset(turn)
+    reset = _first_reset(runtime)
     if reset is None:
         return End("failed", detail, remedy)
-    if (reset[1] - turn.workbench.reach.clock()) / 1e6 <= _patience_s(turn):
+    if (reset[1] - runtime.workbench.reach.clock()) / 1e6 <= _patience_s(runtime):
         return None
     # The first whole second in which there is an answer again.
     at = datetime.fromtimestamp(-(-reset[1] // 1_000_000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -105,8 +105,8 @@ def _end(turn: Runtime, remedy: str) -> End | None:
     return End("waiting", detail, remedy, resume_at_us=reset[1])
 
 
-def _patience_s(turn: Runtime) -> float:
+def _patience_s(runtime: Runtime) -> float:
     """How long is waited for a provider: not longer than the turn may still take."""
-    left = time_left(turn)
-    patience_s = turn.workbench.reach.patience.max_quota_wait_s
+    left = time_left(runtime)
+    patience_s = runtime.workbench.reach.patience.max_quota_wait_s
     return min(patience_s, left.time_s) if left else patience_s

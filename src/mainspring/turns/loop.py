@@ -25,49 +25,49 @@ _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
 
 
-async def run_turn(turn: Runtime) -> None:
+async def run_turn(runtime: Runtime) -> None:
     """Takes the turn to its end, and records that end."""
-    await run_to_end(turn, _steps)
+    await run_to_end(runtime, _steps)
 
 
-async def _steps(turn: Runtime) -> End:
-    state = turn.state
+async def _steps(runtime: Runtime) -> End:
+    state = runtime.state
     while True:
         if state.open_calls:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
                 return refused(refusal)
-            if end := await run_calls(turn):
+            if end := await run_calls(runtime):
                 return end
-        if end := await check_guards(turn):
+        if end := await check_guards(runtime):
             return end
-        if turn.history.is_answered and (end := await _answered(turn)):
+        if runtime.history.is_answered and (end := await _answered(runtime)):
             return end
-        if end := await await_quota(turn):
+        if end := await await_quota(runtime):
             return end
-        await turn.take_model()
+        await runtime.take_model()
         try:
-            end = await compact_if_needed(turn) or await _step(turn)
+            end = await compact_if_needed(runtime) or await _step(runtime)
         except ModelError as error:
-            end = await fail_over(turn, error)
+            end = await fail_over(runtime, error)
         if end:
             return end
 
 
-async def _step(turn: Runtime) -> End | None:
+async def _step(runtime: Runtime) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large."""
-    state = turn.state
-    await report_ended_processes(turn)
-    messages = await turn.history.messages(turn.recorder.get_blob)
-    heard_seq = turn.history.last_seq
-    input_tokens = turn.history.estimated_tokens(state.prompt_size)
+    state = runtime.state
+    await report_ended_processes(runtime)
+    messages = await runtime.history.messages(runtime.recorder.get_blob)
+    heard_seq = runtime.history.last_seq
+    input_tokens = runtime.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
     reservation = await reserve(
-        turn,
+        runtime,
         source=STEP,
         spend=f"{STEP}:{step}",
         input_tokens=input_tokens,
-        request_sha256=turn.history.fingerprint.of(state.prompt, messages, state.output_schema),
+        request_sha256=runtime.history.fingerprint.of(state.prompt, messages, state.output_schema),
     )
     if isinstance(reservation, Refusal):
         return refused(reservation)
@@ -79,36 +79,36 @@ async def _step(turn: Runtime) -> End | None:
         effort=state.effort,
         schema=state.output_schema,
     )
-    model = turn.models.current
+    model = runtime.models.current
     try:
         reply, finished = await ask(
-            turn, model, request, reservation, input_tokens=input_tokens, step=step, show=turn.show
+            runtime, model, request, reservation, input_tokens=input_tokens, step=step, show=runtime.show
         )
     except ContextOverflow:
         return None
-    turn.history.measured(finished.usage.input_tokens, state.prompt_size)
+    runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await settle(turn, reservation, finished.usage, said, speed=finished.speed)
+    await settle(runtime, reservation, finished.usage, said, speed=finished.speed)
     return None
 
 
-async def _answered(turn: Runtime) -> End | None:
+async def _answered(runtime: Runtime) -> End | None:
     """How the turn ends with its last reply; None when that reply is to go on."""
-    said = turn.state.last_reply
+    said = runtime.state.last_reply
     if said.stop == "length":
-        return await _ask_to_go_on(turn)
+        return await _ask_to_go_on(runtime)
     lines = [line for line in said.text.splitlines() if line.strip()]
     if said.stop == "refused":
         detail = lines[-1] if lines else "The model declined to answer."
         return End("failed", detail, "Say it differently, or use another model.")
-    if turn.state.output_schema is not None:
-        return await check_output(turn, turn.state.output_schema)
+    if runtime.state.output_schema is not None:
+        return await check_output(runtime, runtime.state.output_schema)
     return End("done", lines[-1].strip() if lines else "")
 
 
-async def _ask_to_go_on(turn: Runtime) -> End | None:
-    if turn.state.turn_cutoffs >= _MAX_CUTOFFS:
+async def _ask_to_go_on(runtime: Runtime) -> End | None:
+    if runtime.state.turn_cutoffs >= _MAX_CUTOFFS:
         detail = f"The model's reply was cut off at the output limit {_MAX_CUTOFFS + 1} times."
         return End("failed", detail, "Ask for less at once, or use a model with a larger output limit.")
-    await turn.record(NoteAdded(text=_CUT_OFF, source="mainspring"))
+    await runtime.record(NoteAdded(text=_CUT_OFF, source="mainspring"))
     return None

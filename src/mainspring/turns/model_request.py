@@ -23,7 +23,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 async def ask(
-    turn: Runtime,
+    runtime: Runtime,
     model: Model,
     request: Request,
     reservation: Reservation,
@@ -35,19 +35,19 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = ReplyBuilder()
     try:
-        with RedactedDeltas(turn.recorder.vault, show) as shown:
-            return reply, await _receive(turn, model, request, reply, step, shown)
+        with RedactedDeltas(runtime.recorder.vault, show) as shown:
+            return reply, await _receive(runtime, model, request, reply, step, shown)
     except asyncio.CancelledError:
-        await settle(turn, reservation, _partly(reply, input_tokens))
+        await settle(runtime, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
         failed = failure(error, step=step, model=model.name)
-        await settle(turn, reservation, _partly(reply, input_tokens), failed, is_failed=True)
+        await settle(runtime, reservation, _partly(reply, input_tokens), failed, is_failed=True)
         raise
 
 
 async def _receive(
-    turn: Runtime,
+    runtime: Runtime,
     model: Model,
     request: Request,
     reply: ReplyBuilder,
@@ -70,11 +70,11 @@ async def _receive(
                         model=model.name,
                         retry_in_s=item.retry_in_s,
                     )
-                    await turn.record(failed)
+                    await runtime.record(failed)
                 case _:
                     reply.add(item)
                     shown.feed(item)
-    raise ModelError("The model's stream ended without saying that it was finished.")
+    raise ModelError("The model's reply ended before it was complete.")
 
 
 def _partly(reply: ReplyBuilder, input_tokens: int) -> Usage:

@@ -10,9 +10,9 @@ from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
 
 
-async def check_output(turn: Runtime, schema: dict[str, Any]) -> End | None:
+async def check_output(runtime: Runtime, schema: dict[str, Any]) -> End | None:
     """How the turn ends with its last reply; None when the model was told what is wrong with it."""
-    state = turn.state
+    state = runtime.state
     _, problem = read_output(state.last_reply.text, schema)
     if not problem:
         return End("done", "The answer fits its schema.")
@@ -20,5 +20,5 @@ async def check_output(turn: Runtime, schema: dict[str, Any]) -> End | None:
         remedy = "Ask again, give the schema descriptions, or use another model."
         return End("failed", f"The model's answer does not fit the schema: {problem}.", remedy)
     text = f"Your answer does not fit the schema of the output: {problem}. Answer again, with the JSON alone."
-    await turn.record(NoteAdded(text=text, source=OUTPUT_SOURCE))
+    await runtime.record(NoteAdded(text=text, source=OUTPUT_SOURCE))
     return None

@@ -71,7 +71,7 @@ class Approvals:
     async def grant(self, *grants: Grant) -> None:
         """Keeps what a person allowed for more than once."""
         if self._grants is None:
-            raise UsageError("This session was built without a place for grants, so answer once.")
+            raise UsageError("This session has no file for grants; answer with the scope once.")
         for grant in grants:
             await asyncio.to_thread(self._grants.add, grant)
 

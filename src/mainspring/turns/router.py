@@ -22,6 +22,7 @@ from mainspring.events import (
     RoutingWarned,
     UserSaid,
 )
+from mainspring.events.counts import plural
 from mainspring.folds.state import State
 from mainspring.folds.task import Task
 from mainspring.journal import JournalReader, last_event
@@ -64,13 +65,13 @@ class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When to escalate (0: never), and what one task may use before that stops."""
 
     after_failures: int = 2
-    """Failed turns of one task before the next tier takes over; 0 is never."""
+    """Failed turns of one task after which the next tier takes over; 0: never."""
     max_attempts: int = 8
-    """Turns of one task before escalation stops."""
+    """Maximum turns of one task with escalation."""
     max_escalations: int = 2
-    """Changes to a stronger tier in one task."""
+    """Maximum changes to a stronger tier in one task."""
     max_usd: float | None = None
-    """US dollars that one task may cost before escalation stops."""
+    """Maximum cost of one task with escalation, in US dollars."""
 
 
 def route(facts: RoutingFacts, tiers: Sequence[str]) -> Routed:
@@ -96,12 +97,12 @@ def escalate(
     if not breaker.after_failures or task.failures < breaker.after_failures or not above:
         return None
     if task.attempts >= breaker.max_attempts:
-        return TierHold(f"this task had {task.attempts} attempts")
+        return TierHold(f"this task had {plural(task.attempts, 'attempt')}")
     if task.escalations >= breaker.max_escalations:
-        return TierHold(f"this task was escalated {task.escalations} times")
+        return TierHold(f"this task was escalated {plural(task.escalations, 'time')}")
     if breaker.max_usd is not None and task.usd >= breaker.max_usd:
         return TierHold(f"this task has cost {task.usd:.2f} USD")
-    return Routed(above[0], f"{task.failures} turns in a row failed")
+    return Routed(above[0], f"{plural(task.failures, 'turn')} in a row failed")
 
 
 def are_tests_failing(recent: Sequence[Recorded]) -> bool:

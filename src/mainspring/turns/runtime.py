@@ -40,7 +40,7 @@ COMPACT_AT = 0.8
 class Engine(Protocol):
     """Who takes a turn: the built-in loop, or an outside agent."""
 
-    async def __call__(self, turn: Runtime, /) -> None:
+    async def __call__(self, runtime: Runtime, /) -> None:
         """Returns after a `TurnEnded` was recorded, or raises when that was not possible."""
         ...
 
@@ -48,7 +48,7 @@ class Engine(Protocol):
 class HistoryCompactor(Protocol):
     """Who makes a long history short."""
 
-    async def __call__(self, turn: Runtime, /, *, reason: str, until: int) -> Compacted | None:
+    async def __call__(self, runtime: Runtime, /, *, reason: str, until: int) -> Compacted | None:
         """What to record about the history up to an event, or None when nothing can be left out."""
         ...
 
@@ -207,15 +207,15 @@ class Runtime:
             self.feed.publish(item)
 
 
-def lineage(turn: Runtime) -> Iterator[Runtime]:
+def lineage(runtime: Runtime) -> Iterator[Runtime]:
     """The turn and those above it, whose caps it shares."""
-    at: Runtime | None = turn
+    at: Runtime | None = runtime
     while at is not None:
         yield at
         at = at.budget.parent
 
 
-def time_left(turn: Runtime) -> TimeLeft | None:
+def time_left(runtime: Runtime) -> TimeLeft | None:
     """The shortest time that any cap leaves, here or above; None when none is limited."""
-    lefts = [left for each in lineage(turn) if (left := each.state.ledger.time_left(each.limits))]
+    lefts = [left for each in lineage(runtime) if (left := each.state.ledger.time_left(each.limits))]
     return min(lefts, key=lambda left: left.time_s, default=None)

@@ -32,7 +32,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 async def reserve(
-    turn: Runtime,
+    runtime: Runtime,
     *,
     source: str,
     input_tokens: int,
@@ -43,8 +43,8 @@ async def reserve(
 ) -> Reservation | Refusal:
     """Sets aside what one request of a model (else the turn's) may cost at most (without a price,
     `unpriced_usd`), or says why it may not be made."""
-    model = model or turn.models.current
-    line, price = tuple(lineage(turn)), model.price
+    model = model or runtime.models.current
+    line, price = tuple(lineage(runtime)), model.price
     async with _today(line) as today:
         outputs: list[int] = []
         for each in line:
@@ -61,7 +61,7 @@ async def reserve(
             outputs.append(fitting)
         usage = Usage(input_tokens=input_tokens, output_tokens=min(outputs))
         reserved = SpendReserved(
-            spend=spend or f"{source}:{turn.state.ledger.reservations + 1}",
+            spend=spend or f"{source}:{runtime.state.ledger.reservations + 1}",
             source=source,
             model=model.name,
             tokens=usage.total_tokens,
@@ -70,15 +70,15 @@ async def reserve(
             request_sha256=request_sha256,
         )
         for each in line:
-            each.state.ledger.hold(_seen_by(each, turn, reserved))
+            each.state.ledger.hold(_seen_by(each, runtime, reserved))
         is_capped = any(is_spend_capped(each.limits) for each in line)
         reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
         try:
             for each in reversed(line):
-                await each.record(_seen_by(each, turn, reserved))
+                await each.record(_seen_by(each, runtime, reserved))
         except asyncio.CancelledError:
             # It is on record all the same, and nothing will be asked for it.
-            await settle(turn, reservation, Usage())
+            await settle(runtime, reservation, Usage())
             raise
     return reservation
 
@@ -94,22 +94,22 @@ def spend_of(call: str) -> str:
 class CallMoney:
     """The money for the calls of a turn, under the caps of the turn and of all above it."""
 
-    def __init__(self, turn: Runtime) -> None:
-        self._turn = turn
-        self._line = tuple(lineage(turn))
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._line = tuple(lineage(runtime))
 
     @asynccontextmanager
     async def left(self, call: str) -> AsyncGenerator[Allowance | None]:
         """What every cap above a call leaves for it; until this ends nobody else can take it. None when money
         is not capped. What the call itself has reserved already, before a crash, is still its own."""
-        own = self._turn.state.ledger.reserved_usd(spend_of(call)) or 0.0
+        own = self._runtime.state.ledger.reserved_usd(spend_of(call)) or 0.0
         async with _today(self._line) as today:
-            left = allowance(self._turn, today)
+            left = allowance(self._runtime, today)
             yield left and msgspec.structs.replace(left, left_usd=left.left_usd + own)
 
     async def reserve(self, call: str, tool: str, usd: float | None) -> None:
         """Sets aside what a call may cost; one of unknown price is on record without a sum."""
-        if self._turn.state.ledger.reserved_usd(spend_of(call)) is not None:
+        if self._runtime.state.ledger.reserved_usd(spend_of(call)) is not None:
             return
         reserved = SpendReserved(
             spend=spend_of(call),
@@ -119,20 +119,20 @@ class CallMoney:
             priced=usd is not None,
         )
         for each in self._line:
-            each.state.ledger.hold(_seen_by(each, self._turn, reserved))
+            each.state.ledger.hold(_seen_by(each, self._runtime, reserved))
         for each in reversed(self._line):
-            await each.record(_seen_by(each, self._turn, reserved))
+            await each.record(_seen_by(each, self._runtime, reserved))
 
 
-async def settle_call(turn: Runtime, call: str, usd: float | None, *events: Event) -> None:
+async def settle_call(runtime: Runtime, call: str, usd: float | None, *events: Event) -> None:
     """Records what a call cost (what was set aside, when nobody knows better), and `events` with it."""
-    held = turn.state.ledger.reserved_usd(spend_of(call))
+    held = runtime.state.ledger.reserved_usd(spend_of(call))
     if held is None:
-        await turn.record(*events)
+        await runtime.record(*events)
         return
     reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
     await settle(
-        turn,
+        runtime,
         Reservation(reserved, None, None),
         Usage(),
         *events,
@@ -141,7 +141,7 @@ async def settle_call(turn: Runtime, call: str, usd: float | None, *events: Even
 
 
 async def settle(
-    turn: Runtime,
+    runtime: Runtime,
     reservation: Reservation,
     usage: Usage,
     *events: Event,
@@ -151,8 +151,8 @@ async def settle(
 ) -> None:
     """Records what was spent, and `events` in the same commit. `usd` is what somebody who knows said."""
     usd = cost_usd(reservation, usage) if usd is None else usd
-    for each in lineage(turn):
-        reserved = _seen_by(each, turn, reservation.reserved)
+    for each in lineage(runtime):
+        reserved = _seen_by(each, runtime, reservation.reserved)
         ledger = each.state.ledger
         settled = SpendSettled(
             spend=reserved.spend,
@@ -164,45 +164,45 @@ async def settle(
         )
         limits, today = each.limits, _day_of(each, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
-        await each.record(settled, *warnings, *(events if each is turn else ()))
+        await each.record(settled, *warnings, *(events if each is runtime else ()))
 
 
-def _day_of(turn: Runtime, today: Tally | None) -> Tally | None:
-    return today if turn.limits.day != Cap() else None
+def _day_of(runtime: Runtime, today: Tally | None) -> Tally | None:
+    return today if runtime.limits.day != Cap() else None
 
 
 def cost_usd(reservation: Reservation, usage: Usage) -> float:
     return reservation.price.cost_usd(usage) if reservation.price else 0.0
 
 
-def overspent(turn: Runtime, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
+def overspent(runtime: Runtime, reservation: Reservation, usage: Usage, usd: float) -> Refusal | None:
     """Why what a reservation has cost so far is too much, here or above."""
-    for each in lineage(turn):
-        reserved, ledger = _seen_by(each, turn, reservation.reserved), each.state.ledger
+    for each in lineage(runtime):
+        reserved, ledger = _seen_by(each, runtime, reservation.reserved), each.state.ledger
         if refusal := ledger.refuse_spent(reserved, usage.total_tokens, usd, each.limits):
             return refusal
     return None
 
 
-def allowance(turn: Runtime, today: Tally | None = None) -> Allowance | None:
+def allowance(runtime: Runtime, today: Tally | None = None) -> Allowance | None:
     """What the cap on money leaves that leaves the least, here or above; None when none is capped."""
     lefts = [
         Allowance(*left)
-        for each in lineage(turn)
+        for each in lineage(runtime)
         if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
     ]
     return min(lefts, key=lambda left: left.left_usd, default=None)
 
 
-def left_usd(turn: Runtime) -> float | None:
+def left_usd(runtime: Runtime) -> float | None:
     """The least money that any cap leaves, here or above; None when none is capped."""
-    left = allowance(turn)
+    left = allowance(runtime)
     return left.left_usd if left else None
 
 
-def share_usd(turn: Runtime) -> float | None:
+def share_usd(runtime: Runtime) -> float | None:
     """What one turn of a goal may take at most, here or above; None when no money is capped."""
-    shares = [each.state.ledger.share_usd(each.limits) for each in lineage(turn)]
+    shares = [each.state.ledger.share_usd(each.limits) for each in lineage(runtime)]
     return min((share for share in shares if share is not None), default=None)
 
 

@@ -70,7 +70,7 @@ class SlurmWatch(ConditionWatch):
                 f"{condition.job!r} cannot be a Slurm job.", remedy="Ids look like 123, 123_4 or 123+1."
             )
         if waiting.reach.outside is None:
-            raise UsageError("This session was built without a way to ask for cluster jobs.")
+            raise UsageError("This session cannot wait for cluster jobs.")
         super().__init__(condition)
         self._job = condition.job
         self._choose = waiting.reach.outside

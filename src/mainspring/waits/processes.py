@@ -156,7 +156,7 @@ def _check(pid: int) -> None:
     if not 1 <= pid <= largest:
         raise UsageError(f"{pid} cannot be the number of a process.", remedy=f"They are 1 to {largest}.")
     if pid == os.getpid():
-        raise UsageError(f"{pid} is mainspring itself, which would wait for ever.")
+        raise UsageError(f"{pid} is mainspring itself, which cannot wait for its own end.")
 
 
 def _identified(condition: OnPid) -> OnPid:

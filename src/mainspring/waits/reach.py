@@ -25,11 +25,11 @@ class Patience(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a provider that says when it answers again."""
 
     default_s: _Seconds = _HOUR_S
-    """Seconds that a call of the tool wait waits when it does not say."""
+    """Default duration of the tool wait, in seconds."""
     max_s: _Seconds = 7 * _DAY_S
-    """The most seconds that it may ask for."""
+    """Maximum duration of the tool wait, in seconds."""
     max_quota_wait_s: _Seconds = _DAY_S
-    """The most seconds that a turn waits for a provider that says when it answers again."""
+    """Maximum seconds that a turn waits for a provider's rate limit to end."""
 
 
 class Pace(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ class SessionWatch(ConditionWatch):
         """A watch of the session that a condition names; `UsageError` when it cannot be watched."""
         sessions = waiting.reach.sessions
         if sessions is None:
-            raise UsageError("This session was built without a way to other sessions.")
+            raise UsageError("This session cannot wait for other sessions.")
         try:
             session = await sessions.find(condition.session)
         except UnknownSession as error:

@@ -134,11 +134,13 @@ def _require_landable(git: Git, at: BranchMoved) -> str:
     if git.text("merge-base", base, at.branch, check=False) != base:
         raise UsageError(
             f"{at.base} has moved on since {at.branch} began.",
-            remedy=f"Bring them together yourself: git rebase {at.base}, and try again.",
+            remedy=f"Rebase the branch first: git rebase {at.base}, and try again.",
         )
     places = git.text("worktree", "list", "--porcelain")
     if f"branch refs/heads/{at.base}\n" in places + "\n":
-        raise UsageError(f"{at.base} is checked out in another worktree.", remedy="Land it from there.")
+        raise UsageError(
+            f"{at.base} is checked out in another worktree.", remedy="Run `mainspring land` there."
+        )
     return base
 
 

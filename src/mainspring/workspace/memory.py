@@ -54,7 +54,7 @@ class ProjectMemory:
         """Remembers a text, once; gives what had to go to make room for it."""
         line = " ".join(self._without_secrets(text).split())
         if not line:
-            raise UsageError("There is nothing to remember: the text is empty.")
+            raise UsageError("The text to remember is empty.")
         if len(line) > _MAX_LINE:
             raise UsageError(
                 f"That has {len(line):,} characters; a line of memory has at most {_MAX_LINE:,}.",

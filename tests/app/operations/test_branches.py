@@ -124,7 +124,7 @@ def test_a_merge_brings_the_commits_into_the_base(world, root, git):
     assert git("rev-list", "--count", "HEAD") == "2"
     assert git("branch", "--list", "mainspring/*") == ""
     assert picture(root) == before
-    assert "no branch that could land" in world.command("land", world.session, code=2)
+    assert "no branch to merge" in world.command("land", world.session, code=2)
 
 
 def test_a_squash_makes_one_commit(world, root, git):
@@ -189,7 +189,7 @@ def test_a_repository_with_long_names_of_objects_works_alike(tmp_path, root, git
 def test_a_discard_refuses_to_destroy_what_someone_else_changed(world, root, git):
     run(world)
     (root / "new.txt").write_text("by a person")
-    assert "Someone else changed new.txt" in world.command("land", world.session, "--discard", code=1)
+    assert "new.txt changed since" in world.command("land", world.session, "--discard", code=1)
     assert git("symbolic-ref", "--short", "HEAD") == "mainspring/fix-the-bug-now"
 
 
@@ -259,6 +259,6 @@ def test_a_branch_stays_with_the_session_that_began_it_and_a_fork_cannot_land_it
     world.command("fork", parent)
     (fork,) = [name for name in world.store.shelf.names() if name != parent]
     for how in ("--discard", "--merge"):
-        assert "no branch that could land" in world.command("land", fork, how, code=2)
+        assert "no branch to merge" in world.command("land", fork, how, code=2)
     assert picture(root) == here
     assert "merged" in world.command("land", parent)

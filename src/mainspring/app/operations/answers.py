@@ -45,7 +45,7 @@ def answers_in(line: str, questions: Sequence[ApprovalAsked], *, now_us: int) ->
     answers = tuple(_answer(rest, question, now_us=now_us) for question in which)
     for question, given in zip(which, answers, strict=True):
         if why := Requests({question.call: question}).refusal(given):
-            raise UsageError(f"That is not possible: {why}.")
+            raise UsageError(f"This answer is not possible: {why}.")
     return answers
 
 
@@ -73,7 +73,7 @@ def reach(tool: str, given: Offer | Grant) -> str:
 def edited(question: ApprovalAsked, text: str) -> str:
     """New arguments for a call: JSON, or the command in place of the one that was asked for."""
     if not question.is_editable:
-        raise UsageError(f"That is not possible: {NOT_EDITABLE}.")
+        raise UsageError(f"The arguments cannot be edited: {NOT_EDITABLE}.")
     if text.startswith("{"):
         _arguments(text)
         return text

@@ -9,12 +9,12 @@ import msgspec
 
 from mainspring.app import policies
 from mainspring.app.build import template_of
+from mainspring.app.commands import judge, proposed_command
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
-from mainspring.app.steps import judge, proposed_step
 from mainspring.app.stores import sessions_of
 from mainspring.approvals import Finding, Judgement, Policy, Proposed
 from mainspring.approvals.dangerous import DANGERS
@@ -38,8 +38,8 @@ __all__ = [
     "counts",
     "is_allowed",
     "judge_command",
+    "judge_exec",
     "judge_session",
-    "judge_step",
     "list_grants",
     "revoke_grant",
     "rules_in_force",
@@ -115,7 +115,7 @@ def judge_command(
     return policy.judge(proposed)
 
 
-def judge_step(
+def judge_exec(
     config: Config,
     argv: Sequence[str],
     *,
@@ -125,19 +125,19 @@ def judge_step(
     max_cost_usd: float | None = None,
     is_contained: bool = True,
 ) -> Judgement:
-    """What `run_step` would say to a command: its template first, then the policy. Nothing is run."""
+    """What `exec` would say to a command: its template first, then the policy. Nothing is run."""
     place = workspace_at(folder)
     chosen = template_of(template, config)
     policy = _policy(mode or chosen.mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, place, config)
     asked = CommandAsked(argv=tuple(argv), cwd=str(place), template=template)
-    return judge(proposed_step(asked, is_contained=is_contained), template, chosen, policy)
+    return judge(proposed_command(asked, is_contained=is_contained), template, chosen, policy)
 
 
 def is_allowed(
     argv: Sequence[str], *, cwd: Path | str = ".", template: str = "", config: Config | None = None
 ) -> tuple[bool, str]:
-    """Whether a command would run as a step in a folder without asking anybody, in a sandbox; and why."""
-    verdict = judge_step(config or load_config(), argv, folder=Path(cwd), template=template)
+    """Whether `run_step` would run a command in a folder without asking anybody, in a sandbox; and why."""
+    verdict = judge_exec(config or load_config(), argv, folder=Path(cwd), template=template)
     return verdict.answer == "allow", verdict.reason
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.answers import edited, is_question, lasting
-from mainspring.app.operations.sessions import journal_of
+from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
@@ -50,6 +51,29 @@ class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
     other_version: str = ""
 
 
+async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, ...]:
+    """What a session waits for a person to answer."""
+    _, requests, _ = await _requests(config, session)
+    return tuple(requests.open.values())
+
+
+async def waiting_session(config: Config, folder: Path) -> str:
+    """The one session in a folder that waits for an answer; `UsageError` when there is none, or several."""
+    rows = await rows_in(folder, await list_sessions(config), config)
+    waiting = [row.id for row in rows if row.state != "damaged" and await open_questions(config, row.id)]
+    if not waiting:
+        raise UsageError(
+            "No session of this folder waits for an answer.",
+            remedy="`mainspring sessions` lists all sessions.",
+        )
+    if len(waiting) > 1:
+        raise UsageError(
+            f"{len(waiting)} sessions of this folder wait for an answer: {', '.join(waiting)}.",
+            remedy="Name one of them: mainspring approve SESSION.",
+        )
+    return waiting[0]
+
+
 async def prepare_answers(
     config: Config, session: str, reply: ApprovalReply, *, call: str = ""
 ) -> OpenAnswers:
@@ -60,7 +84,7 @@ async def prepare_answers(
         why = requests.closed.get(call, "nothing is asked")
         raise UsageError(
             f"Session {session} does not wait for an answer{f' to {call}' if call else ''}: {why}.",
-            remedy=f"`mainspring show {session}` tells what happened.",
+            remedy=f"`mainspring show {session}` shows what happened.",
         )
     answers = tuple(_given(question, requests, reply, config.origin) for question in asked)
     running = await sessions_of(config).owner(session)
@@ -85,16 +109,16 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
             return ""
         if time.monotonic() > deadline + _TAKEN_WITHIN_S:
             raise JournalOwned(
-                f"The answer was taken by {owner}, but it is not on record yet.",
-                remedy="`mainspring show` tells what became of it.",
+                f"The answer reached {owner}, which has not recorded it yet.",
+                remedy="`mainspring show` shows what became of it.",
             )
         if time.monotonic() > deadline and withdraw(path):
             raise JournalOwned(
-                f"The answer was not taken: {owner} runs the session and does not wait for {given.call}.",
-                remedy="Answer there, or stop it first; then answer from here again.",
+                f"The answer was not delivered: {owner} runs the session and does not wait for {given.call}.",
+                remedy="Answer in that process, or stop it and answer again.",
             )
     if why := refusal_of(path):
-        raise UsageError(f"The call {given.call} cannot be answered so: {why}.")
+        raise UsageError(f"The call {given.call} cannot be answered like this: {why}.")
     return owner
 
 
@@ -109,14 +133,17 @@ def _given(
     question: ApprovalAsked, requests: Requests, reply: ApprovalReply, origin: Origin
 ) -> ApprovalGiven:
     if reply.scope == "once" and (reply.pattern or reply.lasts):
-        raise UsageError("--pattern and --for need a --scope that lasts.")
+        raise UsageError("--pattern and --for need a --scope other than once.")
     if reply.is_said and not is_question(question):
         raise UsageError(
             f"--say answers a question of the agent; {question.call} is a call of {question.tool}.",
             remedy="Allow it without --say, or refuse it with --reject TEXT.",
         )
     if reply.edit is not None and len(requests.open) > 1:
-        raise UsageError("--edit is for one call: name it.", remedy=f"They are {', '.join(requests.open)}.")
+        raise UsageError(
+            "--edit applies to one call, and several are waiting.",
+            remedy=f"Name one of {', '.join(requests.open)}.",
+        )
     given = ApprovalGiven(
         call=question.call,
         arguments_sha256=question.arguments_sha256,
@@ -129,5 +156,5 @@ def _given(
         origin=origin,
     )
     if why := requests.refusal(given):
-        raise UsageError(f"The call {question.call} cannot be answered so: {why}.")
+        raise UsageError(f"The call {question.call} cannot be answered like this: {why}.")
     return given

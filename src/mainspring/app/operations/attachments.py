@@ -25,7 +25,10 @@ class Attached(msgspec.Struct, frozen=True):
 async def keep(session: Session, files: Sequence[Attached]) -> tuple[Media, ...]:
     """Keeps the files in the journal, to be said."""
     if files and session.state.engine.engine not in ("", builtin.NAME):
-        raise UsageError("Another agent cannot be shown a file.", remedy="Name its path in what you say.")
+        raise UsageError(
+            "Files can be attached for the built-in engine only.",
+            remedy="Write the file's path in the message.",
+        )
     return tuple([await session.attach(file.data, file.media_type, file.name) for file in files])
 
 
@@ -44,8 +47,8 @@ def attachment(name: str, data: bytes) -> Attached:
     """Content as what it is: an image, a PDF or text."""
     if len(data) > _MAX_BYTES:
         raise UsageError(
-            f"{name} has {len(data):,} bytes; models take {_MAX_BYTES:,} at most.",
-            remedy="Attach a part of it, or name its path and let the model read it.",
+            f"{name} has {len(data):,} bytes; attachments may have {_MAX_BYTES:,} at most.",
+            remedy="Attach a part of it, or write its path in the message and let the model read it.",
         )
     kind = image_type(data) or ("application/pdf" if data.startswith(b"%PDF-") else "")
     return Attached(Path(name).name, data, kind or _text_type(name, data))

@@ -68,8 +68,8 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
         started = await last_event(journal, SessionStarted)
         if at is None or started is None:
             raise UsageError(
-                "This session has no branch that could land.",
-                remedy="`run --branch` works on one; without it, changes are in the folder already.",
+                "This session has no branch to merge.",
+                remedy="Only `run --branch` makes one; without it, changes are in the folder already.",
             )
         root = Path(vault.expand(started.workspace))
         git = Git(root, config.environment)

@@ -21,6 +21,7 @@ from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import Recorded
+from mainspring.events.counts import plural
 from mainspring.events.outline import outline
 from mainspring.secrets.vault import Vault, in_texts
 from mainspring.settings import Config
@@ -62,7 +63,7 @@ async def make_bundle(
             path.chmod(0o600)
             file.write(data)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already.", remedy="Name another file with -o.") from error
+        raise UsageError(f"{path} exists already.", remedy="Name another file with -o.") from error
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", remedy="Name another with -o."
@@ -97,7 +98,7 @@ async def _events(config: Config, session: str, clean: _Cleaner, *, with_content
             lines.append(clean.json(line))
     except JournalError as error:
         problem = f"; the rest cannot be read: {clean.text(error.message)}"
-    said = f"{len(lines)} events, {'with' if with_contents else 'without'} contents{problem}"
+    said = f"{plural(len(lines), 'event')}, {'with' if with_contents else 'without'} contents{problem}"
     return "".join(f"{line}\n" for line in lines), said
 
 

@@ -115,8 +115,8 @@ def stop_daemon(config: Config) -> tuple[str, ...] | None:
     left = place.signal(signal.SIGTERM, wait_s=STOP_WITHIN_S)
     if left is not None:
         raise MainspringError(
-            f"The daemon, process {left.pid} on {left.host}, has not ended yet.",
-            remedy="mainspring daemon logs says what it waits for.",
+            f"The daemon, process {left.pid} on {left.host}, is still running.",
+            remedy="`mainspring daemon logs` shows what it waits for.",
         )
     return tuple(place.load().interrupted)
 

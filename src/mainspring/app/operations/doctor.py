@@ -73,6 +73,7 @@ def _in_use(report: SandboxReport) -> str:
 
 def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
     return (
+        *_settings(config),
         _system(),
         DoctorCheck(name="python", is_ok=True, found=platform.python_version()),
         _program("git", config, remedy="apt-get install git"),
@@ -82,6 +83,13 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         *_hidden_programs(config, folder),
         *_skills(config, folder),
     )
+
+
+def _settings(config: Config) -> Iterator[DoctorCheck]:
+    """The settings file, when it is not valid."""
+    if config.problem is not None:
+        found = f"{config.problem.message} Defaults are used"
+        yield DoctorCheck(name="settings", is_ok=False, found=found, remedy=config.problem.remedy)
 
 
 def _system() -> DoctorCheck:

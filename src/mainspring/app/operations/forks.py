@@ -114,7 +114,7 @@ async def replay_session(config: Config, session: str) -> AsyncGenerator[Replaye
             if request.verdict == "different":
                 return
     if not is_compared:
-        raise UsageError("No request of this session was recorded with a hash, so none can be compared.")
+        raise UsageError("This session was recorded without request hashes, so it cannot be replayed.")
 
 
 async def compare(config: Config, one: str, other: str) -> SessionComparison:

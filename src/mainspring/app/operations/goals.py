@@ -50,7 +50,9 @@ async def newest_goal(config: Config, folder: Path) -> str:
     """The session of the newest goal of a folder."""
     if found := await newest_in(folder, await list_goals(config), config):
         return found
-    raise UsageError("No goal was worked on in this folder.", remedy="Name one: mainspring goal list.")
+    raise UsageError(
+        "No goal has been started in this folder.", remedy="Name one; `mainspring goal list` shows them."
+    )
 
 
 def state_of(row: SessionRow) -> str:

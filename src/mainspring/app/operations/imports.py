@@ -53,7 +53,7 @@ async def import_session(
         lines = chain([first], rest)
         return Imported(session=await sessions_of(config).import_lines(lines, blobs_beside=blobs))
     if not transcript.events:
-        raise JournalForeign("Nothing was said in this session file.", remedy="Nothing was imported.")
+        raise JournalForeign("This session file has no messages.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
     session = await compose_session(lambda name: _events(transcript, name, place, config.origin), config)
     return Imported(

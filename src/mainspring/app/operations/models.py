@@ -40,6 +40,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
     key_variables: tuple[str, ...]
     has_key: bool
     is_local: bool
+    key_page: str = ""
     serves: tuple[ServedModel, ...] | None = None
 
     def name_of(self, model: ServedModel) -> str:
@@ -80,6 +81,7 @@ async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderS
         key_variables=provider.key_variables,
         has_key=bool(api_key),
         is_local=is_local,
+        key_page=provider.key_page,
         serves=models,
     )
 
@@ -97,7 +99,9 @@ def list_local_models(config: Config) -> tuple[LocalModelStatus, ...]:
 def find_pullable(name: str) -> Weights:
     weights = PULLABLE.get(name)
     if weights is None:
-        raise UsageError(f"There is no model {name!r} to pull.", remedy=f"There is: {', '.join(PULLABLE)}.")
+        raise UsageError(
+            f"There is no model {name!r} to pull.", remedy=f"Choose one of {', '.join(PULLABLE)}."
+        )
     return weights
 
 
@@ -144,7 +148,7 @@ def refresh_prices(config: Config) -> str:
     """Takes over the table of the installed genai-prices; gives its version when that is not newer."""
     if find_spec("genai_prices") is None:
         raise UsageError(
-            "genai-prices, where new prices come from, is not installed.",
+            "The package genai-prices, which has the newer prices, is not installed.",
             remedy='Install it with: pip install --upgrade "mainspring[prices]"',
         )
     source = import_module("mainspring.models.priceimport")

@@ -67,7 +67,7 @@ async def stop_process(config: Config, session: str, handle: str) -> StoppedProc
     status = await background.stop("stopped by a person")
     if is_alive(status):
         raise SandboxError(
-            f"The process {handle} has not ended yet.", remedy=f"Look again with `mainspring ps {name}`."
+            f"The process {handle} is still running.", remedy=f"Look again with `mainspring ps {name}`."
         )
     return StoppedProcess(
         handle=handle, was_alive=was_alive, exit_code=status.exit_code, set_aside=tuple(release(folder))

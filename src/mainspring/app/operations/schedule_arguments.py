@@ -54,7 +54,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
     for word in rest:
         value = "" if word == _UNPRICED else next(rest, None)
         if word not in FLAGS or value is None:
-            raise ConfigError(f"A schedule has the option {word!r}, which cannot be read.")
+            raise ConfigError(f"A schedule has the unknown option {word!r}.")
         found[word].append(value)
     return GoalOptions(
         profile=_last(found["--profile"]) or DEFAULT_PROFILE,
@@ -121,7 +121,7 @@ def _rules(found: dict[str, list[str]]) -> dict[str, float]:
     try:
         read = msgspec.convert(given, GoalRules, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"A schedule has a limit that cannot be read: {error}.") from error
+        raise ConfigError(f"A schedule has an invalid limit: {error}.") from error
     return {name: getattr(read, name) for name in given}
 
 

@@ -63,8 +63,8 @@ async def plan_schedule(
     cap_usd = _cost_cap(options, config)
     if cap_usd is None and not is_uncapped and await is_priced(options, config):
         raise UsageError(
-            "A schedule spends again and again, and this one has no limit of its cost.",
-            remedy="Give it --max-cost-usd, which holds for each run, or --no-cost-cap.",
+            "A schedule needs a cost limit, because it spends money on every run.",
+            remedy="Set --max-cost-usd (per run), or pass --no-cost-cap.",
         )
     return Schedule(
         cron=cron,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,13 +27,20 @@ async def newest_session(config: Config, folder: Path) -> str:
     """The newest session that works in a folder."""
     if found := await newest_in(folder, await list_sessions(config), config):
         return found
-    raise UsageError("No session has worked in this folder.", remedy="Name one: mainspring sessions.")
+    raise UsageError(
+        "There is no session in this folder.", remedy="Name one; `mainspring sessions` lists them."
+    )
 
 
 async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
     """The first of these sessions that works in a folder; empty when none does."""
+    return next((row.id for row in await rows_in(folder, rows, config)), "")
+
+
+async def rows_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> Iterator[SessionRow]:
+    """Those of these sessions that work in a folder."""
     here, store = str(await asyncio.to_thread(folder.resolve)), sessions_of(config)
-    return next((row.id for row in rows if workspace_of(row, store, config) == here), "")
+    return (row for row in rows if workspace_of(row, store, config) == here)
 
 
 @asynccontextmanager

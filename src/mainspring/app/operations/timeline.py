@@ -61,8 +61,8 @@ async def file_changes(
                     pass
     if step is not None and step > known:
         raise UsageError(
-            f"There is no step {step}: this session has {known}.",
-            remedy="Without a step all of them are shown.",
+            f"There is no step {step}: the last one is {known}.",
+            remedy="Leave --step out to see all of them.",
         )
 
 
@@ -82,7 +82,7 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
 async def _workspace(journal: JournalReader, vault: Vault) -> Path:
     started = await last_event(journal, SessionStarted)
     if started is None:
-        raise UsageError("This session has no beginning: nothing was recorded in it.")
+        raise UsageError("This session is empty: nothing was recorded in it.")
     return Path(vault.expand(started.workspace))
 
 

@@ -59,7 +59,7 @@ class OurSide:
 
     def __init__(self, run: EngineRun, sandbox: Sandbox, group: asyncio.TaskGroup) -> None:
         self._run = run
-        self._turn = run.turn
+        self._runtime = run.runtime
         self._sandbox = sandbox
         self._group = group
         self._inbox: asyncio.Queue[Item | asyncio.Event | StopAgent | MainspringError] = asyncio.Queue()
@@ -124,7 +124,7 @@ class OurSide:
     ) -> schema.ReadTextFileResponse:
         del session_id, kwargs
         try:
-            found = await asyncio.to_thread(self._turn.workbench.files.read, path)
+            found = await asyncio.to_thread(self._runtime.workbench.files.read, path)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         text = found.data.decode(errors="replace")
@@ -145,7 +145,7 @@ class OurSide:
         write = (await self._permitted(_Write(path=path, content=content), wanted)).action
         try:
             data = write.content.encode(errors="replace")
-            await asyncio.to_thread(self._turn.workbench.files.write, write.path, data)
+            await asyncio.to_thread(self._runtime.workbench.files.write, write.path, data)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         return schema.WriteTextFileResponse()
@@ -161,7 +161,7 @@ class OurSide:
         **kwargs: Any,
     ) -> schema.CreateTerminalResponse:
         del session_id, kwargs
-        workspace = self._turn.state.workspace
+        workspace = self._runtime.state.workspace
 
         def wanted(line: _Line) -> Wanted[_Line]:
             return self._wanted("execute", line, command=line.command, cwd=line.cwd)
@@ -232,7 +232,7 @@ class OurSide:
         """What we may do for the agent, perhaps edited by a person; raises `RequestError` when we may not."""
 
         async def edit(arguments: str) -> Wanted[_Action] | str:
-            edited = edited_as(type(action), arguments, self._turn.recorder.vault)
+            edited = edited_as(type(action), arguments, self._runtime.recorder.vault)
             return edited if isinstance(edited, str) else wanted(edited)
 
         await self.told()
@@ -245,7 +245,7 @@ class OurSide:
         self, wanted: Wanted[_Action], edit: Edit[_Action] | None = None
     ) -> Permitted[_Action] | Refused | Blocked | Stopped:
         try:
-            outcome = await permit(self._turn.approvals, wanted, edit=edit)
+            outcome = await permit(self._runtime.approvals, wanted, edit=edit)
         except MainspringError as error:
             # Raised by `tell`: whoever is waiting here would tell nobody but the agent.
             self._inbox.put_nowait(error)
@@ -282,15 +282,15 @@ class OurSide:
             paths=tuple(map(self._real, paths)),
             command=command,
             cwd=cwd,
-            workspace=str(self._turn.state.workspace),
-            session=self._turn.state.session,
+            workspace=str(self._runtime.state.workspace),
+            session=self._runtime.state.session,
             is_contained=self._sandbox.is_containing and effect != "network",
         )
         return Wanted(call=call or f"{self._run.teller.run}q{self._asked}", action=action, proposed=proposed)
 
     def _real(self, path: str) -> str:
         try:
-            return str(self._turn.workbench.files.resolve(path))
+            return str(self._runtime.workbench.files.resolve(path))
         except PathRefused:
             return path
 

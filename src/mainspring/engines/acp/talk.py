@@ -119,7 +119,7 @@ async def _talk(connection: ClientSideConnection, outside: Outside, run: EngineR
 
 
 async def _begin(connection: ClientSideConnection, outside: Outside, run: EngineRun) -> str:
-    is_reading = run.turn.state.mode == "plan"
+    is_reading = run.runtime.state.mode == "plan"
     able = schema.ClientCapabilities(
         fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=not is_reading),
         terminal=not is_reading,
@@ -132,7 +132,7 @@ async def _begin(connection: ClientSideConnection, outside: Outside, run: Engine
         theirs = hello.protocol_version
         text = f"{outside.name} speaks version {theirs} of the protocol, and we speak {PROTOCOL_VERSION}."
         raise StopAgent(End("failed", text, "Use a version of the agent that speaks ours."))
-    session = await connection.new_session(cwd=str(run.turn.state.workspace), mcp_servers=[])
+    session = await connection.new_session(cwd=str(run.runtime.state.workspace), mcp_servers=[])
     return session.session_id
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from mainspring.disk.unknown_keys import explain_unknown
+from mainspring.disk.settings_errors import explain_invalid
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
 from mainspring.goals.memory import Sections
@@ -81,11 +81,11 @@ def load_profile(name: str, folder: Path) -> Profile:
     """The profile of a name, or of a path that ends in `.toml`."""
     path = Path(name).expanduser() if name.endswith(".toml") else _find(name, folder)
     try:
-        written = tomllib.loads(path.read_text("utf-8"))
+        written = {"name": path.stem, **tomllib.loads(path.read_text("utf-8"))}
         # The structs of events take unknown fields, and a misspelt rule must not go unnoticed.
-        if unknown := explain_unknown(written, Profile):
-            raise ConfigError(f"The profile {path} is not valid: {unknown}", remedy="Correct it.")
-        return msgspec.convert({"name": path.stem, **written}, Profile)
+        if problem := explain_invalid(written, Profile):
+            raise ConfigError(f"The profile {path} is not valid: {problem}", remedy="Edit this file.")
+        return msgspec.convert(written, Profile)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The profile {path} cannot be read: {error}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

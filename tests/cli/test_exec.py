@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 
-from mainspring.app.steps import Runner, run_step
+from mainspring.app.commands import Runner, run_command
 from mainspring.approvals import ModePolicy
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import CommandAsked
@@ -24,7 +24,7 @@ def ran(machine, *argv):
 
         journal = await SqliteSessions(machine.home / "steps").create()
         runner = Runner(policy=ModePolicy("yolo", max_cost_usd=1.0), sandbox=sandbox)
-        await run_step(
+        await run_command(
             Recorder(journal, Vault()),
             CommandAsked(argv=argv, cwd=str(machine.workspace), timeout_s=30),
             runner,

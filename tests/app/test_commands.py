@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from mainspring.app.steps import Runner, load_step, newest_steps, run_step
+from mainspring.app.commands import Runner, load_command, newest_commands, run_command
 from mainspring.approvals import ModePolicy
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import SandboxError
@@ -58,7 +58,7 @@ def run(folder, *argv, timeout_s=30.0, cpu_s=0, memory_bytes=0, **runner):
             memory_bytes=memory_bytes,
         )
         try:
-            return await run_step(
+            return await run_command(
                 Recorder(journal, Vault()), asked, Runner(**{"policy": FREE, "sandbox": plain, **runner})
             )
         finally:
@@ -72,7 +72,7 @@ def recorded(folder):
         steps = SqliteSessions(folder / "steps")
         reader = await steps.read("s1")
         try:
-            step = await load_step(steps, "s1")
+            step = await load_command(steps, "s1")
             assert step is not None
             return [item.event for item in await reader.read()], step
         finally:
@@ -144,7 +144,7 @@ def test_a_step_that_is_cancelled_is_on_record(tmp_path):
         begun = asyncio.Event()
         runner = Runner(policy=FREE, sandbox=plain, on_output=lambda _: begun.set())
         asked = CommandAsked(argv=("sh", "-c", "echo begun; sleep 60"), cwd=str(tmp_path), timeout_s=60)
-        task = asyncio.create_task(run_step(Recorder(journal, Vault()), asked, runner))
+        task = asyncio.create_task(run_command(Recorder(journal, Vault()), asked, runner))
         await begun.wait()
         task.cancel()
         await asyncio.wait({task})
@@ -158,15 +158,15 @@ CRASHING = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.app import test_steps
-test_steps.run(Path(sys.argv[1]), "true", sandbox=test_steps.dying)
+from tests.app import test_commands
+test_commands.run(Path(sys.argv[1]), "true", sandbox=test_commands.dying)
 """
 
 
 def test_a_step_whose_process_died_is_listed_as_crashed(tmp_path):
     done = subprocess.run([sys.executable, "-c", CRASHING, str(tmp_path), str(ROOT)], check=False)
     assert done.returncode == -signal.SIGKILL
-    (step,) = asyncio.run(newest_steps(SqliteSessions(tmp_path / "steps"), 10))
+    (step,) = asyncio.run(newest_commands(SqliteSessions(tmp_path / "steps"), 10))
     assert (step.state, step.exit_code, step.argv) == ("crashed", None, ("true",))
 
 
@@ -174,7 +174,7 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
     async def making():
         for name in ("a", "b", "c"):
             journal = await SqliteSessions(tmp_path / "steps").create(name)
-            await run_step(
+            await run_command(
                 Recorder(journal, Vault()),
                 CommandAsked(argv=(name,), cwd="/"),
                 Runner(policy=ModePolicy("plan"), sandbox=plain),
@@ -185,7 +185,7 @@ def test_the_newest_steps_come_first_and_the_list_is_bounded(tmp_path):
     for at, name in enumerate("abc"):
         for file in (tmp_path / "steps/sessions" / name).iterdir():
             os.utime(file, (at, at))
-    assert [step.id for step in asyncio.run(newest_steps(SqliteSessions(tmp_path / "steps"), 2))] == [
+    assert [step.id for step in asyncio.run(newest_commands(SqliteSessions(tmp_path / "steps"), 2))] == [
         "c",
         "b",
     ]

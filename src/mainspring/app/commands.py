@@ -1,8 +1,8 @@
 """Commands run without an agent: each has a journal of its own, written before and after.
 
 A command is asked for, decided by the policy, run in the sandbox, and ended, each on record; one that was
-refused, or whose process died, stays so and is never run again by itself. Steps lie on a shelf beside the
-sessions.
+refused, or whose process died, stays so and is never run again by itself. Their journals lie in a
+folder of their own, beside the sessions.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ from mainspring.events import (
     Scope,
     SessionStarted,
 )
+from mainspring.events.counts import plural
 from mainspring.journal import JournalReader
 from mainspring.sandbox import Command, CommandResult, OnOutput, ProcessLimits, Sandbox
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Template
 
-_STEP = "step"
+_TOOL = "step"
+"""How approvals, grants and journals name such a command, since before it was called so."""
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step is run with. Without an approver there is nobody to ask, without a file for grants a yes is
-    for once. A yes for a session would be for once too: each step has a journal of its own."""
+    """What a command is run with. Without an approver there is nobody to ask, without a file for grants a yes
+    is for once. A yes for a session would be for once too: each command has a journal of its own."""
 
     policy: Policy
     sandbox: Callable[[], Awaitable[Sandbox]]
@@ -60,8 +62,8 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     on_output: OnOutput | None = None
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as its journal tells it. `state` is its outcome, or running, or crashed."""
+class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A command as its journal tells it. `state` is its outcome, or running, or crashed."""
 
     id: str
     state: str
@@ -78,7 +80,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
 
 
-async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
+async def run_command(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
     """Takes a new journal from the question to its end. Every way out of it is on record."""
     started = SessionStarted(session=recorder.session, workspace=asked.cwd, version=__version__)
     await recorder.record(started, asked)
@@ -107,10 +109,10 @@ async def run_step(recorder: Recorder, asked: CommandAsked, runner: Runner) -> C
     return ended
 
 
-def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool) -> Proposed:
+def proposed_command(asked: CommandAsked, *, session: str = "", is_contained: bool) -> Proposed:
     """A command as it is judged."""
     return Proposed(
-        tool=_STEP,
+        tool=_TOOL,
         effect="execute",
         arguments={"argv": asked.argv},
         command=shlex.join(asked.argv),
@@ -122,7 +124,7 @@ def proposed_step(asked: CommandAsked, *, session: str = "", is_contained: bool)
 
 
 def judge(proposed: Proposed, name: str, template: Template, policy: Policy) -> Judgement:
-    """What the template of this name says to a step, and then the policy."""
+    """What the template of this name says to a command, and then the policy."""
     argv = tuple(Word(text) for text in proposed.arguments["argv"])
     if template.commands and not any(allows(_words(pattern), argv) for pattern in template.commands):
         reason = f"the template {name} does not allow this command"
@@ -136,8 +138,8 @@ async def _permit(
     """The command as it may run, or its end."""
 
     def wanted(command: CommandAsked) -> Wanted[CommandAsked]:
-        proposed = proposed_step(command, session=recorder.session, is_contained=sandbox.is_containing)
-        return Wanted(call=_STEP, action=command, proposed=proposed)
+        proposed = proposed_command(command, session=recorder.session, is_contained=sandbox.is_containing)
+        return Wanted(call=_TOOL, action=command, proposed=proposed)
 
     async def edit(arguments: str) -> Wanted[CommandAsked] | str:
         edited = edited_as(_Edited, arguments, recorder.vault)
@@ -162,7 +164,7 @@ class _Edited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Asker:
-    """A step where `permit` asks: its template is judged before the policy."""
+    """A command for which `permit` asks: its template is judged before the policy."""
 
     def __init__(self, recorder: Recorder, asked: CommandAsked, runner: Runner) -> None:
         self._recorder = recorder
@@ -251,22 +253,22 @@ def _reason(finished: CommandResult) -> str:
     if finished.is_partly_held:
         reasons.append("the workspace has too many folders for all protected files to be held")
     if finished.left_running:
-        reasons.append(f"it left {len(finished.left_running)} processes running, which were ended")
+        reasons.append(f"it left {plural(len(finished.left_running), 'process')} running, which were ended")
     return "; ".join(filter(None, reasons))
 
 
-async def load_step(steps: Sessions, step: str) -> StepRecord | None:
-    """The step of this id; None when it was not even asked for."""
-    reader = await steps.read(step)
+async def load_command(store: Sessions, command: str) -> CommandRecord | None:
+    """The command of this id; None when it was not even asked for."""
+    reader = await store.read(command)
     try:
-        owner = await steps.owner(step)
-        return await read_step(reader, is_running=owner is not None and owner.is_alive)
+        owner = await store.owner(command)
+        return await read_command(reader, is_running=owner is not None and owner.is_alive)
     finally:
         await reader.close()
 
 
-async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | None:
-    """The step of a journal; None when it was not even asked for."""
+async def read_command(reader: JournalReader, *, is_running: bool) -> CommandRecord | None:
+    """The command of a journal; None when it was not even asked for."""
     asked: CommandAsked | None = None
     ended: CommandEnded | None = None
     started_us, ended_us, reason = 0, None, ""
@@ -282,7 +284,7 @@ async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | 
                 pass
     if asked is None:
         return None
-    return StepRecord(
+    return CommandRecord(
         id=reader.session,
         state=ended.outcome if ended else "running" if is_running else "crashed",
         argv=asked.argv,
@@ -299,14 +301,14 @@ async def read_step(reader: JournalReader, *, is_running: bool) -> StepRecord | 
     )
 
 
-async def newest_steps(steps: Sessions, limit: int) -> list[StepRecord]:
-    """The steps whose journals changed last, the newest first; damaged ones are left out."""
-    found: list[StepRecord] = []
-    for name in (await steps.names())[:limit]:
+async def newest_commands(store: Sessions, limit: int) -> list[CommandRecord]:
+    """The commands whose journals changed last, the newest first; damaged ones are left out."""
+    found: list[CommandRecord] = []
+    for name in (await store.names())[:limit]:
         try:
-            step = await load_step(steps, name)
+            command = await load_command(store, name)
         except JournalError:
             continue
-        if step is not None:
-            found.append(step)
+        if command is not None:
+            found.append(command)
     return found

@@ -1,7 +1,9 @@
-"""A key of a settings file that is not known is told with the nearest one that is, by its full name."""
+"""What is wrong in a settings file is named by file and key: an unknown key with the nearest one that is known, a
+wrong value with what is expected."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.upgrades.installation import Installation
 
 WRONG = [
     ("modell = 'x'", "`modell` is not a setting; did you mean `model`?"),
+    ("modle = 'x'", "`modle` is not a setting; did you mean `model`?"),
     ("[retry]\nmax_request = 3", "`retry.max_request` is not a setting; did you mean `retry.max_requests`?"),
     ("[caps.turn]\nstep = 3", "`caps.turn.step` is not a setting; did you mean `caps.turn.steps`?"),
     (
@@ -23,7 +26,18 @@ WRONG = [
     ("timeout-s = 3", "`timeout-s` is not a setting; did you mean `steps.NAME.timeout_s`?"),
     ("[daemon]\nxyz = 1", "`daemon.xyz` is not a setting. [daemon] may set: max_running, "),
     ("xyz = 1", "`xyz` is not a setting. It may set: model, "),
-    ("idle_steps = -1", "Expected `int` >= 0 - at `$.idle_steps`."),
+    ("idle_steps = -1", "`idle_steps` must be a whole number at least 0, not -1."),
+    ("compact_at = 2", "`compact_at` must be a number more than 0 and at most 1, not 2."),
+    ("model = 5", "`model` must be a text in quotes, not 5."),
+    ("models = 'x'", '`models` must be a list, of which each is a text in quotes, not "x".'),
+    ("fallback = [1]", "`fallback` must be a text in quotes, not 1."),
+    ("router = 'yes'", '`router` must be true or false, not "yes".'),
+    ("effort = 'huge'", '`effort` must be one of "high", "low", "max", "medium", not "huge".'),
+    ("tiers = 3", "`tiers` must be a table, not 3."),
+    ("[tiers]\nfast = 3", "`tiers.fast` must be a text in quotes or a table, not 3."),
+    ("[caps.day]\nusd = '5'", '`caps.day.usd` must be a number, not "5".'),
+    ("[daemon]\nmax_running = true", "`daemon.max_running` must be a whole number at least 1, not true."),
+    ('[[prices."a/b".long]]\nprice = {}', '`prices."a/b".long.above_tokens` is missing.'),
     ("model = ", "Invalid value (at "),
     ("format_version = 'x'", "format_version must be a whole number."),
 ]
@@ -53,5 +67,21 @@ def test_a_wrong_key_of_a_rule_is_told_with_what_was_meant(tmp_path: Path) -> No
 def test_the_command_line_says_it_and_runs_nothing(old: Installation) -> None:
     path = old.settings / "config.toml"
     path.write_text(path.read_text().replace("max_running", "max_runing"))
-    told = old.run("sessions", code=2).stderr
+    told = old.run("resume", code=2).stderr
     assert "did you mean `daemon.max_running`?" in told
+
+
+def test_commands_that_only_look_go_on_with_the_defaults(old: Installation) -> None:
+    healthy = old.run("sessions")
+    path = old.settings / "config.toml"
+    path.write_text("modle = 'x'\n")
+    looked = old.run("sessions")
+    assert looked.stdout == healthy.stdout != ""
+    assert "did you mean `model`?" in looked.stderr
+    session = looked.stdout.split()[0]
+    assert old.run("show", session).stdout
+    old.run("show", "--help")
+    checks = json.loads(old.run("doctor", "--json", code=1).stdout)["checks"]
+    assert [checks[0]["name"], checks[0]["is_ok"]] == ["settings", False]
+    assert str(path) in checks[0]["found"]
+    assert len(checks) > 1

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from mainspring.app.build import run_step
-from mainspring.app.operations.steps import StepRecord, load_output, load_step
+from mainspring.app.build import run_command
+from mainspring.app.operations.commands import CommandRecord, load_command, load_output
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
-from mainspring.cli.execs import as_row
+from mainspring.cli.exec_list import as_row
 from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import need_custody
@@ -57,7 +57,7 @@ def exec_command(
     need_custody("`exec`")
     config = load_config()
     is_live = not is_json and sys.stdout.isatty()
-    asking = run_step(
+    asking = run_command(
         argv,
         folder=folder,
         template=template,
@@ -74,23 +74,23 @@ def exec_command(
         name = asyncio.run(_stoppable(asking))
     except asyncio.CancelledError:
         sys.exit(130)
-    step = asyncio.run(load_step(config, name))
+    command = asyncio.run(load_command(config, name))
     if is_json:
-        click.echo(json_line(as_row(step)))
+        click.echo(json_line(as_row(command)))
     else:
-        _print(step, config, is_live=is_live)
-    sys.exit(_REFUSED if step.state == "refused" else step.exit_code)
+        _print(command, config, is_live=is_live)
+    sys.exit(_REFUSED if command.state == "refused" else command.exit_code)
 
 
-def _print(step: StepRecord, config: Config, *, is_live: bool) -> None:
+def _print(command: CommandRecord, config: Config, *, is_live: bool) -> None:
     if not is_live:
         for stream, data in zip(
-            (sys.stdout, sys.stderr), asyncio.run(load_output(config, step)), strict=True
+            (sys.stdout, sys.stderr), asyncio.run(load_output(config, command)), strict=True
         ):
             stream.buffer.write(data)
             stream.flush()
-    code = "" if step.exit_code is None else f", exit code {step.exit_code}"
-    click.echo(f"command {step.id} {step.state}{code} ({plain(step.reason)})", err=True)
+    code = "" if command.exit_code is None else f", exit code {command.exit_code}"
+    click.echo(f"command {command.id} {command.state}{code} ({plain(command.reason)})", err=True)
 
 
 def _live() -> Callable[[bytes], None]:
