@@ -6,6 +6,7 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import (
@@ -50,6 +52,7 @@ from mainspring.settings import Config, load_config
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
+_MAX_GOAL_BYTES = 1 << 20
 DEFAULT_PROFILE = "goal"
 
 
@@ -76,19 +79,16 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
     path = Path(given).expanduser()
-    try:
-        is_file = len(given) < _MAX_PATH and "\n" not in given and path.is_file()
-    except OSError:
-        is_file = False
-    if not is_file:
+    is_named = len(given) < _MAX_PATH and "\n" not in given and os.path.lexists(path)
+    if not is_named:
         if not given.strip():
             raise UsageError("The goal is empty.", remedy="Say what is to be reached, or name a file.")
         return given, ""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_untrusted_text(path, max_bytes=_MAX_GOAL_BYTES, root=Path())
+    except OSError as error:
         raise UsageError(
-            f"The goal in {given} cannot be read: {error}.",
+            f"The goal in {given} cannot be read: {error.strerror}.",
             remedy="Check the file, or write the goal itself.",
         ) from error
     if not text.strip():

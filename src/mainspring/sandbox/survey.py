@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import FolderListing, Scan, walk
+from mainspring.disk.untrusted import read_start
 from mainspring.sandbox.policy import (
     MAX_FOLDERS,
     PROTECTED_IN_GIT,
@@ -224,14 +224,11 @@ def _leads_to(folder: Path, name: bytes) -> Path:
 
 
 def file_start(path: Path, max_bytes: int) -> bytes | None:
-    """The first bytes of a file; nothing of a pipe, which would hold us until somebody writes to it."""
+    """The first bytes of a file; nothing of what is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
+        return read_start(path, max_bytes=max_bytes)
+    except (OSError, ValueError):  # a name with a NUL byte is a ValueError
         return None
-    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
-        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
-        return file.read(max_bytes) if is_file else None
 
 
 def _is_git_dir(folder: Path) -> bool:

@@ -18,6 +18,7 @@ from mainspring.events import (
     Limits,
     ModeChosen,
     ModelChosen,
+    NoteAdded,
     PromptPart,
     PromptSet,
     SessionResumed,
@@ -63,7 +64,8 @@ class SessionModels(msgspec.Struct, frozen=True, kw_only=True):
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
-    for an open turn as well. `beginning` is done once, for a new session, and recorded with its start."""
+    for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
+    `warnings`."""
 
     models: SessionModels
     workspace: str
@@ -74,6 +76,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     engine_name: str = "builtin"
     effort: Effort | None = None
     given_limits: Limits = Limits()
+    warnings: tuple[str, ...] = ()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
@@ -98,4 +101,5 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         if (self.mode, self.level) != (state.mode, state.level):
             events.append(ModeChosen(mode=self.mode, level=self.level))
         more = await self.beginning() if is_new and self.beginning else ()
-        return [*events, *more]
+        notes = (NoteAdded(text=text, source="mainspring") for text in self.warnings)
+        return [*events, *more, *(notes if is_new else ())]

@@ -18,7 +18,8 @@ import msgspec
 
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import KEY, refuse_newer
-from mainspring.errors import UsageError
+from mainspring.disk.untrusted import read_start
+from mainspring.errors import ConfigError, UsageError
 
 MAX_BYTES = 16 * 1024
 _FORMAT = 1
@@ -85,9 +86,13 @@ class ProjectMemory:
 
     def _text(self) -> str:
         try:
-            text = self.path.read_bytes()[: 4 * MAX_BYTES].decode("utf-8", "replace")
+            text = read_start(self.path, max_bytes=4 * MAX_BYTES).decode("utf-8", "replace")
         except FileNotFoundError:
             return ""
+        except OSError as error:
+            raise ConfigError(
+                f"The memory in {self.path} cannot be read: {error.strerror}.", remedy="Move it away."
+            ) from error
         refuse_newer(self.path, int(found[1]) if (found := _VERSION.search(text)) else 1, _FORMAT)
         return text
 
