@@ -8,44 +8,18 @@ the settings that run programs.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from mainspring.sandbox.git_settings import file_start, safe_settings
 from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.survey import SurveyFindings, file_start
+from mainspring.sandbox.survey import SurveyFindings
 
 ASIDE = ".set-aside"
 MAX_KEPT_BYTES = 1 << 20
 MAX_KEPT_FILES = 500
-SAFE_SECTIONS = frozenset(
-    {"core", "remote", "branch", "user", "init", "submodule", "extensions", "pull", "push"}
-)
-UNSAFE_KEYS = frozenset(
-    {
-        "askpass",
-        "attributesfile",
-        "editor",
-        "excludesfile",
-        "fsmonitor",
-        "gitproxy",
-        "hookspath",
-        "pager",
-        "receivepack",
-        "sshcommand",
-        "templatedir",
-        "uploadpack",
-        "vcs",
-        "worktree",
-        "worktreeconfig",
-        "alternaterefscommand",
-        "update",
-    }
-)
-SECTION = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:\.[A-Za-z0-9.-]+|[ \t]+"(?:[^"\\]|\\.)*")?\][ \t\r]*')
-SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t\r]*(?:=.*)?", re.DOTALL)
 
 Kept = tuple[int, bytes]
 State = dict[Path, dict[Path, Kept | None]]
@@ -143,26 +117,6 @@ def _tame(git_dir: Path) -> list[Path]:
         config.write_bytes(safe)
         changed.append(config)
     return changed
-
-
-def safe_settings(text: str) -> str:
-    """The lines of a git configuration that cannot run a program.
-
-    Only lines that git reads as we do are kept: a section or a setting alone in its line, which ends there.
-    """
-    kept: list[str] = []
-    is_safe = False
-    for line in text.split("\n"):
-        if found := SECTION.fullmatch(line):
-            is_safe = found[1].casefold() in SAFE_SECTIONS
-            is_kept = is_safe
-        elif found := SETTING.fullmatch(line):
-            is_kept = is_safe and found[1].casefold() not in UNSAFE_KEYS and not line.endswith(("\\", "\\\r"))
-        else:
-            is_kept = line.strip(" \t\r")[:1] in ("", "#", ";")
-        if is_kept:
-            kept.append(line)
-    return "\n".join(kept)
 
 
 def _set_aside(path: Path) -> None:

@@ -22,7 +22,7 @@ from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
-from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.policy import Confinement, is_instructions
 from mainspring.sandbox.protect import State, remember, repair
 from mainspring.sandbox.rungs.process import find_program
 from mainspring.sandbox.survey import Survey, SurveyFindings
@@ -116,8 +116,9 @@ class Confined(ABC):
         """How a command is launched."""
 
     def loose(self, found: SurveyFindings) -> Iterable[Path]:
-        """Protected paths that are checked after a run: a symbolic link cannot be mounted over."""
-        return [path for path in found.protected if path.is_symlink()]
+        """Protected paths that are put back after a run: a symbolic link cannot be mounted over, and git,
+        going from one branch to another, replaces instructions and fails halfway when it cannot."""
+        return [path for path in found.protected if not is_mountable(path)]
 
     async def end_left(self) -> None:
         await self._custody.end_left()
@@ -148,6 +149,11 @@ class Confined(ABC):
 
     def _repair(self, policy: Confinement, found: SurveyFindings, remembered: State) -> tuple[str, ...]:
         return repair(policy, found, self._survey.look(policy), remembered)
+
+
+def is_mountable(path: Path) -> bool:
+    """Whether a protected path is held by a read-only mount over it."""
+    return not path.is_symlink() and not is_instructions(path)
 
 
 def _name_limit(finished: CommandResult, cgroup: Cgroup, command: Command) -> CommandResult:
