@@ -49,11 +49,14 @@ from mainspring.sandbox.files import Files
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, load_config
+from mainspring.turns.runtime import Runtime
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
 _MAX_GOAL_BYTES = 1 << 20
 DEFAULT_PROFILE = "goal"
+_INSTRUCTIONS = "instructions"
+"""Named where a call would be: nobody asked for these changes but us."""
 
 
 class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,10 +304,21 @@ def _open(
 
 async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
     if goal.engine != "builtin":
-        runtime = runtime_of(session)
-        for problem in await asyncio.to_thread(write_instructions, runtime.workbench.files, profile.prompt):
-            await runtime.record(NoteAdded(text=problem, source="mainspring"))
+        await _instruct(runtime_of(session), profile.prompt)
     return Pursuit(session, profile, cache=config.home / "artifacts")
+
+
+async def _instruct(runtime: Runtime, prompt: str) -> None:
+    """Writes what an outside engine reads by itself, on record like the work of a call: it is shown with the
+    changes and can be taken back."""
+    time_machine = runtime.workbench.time_machine
+    await time_machine.begin(_INSTRUCTIONS)
+    problems = await asyncio.to_thread(write_instructions, runtime.workbench.files, prompt)
+    changed = await time_machine.end([_INSTRUCTIONS], runtime.recorder.put_blob)
+    if changed:
+        await runtime.record(changed)
+    for problem in problems:
+        await runtime.record(NoteAdded(text=problem, source="mainspring"))
 
 
 async def _workspace_of(store: Sessions, session: str, vault: Vault) -> Path:
