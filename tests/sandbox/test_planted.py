@@ -61,8 +61,22 @@ def test_git_goes_to_a_branch_with_other_instructions_which_are_set_aside_and_to
     done = run(name, make_policy(work, home=folder), "git checkout -q other")
     assert (done.exit_code, (work / "more").exists()) == (0, True), done.stderr
     assert done.set_aside == ("AGENTS.md",)
+    assert done.diff_of_aside.splitlines()[-2:] == ["-ours", "+theirs"]
     assert (work / "AGENTS.md").read_text() == "ours\n"
     assert (work / "AGENTS.md.set-aside").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_what_was_planted_is_told_with_its_content(name: str, folder: Path) -> None:
+    work = folder / "work"
+    (work / ".husky").mkdir(parents=True)
+    script = "mkdir -p sub/.husky; echo run me > sub/.husky/pre-commit; seq 1000 > .yarnrc; mkfifo .npmrc"
+    done = run(name, make_policy(work, home=folder), script)
+    assert done.set_aside == (".npmrc", ".yarnrc", "sub/.husky")
+    assert "+1\n+2\n" in done.diff_of_aside
+    assert "more lines]" in done.diff_of_aside.splitlines()[-1]
+    done = run(name, make_policy(work, home=folder), "mkdir -p x/.husky; echo run me > x/.husky/pre-commit")
+    assert done.diff_of_aside.splitlines()[-1] == "+run me"
 
 
 @pytest.mark.parametrize("name", RUNGS)

@@ -23,7 +23,7 @@ from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
 from mainspring.sandbox.policy import Confinement, is_instructions
-from mainspring.sandbox.protect import State, remember, repair
+from mainspring.sandbox.protect import State, diff_of_aside, remember, repair
 from mainspring.sandbox.rungs.process import find_program
 from mainspring.sandbox.survey import Survey, SurveyFindings
 
@@ -81,7 +81,10 @@ class Confined(ABC):
         aside = await self._surveyed(self._repair, policy, found, remembered)
         if not aside and not found.is_partial:
             return finished
-        return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
+        diff = await asyncio.to_thread(diff_of_aside, policy.workspace, aside)
+        return msgspec.structs.replace(
+            finished, set_aside=aside, diff_of_aside=diff, is_partly_held=found.is_partial
+        )
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         policy = command.policy or self._policy
