@@ -34,7 +34,7 @@ class Skill(msgspec.Struct, frozen=True):
     path: Path
 
 
-class Broken(msgspec.Struct, frozen=True):
+class Broken(msgspec.Struct, frozen=True, omit_defaults=True):
     """A skill that cannot be used, and why."""
 
     path: Path
