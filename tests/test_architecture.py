@@ -93,6 +93,38 @@ NO_EVENTS = {
     "testing/__init__.py": "as above",
     "testing/journals.py": "a journal must stand being asked for kinds that do not exist",
 }
+# Who opens a file without `disk/untrusted.py`; nothing here may read what a repository brings.
+OTHER_READERS = {
+    "disk/untrusted.py": "the one way to read what a repository brings",
+    "sandbox/files.py": "files of tools, under the policy: regular ones only, bounded, no links",
+    "workspace/stable_read.py": "files of the workspace with their status: regular ones only, bounded, no links",
+    "workspace/contents.py": "our own data",
+    "catalog/day.py": "our own data",
+    "disk/files.py": "our own data",
+    "disk/owner.py": "our own data, and /proc",
+    "disk/scan.py": "folders",
+    "goals/lock.py": "our own data",
+    "goals/control.py": "our own data",
+    "goals/schedules.py": "our own data",
+    "daemon/files.py": "our own data",
+    "daemon/launch.py": "our own data",
+    "daemon/supervisor.py": "our own data",
+    "approvals/inbox.py": "our own data",
+    "approvals/grants.py": "our own data",
+    "secrets/vault.py": "our own data",
+    "evidence/artifact_scan.py": "our own data",
+    "models/capabilities.py": "our own data",
+    "models/pricelist.py": "our own data, and what is shipped",
+    "tools/files.py": "what is shipped",
+    "app/operations/bundle.py": "our own debug log",
+    "app/operations/daemon.py": "our own log",
+    "cli/daemon.py": "our own log",
+    "cli/demo.py": "what the demo made itself",
+    "settings.py": "the clock of the system",
+    "system.py": "/proc",
+    "waits/namespaces.py": "/proc",
+    "waits/processes.py": "/proc",
+}
 LOOP_LINES = 250
 
 
@@ -320,6 +352,63 @@ def test_the_rule_about_writers_finds_each_way_around_it(
     (tmp_path / "rewind.py").write_text(source)
     with pytest.raises(AssertionError, match=r"rewind\.py"):
         test_only_the_recorder_writes_journals()
+
+
+def file_reads(path: Path) -> Iterator[int]:
+    """The lines in which a file is opened for reading, or may be."""
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        called, owner = node.func, ""
+        if isinstance(called, ast.Attribute):
+            owner = called.value.id if isinstance(called.value, ast.Name) else ""
+        method = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if method in ("read_text", "read_bytes") and isinstance(called, ast.Attribute):
+            yield node.lineno
+        elif method == "open" and (owner == "os" or isinstance(called, ast.Name)):
+            if "O_WRONLY" not in ast.dump(node):
+                yield node.lineno
+        elif method == "open" and node.args and isinstance(mode := node.args[0], ast.Constant):
+            if isinstance(mode.value, str) and mode.value in ("r", "rb", "rt", "r+", "r+b", "rb+"):
+                yield node.lineno
+        elif method == "load" and owner in ("tomllib", "json", "pickle"):
+            yield node.lineno
+
+
+def test_what_a_repository_brings_is_read_in_one_way() -> None:
+    for path in files():
+        if room(path) == "testing" or "custody" in path.parts:
+            continue
+        is_sandbox = room(path) == "sandbox"  # reads /proc, cgroups and its own folders
+        if is_sandbox or name(path) in OTHER_READERS:
+            continue
+        lines = list(file_reads(path))
+        assert not lines, f"{name(path)}:{lines[0]}: read files with disk/untrusted.py, or list why not"
+
+
+def test_the_list_of_other_readers_is_short() -> None:
+    for listed in OTHER_READERS:
+        assert any(file_reads(SOURCE / listed)), f"{listed} reads no file by itself; take it off the list"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text = path.read_text()",
+        "data = (folder / 'x').read_bytes()",
+        "with path.open('rb') as file: pass",
+        "with open(path) as file: pass",
+        "fd = os.open(path, os.O_RDONLY)",
+        "json.load(file)",
+    ],
+)
+def test_the_rule_about_readers_finds_each_way_around_it(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    (tmp_path / "skills.py").write_text(source)
+    with pytest.raises(AssertionError, match=r"skills\.py"):
+        test_what_a_repository_brings_is_read_in_one_way()
 
 
 def test_screens_stay_in_faces() -> None:

@@ -17,6 +17,7 @@ import platformdirs
 
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.disk.formats import read_toml
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
@@ -28,6 +29,7 @@ from mainspring.turns.router import Breaker
 from mainspring.waits.reach import Patience
 
 _FORMAT = 1
+_MAX_BYTES = 1 << 20
 _CLOCK = Path("/etc/localtime")
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
@@ -229,7 +231,7 @@ def is_log_wanted() -> bool:
 
 def _load_settings(file: Path) -> Settings:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_untrusted_text(file, max_bytes=_MAX_BYTES)
     except FileNotFoundError:
         return Settings()
     except OSError as error:

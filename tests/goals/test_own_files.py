@@ -31,3 +31,18 @@ def test_the_memory_file_of_this_goal_is_no_artifact(machine: Machine) -> None:
     paths = {item["path"] for event in events(machine, "ArtifactsChanged") for item in event["changes"]}
     assert "made" in paths
     assert "notes/mine.md" not in paths
+
+
+def test_instructions_for_an_outside_engine_are_shown_as_changes_and_taken_back(machine: Machine) -> None:
+    own = engine(machine, other=f"echo x > made; echo {DONE!r}")
+    ran = machine.run("goal", "start", "--engine", own, "--allow-unpriced", "reach it")
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "AGENTS.md").exists()
+    session = machine.only_session()["id"]
+    shown = machine.run("diff", session).stdout
+    for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md", "made"):
+        assert f"+ {name}" in shown, shown
+    undone = machine.run("undo", session)
+    assert undone.returncode == 0, undone.stderr
+    for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md", "made"):
+        assert not (machine.workspace / name).exists(), undone.stdout

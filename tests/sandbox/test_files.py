@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.disk.untrusted import open_resolved
 from mainspring.errors import PathRefused
-from mainspring.sandbox.files import Files, _open_by_steps
+from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 
 
@@ -218,9 +219,9 @@ def test_kernels_without_openat2_refuse_links_too(work: Path) -> None:
     (work / "real").mkdir()
     (work / "real/file").write_text("x")
     (work / "link").symlink_to("real")
-    os.close(_open_by_steps(work.resolve() / "real/file", os.O_RDONLY | os.O_NOFOLLOW))
+    os.close(open_resolved(work.resolve() / "real/file", os.O_RDONLY | os.O_NOFOLLOW))
     with pytest.raises(OSError):
-        _open_by_steps(work.resolve() / "link/file", os.O_RDONLY | os.O_NOFOLLOW)
+        open_resolved(work.resolve() / "link/file", os.O_RDONLY | os.O_NOFOLLOW)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, ProcessLimits
+from mainspring.sandbox.git_settings import safe_settings
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.sandbox.policy import Confinement, policy
 from mainspring.sandbox.probe import SUBJECTS, Rung, SandboxReport, build, probe
-from mainspring.sandbox.protect import remember, repair, safe_settings
+from mainspring.sandbox.protect import remember, repair
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 from mainspring.sandbox.rungs.container import ContainerSandbox
 from mainspring.sandbox.survey import Survey

@@ -59,7 +59,8 @@ def test_long_instructions_are_cut_and_empty_or_foreign_ones_left_out(tmp_path):
     put(tmp_path / "secret", "password")
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked/AGENTS.md").symlink_to(tmp_path / "secret")
-    assert find_instructions(tmp_path / "linked", tmp_path / "none") == []
+    [linked] = find_instructions(tmp_path / "linked", tmp_path / "none")
+    assert (linked.text, "leads out" in linked.problem) == ("", True)
 
 
 def test_nested_instructions_are_found_by_the_files_under_them(tmp_path):

@@ -118,7 +118,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
-        prompt = _prompt(known.place, chosen_mode, config, instructions, system_prompt, is_new=not session)
+        prompt, warnings = _prompt(
+            known.place, chosen_mode, config, instructions, system_prompt, is_new=not session
+        )
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
@@ -141,6 +143,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model else config.settings.effort),
             given_limits=given,
+            warnings=warnings,
             beginning=beginning,
         )
         policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
@@ -307,17 +310,24 @@ async def _beginning_in(workspace: Path | str) -> KnownSession:
     return KnownSession(place=workspace_at(Path(workspace)))
 
 
-def compose_prompt(workspace: Path, mode: Mode, config: Config) -> list[tuple[PromptPart, str]]:
-    """The system prompt of a new session, with what people wrote down for agents."""
-    skills, _ = skills_of(workspace, config)
-    return prompt_parts(
+def compose_prompt(
+    workspace: Path, mode: Mode, config: Config
+) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
+    """The system prompt of a new session, with what people wrote down for agents; and a sentence for each
+    file of theirs that could not be read."""
+    skills, broken = skills_of(workspace, config)
+    instructions = find_instructions(workspace, config.folder)
+    unread = [(item.path, item.problem) for item in instructions if item.problem]
+    unread += [(item.path, item.problem) for item in broken if item.is_unreadable]
+    parts = prompt_parts(
         workspace=workspace,
         mode=mode,
-        instructions=find_instructions(workspace, config.folder),
+        instructions=[item for item in instructions if not item.problem],
         skills=skills,
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
     )
+    return parts, tuple(f"{path} is not used: {problem}." for path, problem in unread)
 
 
 def _prompt(
@@ -328,26 +338,27 @@ def _prompt(
     system_prompt: str | None,
     *,
     is_new: bool,
-) -> list[tuple[PromptPart, str]]:
-    """The system prompt as a program wants it. An earlier session keeps the one that it began with."""
+) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
+    """The system prompt as a program wants it, with warnings. An earlier session keeps the one that it began
+    with."""
     if not is_new:
         if instructions or system_prompt is not None:
             raise UsageError(
                 "Instructions cannot be changed in a session that exists.",
                 remedy="Add to them with `session.note`, or open a new session.",
             )
-        return []
-    parts = compose_prompt(workspace, mode, config) if system_prompt is None else []
+        return [], ()
+    parts, warnings = compose_prompt(workspace, mode, config) if system_prompt is None else ([], ())
     given = (("system", system_prompt or ""), ("instructions", instructions))
     parts += [(PromptPart(name=name, source="program", size=len(text)), text) for name, text in given if text]
-    return parts
+    return parts, warnings
 
 
 def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
     """The skills for work in a folder: the project's and the user's; and those that cannot be used."""
     home = Path(config.variable("HOME") or "/")
     shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
-    return find_skills(*shelves, home / ".agents" / "skills")
+    return find_skills(*shelves, home / ".agents" / "skills", root=workspace)
 
 
 def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:

@@ -6,6 +6,7 @@ A goal is kept in the journal of its session. Starting the same goal again in th
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions, reading
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import (
@@ -48,10 +50,14 @@ from mainspring.secrets.injection import suspicions
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, load_config
+from mainspring.turns.runtime import Runtime
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
+_MAX_GOAL_BYTES = 1 << 20
 DEFAULT_PROFILE = "goal"
+_INSTRUCTIONS = "instructions"
+"""Named where a call would be: nobody asked for these changes but us."""
 
 
 class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,19 +83,16 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
     path = Path(given).expanduser()
-    try:
-        is_file = len(given) < _MAX_PATH and "\n" not in given and path.is_file()
-    except OSError:
-        is_file = False
-    if not is_file:
+    is_named = len(given) < _MAX_PATH and "\n" not in given and os.path.lexists(path)
+    if not is_named:
         if not given.strip():
             raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
         return given, ""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_untrusted_text(path, max_bytes=_MAX_GOAL_BYTES, root=Path())
+    except OSError as error:
         raise UsageError(
-            f"The goal in {given} cannot be read: {error}.",
+            f"The goal in {given} cannot be read: {error.strerror}.",
             remedy="Check the file, or give the goal as text.",
         ) from error
     if not text.strip():
@@ -303,10 +306,21 @@ def _open(
 
 async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
     if goal.engine != "builtin":
-        runtime = runtime_of(session)
-        for problem in await asyncio.to_thread(write_instructions, runtime.workbench.files, profile.prompt):
-            await runtime.record(NoteAdded(text=problem, source="mainspring"))
+        await _instruct(runtime_of(session), profile.prompt)
     return Pursuit(session, profile, cache=config.home / "artifacts")
+
+
+async def _instruct(runtime: Runtime, prompt: str) -> None:
+    """Writes what an outside engine reads by itself, on record like the work of a call: it is shown with the
+    changes and can be taken back."""
+    time_machine = runtime.workbench.time_machine
+    await time_machine.begin(_INSTRUCTIONS)
+    problems = await asyncio.to_thread(write_instructions, runtime.workbench.files, prompt)
+    changed = await time_machine.end([_INSTRUCTIONS], runtime.recorder.put_blob)
+    if changed:
+        await runtime.record(changed)
+    for problem in problems:
+        await runtime.record(NoteAdded(text=problem, source="mainspring"))
 
 
 async def _workspace_of(store: Sessions, session: str, vault: Vault) -> Path:

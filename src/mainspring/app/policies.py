@@ -73,7 +73,8 @@ def build_policy(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
     here; without any rules, the shell parser is loaded only when a call is judged."""
     late = _Late(lambda: _layered(mode, workspace, config))
-    return _layered(mode, workspace, config) if any(map(Path.exists, rule_files(workspace, config))) else late
+    has_rules = any(map(os.path.lexists, rule_files(workspace, config)))
+    return _layered(mode, workspace, config) if has_rules else late
 
 
 def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:

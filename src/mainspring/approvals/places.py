@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.approvals import absolute, is_inside
 from mainspring.approvals.wrappers import Argv, Word
+from mainspring.sandbox.policy import HELD_NAMES, PROTECTED_NAMES
 
 
 class PathLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +61,10 @@ _RC_FILES = frozenset(
         "authorized_keys",
     }
 )  # fmt: skip
+_HELD = frozenset({*PROTECTED_NAMES, *HELD_NAMES})
 _STARTS_CODE = re.compile(
     r"(^|/)\.git/(hooks|config$|config\.worktree$|info/attributes$|modules/)|(^|/)\.git$"
-    r"|(^|/)\.(vscode|idea|husky|direnv|mainspring|claude|codex|cursor)(/|$)|(^|/)\.(envrc|mcp\.json)$"
+    r"|(^|/)\.direnv(/|$)|(^|/)\.(hg/(hgrc(-not-shared)?|sharedpath)|jj/(repo/config|workspace-config)\.toml)$"
     r"|^/etc/(profile|bash\.bashrc|cron|sudoers|ld\.so|environment|init\.d|systemd|ssh|passwd|shadow)"
     r"|(^|/)\.config/(fish|autostart|systemd|environment\.d|git)(/|$)|(^|/)approvals\.toml$"
     r"|(^|/)(sitecustomize|usercustomize)\.py$"
@@ -88,7 +90,13 @@ def is_root_like(path: str | None, home: str) -> bool:
 
 def is_startup(path: str | None) -> bool:
     """Whether something written here runs later by itself: rc files, hooks, editor and agent settings."""
-    return path is not None and (posixpath.basename(path) in _RC_FILES or bool(_STARTS_CODE.search(path)))
+    if path is None:
+        return False
+    return (
+        posixpath.basename(path) in _RC_FILES
+        or not _HELD.isdisjoint(path.casefold().split("/"))
+        or bool(_STARTS_CODE.search(path))
+    )
 
 
 def is_secret(path: str | None) -> bool:

@@ -17,9 +17,11 @@ from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
 from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.disk.formats import read_toml
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError
 
 _FORMAT = 1
+_MAX_BYTES = 1 << 20
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,12 +85,13 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def load(path: Path, *, source: str, home: str) -> Rules:
     """The rules of a file, checked; none when there is no file."""
     try:
-        text = path.read_text("utf-8")
+        root = path.parents[1] if source == "project" else None
+        text = read_untrusted_text(path, max_bytes=_MAX_BYTES, root=root)
     except FileNotFoundError:
         return Rules(source)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error}.", remedy="Rules must be readable UTF-8 text."
+            f"{path} cannot be read: {error.strerror}.", remedy="Rules must be readable UTF-8 text."
         ) from error
     return parse(text, source=source, home=home, file=str(path))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mainspring.app.operations.imports import Imported, import_session
+from mainspring.app.operations.imports import Imported, file_lines, import_session
 from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
@@ -28,11 +28,10 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
         if str(file) == "-":
             imported = _import(sys.stdin.buffer, blobs, folder)
         else:
-            with file.open("rb") as lines:
-                imported = _import(lines, blobs, folder)
+            imported = _import(file_lines(file), blobs, folder)
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {file}.", remedy="Check the path.") from error
-    except (IsADirectoryError, PermissionError) as error:
+    except OSError as error:
         raise UsageError(
             f"{file} cannot be read: {error.strerror}.", remedy="Give a file that `mainspring export` wrote."
         ) from error

@@ -89,6 +89,8 @@ def _instructions(found: Sequence[Instructions]) -> list[tuple[Instructions, str
 
 
 def instructions_text(item: Instructions) -> str:
+    if item.problem:
+        return f"{item.path} is not used: {item.problem}."
     cut = f"\n[The rest is left out; read {item.path} when you need it.]" if item.is_cut else ""
     return f"Instructions from {item.path}, for files under {item.folder}:\n{item.text}{cut}"
 

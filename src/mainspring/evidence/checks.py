@@ -7,8 +7,10 @@ cite it. A check is a command of the user, confined like every other command.
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
+from mainspring.disk.untrusted import open_untrusted
 from mainspring.errors import SandboxError
 from mainspring.events import CheckEnded, Evaluation
 from mainspring.evidence.commands import kept, run_line
@@ -49,13 +51,14 @@ def look_for(name: str, workspace: Path, *, iteration: int) -> CheckEnded:
     detail, digest = "not there", ""
     if not path.is_relative_to(workspace.resolve()):
         detail = "outside the workspace"
-    elif path.is_file():
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = path.stat().st_size
-        detail = f"{size:,} bytes" if size else "empty"
     elif path.exists():
-        detail = "not a file"
+        try:
+            with open_untrusted(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                size = os.fstat(file.fileno()).st_size
+            detail = f"{size:,} bytes" if size else "empty"
+        except OSError as error:
+            detail = error.strerror or "not a file"
     passed = bool(digest) and detail != "empty"
     return CheckEnded(
         iteration=iteration, check=name, kind="file", passed=passed, detail=detail, sha256=digest

@@ -173,7 +173,7 @@ def _is_told(text: str, memory: GoalMemory) -> bool:
 
 
 def _skills(workspace: Path) -> tuple[str, ...]:
-    found, _ = find_skills(workspace / "skills", workspace / ".agents" / "skills")
+    found, _ = find_skills(workspace / "skills", workspace / ".agents" / "skills", root=workspace)
     return tuple(
         f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found
     )

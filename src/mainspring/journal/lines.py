@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import Blob
 from mainspring.journal import Verification, hashchain
@@ -105,7 +106,7 @@ def _event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) 
 def read_header(line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise JournalForeign(
             "This file is not an exported session: its first line is not a header.",
             remedy="Give a file that `mainspring export` wrote.",
@@ -157,9 +158,12 @@ def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
                 "The blobs of this export are in a separate folder.", remedy="Name that folder with --blobs."
             )
         path = beside / line.sha256
-        if len(line.sha256) != 64 or not line.sha256.isalnum() or not path.is_file():
-            raise refused(f"the blob of line {number} is not in {beside.name}", None)
-        data = path.read_bytes()
+        try:
+            if len(line.sha256) != 64 or not line.sha256.isalnum():
+                raise FileNotFoundError
+            data = read_untrusted(path, max_bytes=line.size, root=beside)
+        except OSError as error:
+            raise refused(f"the blob of line {number} is not in {beside.name}", None) from error
     if hashlib.sha256(data).hexdigest() != line.sha256:
         raise refused(f"the blob of line {number} does not match its hash", None)
     return data

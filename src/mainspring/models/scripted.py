@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError, ModelError
 from mainspring.events import CallDelta, Stop, TextDelta, ThinkingDelta, Usage
 from mainspring.models import (
@@ -26,6 +27,7 @@ from mainspring.models import (
     UserMessage,
 )
 
+_MAX_BYTES = 64 << 20
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -142,12 +144,12 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_script(path: Path) -> Script:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Script)
+        return msgspec.json.decode(read_untrusted(path, max_bytes=_MAX_BYTES), type=Script)
     except OSError as error:
         raise ConfigError(
             f"The script {path} cannot be read: {error.strerror}.", remedy="Check the path."
         ) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"The script {path} is not valid: {error}.",
             remedy='Write it like {"replies": [{"text": "Done."}]}.',

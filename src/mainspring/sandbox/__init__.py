@@ -67,7 +67,8 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     `stopped` says why we ended it ("timed out after 5 s", a limit by name), or is empty.
     `left_running` lists processes that were still alive when the command itself had exited.
-    `set_aside` lists protected paths that it made or changed and that were renamed or put back.
+    `set_aside` lists protected paths that it made or changed and that were renamed or put back;
+    `diff_of_aside` has the beginning of what was in them.
     `is_partly_held` says that the workspace has too many folders: protected and hidden names in some of them
     were not looked for.
     """
@@ -82,6 +83,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
     set_aside: tuple[str, ...] = ()
+    diff_of_aside: str = ""
     is_partly_held: bool = False
 
 

@@ -350,7 +350,28 @@ FAULTS = [
     Attack(name="binary-output", script="head -c 100000 /dev/urandom", exit_codes=(0,)),
 ]
 
-ATTACKS = (*WRITES, *KERNEL, *SECRETS, *NETWORK, *PROCESSES, *PROTECTED, *FAULTS)
+PLANTED = [
+    _attack("change-included-config", "printf '[core]\\npager = LEAKED\\n' >> .gitconfig-team"),
+    _attack("make-included-config", "printf '[core]\\npager = LEAKED\\n' > .gitconfig-missing"),
+    _attack("change-filter-script", "echo LEAKED >> scripts/clean.sh"),
+    _attack("replace-filter-script", "rm -f scripts/clean.sh; echo LEAKED > scripts/clean.sh"),
+    _attack("git-attributes", "mkdir -p .git/info; echo '* filter=LEAKED' > .git/info/attributes"),
+    _attack("new-repository-attributes", "git init -q new; echo '* diff=LEAKED' > new/.git/info/attributes"),
+    _attack("change-husky-hook", "echo LEAKED >> .husky/pre-commit"),
+    _attack("new-husky-hook", "mkdir -p nested/.husky; echo LEAKED > nested/.husky/pre-commit"),
+    _attack("change-hgrc", "echo LEAKED >> .hg/hgrc"),
+    _attack("new-hgrc", "mkdir -p other/.hg; printf '[hooks]\\nupdate = LEAKED\\n' > other/.hg/hgrc"),
+    _attack("new-jj-config", "mkdir -p .jj/repo; echo LEAKED > .jj/repo/config.toml"),
+    _attack("change-npmrc", "echo script-shell=LEAKED >> .npmrc"),
+    _attack("new-yarnrc", "echo yarnPath: LEAKED > .yarnrc.yml; echo yarn-path LEAKED > .yarnrc"),
+    _attack("new-pnpmfile", "echo LEAKED > .pnpmfile.cjs"),
+    _attack("new-pre-commit-config", "echo LEAKED > .pre-commit-config.yaml"),
+    _attack("change-instructions", "echo LEAKED >> AGENTS.md"),
+    _attack("replace-instructions", "echo LEAKED > x; mv x AGENTS.md"),
+    _attack("new-instructions", "echo LEAKED > CLAUDE.md; mkdir -p sub; echo LEAKED > sub/AGENTS.md"),
+]
+
+ATTACKS = (*WRITES, *KERNEL, *SECRETS, *NETWORK, *PROCESSES, *PROTECTED, *FAULTS, *PLANTED)
 
 BY_SUBJECT = {
     "writes outside the workspace": WRITES,
@@ -359,5 +380,6 @@ BY_SUBJECT = {
     "the network": NETWORK,
     "other processes": PROCESSES,
     "files that other programs run": PROTECTED,
+    "what is planted for the next program": PLANTED,
 }
 """What is tried by `doctor --security`, a few of each."""

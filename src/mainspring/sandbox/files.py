@@ -12,7 +12,6 @@ import errno
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import Scan
+from mainspring.disk.untrusted import open_resolved
 from mainspring.errors import PathRefused
 from mainspring.sandbox.custody.kernel import syscall
 from mainspring.sandbox.policy import Confinement
@@ -225,20 +225,7 @@ def _open_without_links(real: Path, flags: int) -> int:
         # Kernels before 5.6 do not have it; some container filters answer EPERM for what they do not know.
         if error.errno not in (errno.ENOSYS, errno.EPERM):
             raise
-    return _open_by_steps(real, flags)
-
-
-def _open_by_steps(real: Path, flags: int) -> int:
-    step = (os.O_PATH if sys.platform == "linux" else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-    current = os.open("/", step)
-    try:
-        for name in real.parts[1:-1]:
-            below = os.open(name, step, dir_fd=current)
-            os.close(current)
-            current = below
-        return os.open(real.name or ".", flags, dir_fd=current)
-    finally:
-        os.close(current)
+    return open_resolved(real, flags)
 
 
 def _replace(

@@ -2,6 +2,8 @@
 
 A protected name is one that makes somebody else's program run code: a hook, an editor's task, an
 agent's settings. It cannot be written inside the workspace at any depth, even while it is still missing.
+A held name is one that people do ask agents to write (`AGENTS.md`, `.npmrc`): commands cannot change it
+either, a file tool can, and the approval policy asks first.
 A hidden path is a secret and cannot be read. Patterns are matched against resolved paths.
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +24,20 @@ _PROTECTED_NAMES = """
     .vscode .idea .zed .fleet .devcontainer .envrc .exrc .nvimrc .nvim.lua .mcp.json .mainspring
     .claude .codex .gemini .cursor .agents .opencode .continue .windsurf .roo .kiro .aider.conf.yml"""
 
-PROTECTED_IN_GIT = ("hooks", "config", "config.worktree", "commondir", "gitdir")
+_INSTRUCTIONS = "agents.md claude.md gemini.md .cursorrules .windsurfrules .clinerules .goosehints"
+_TOOL_SETTINGS = """
+    .husky .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .pre-commit-config.yaml lefthook.yml
+    .lefthook.yml .mise.toml mise.toml .gdbinit .lldbinit .dir-locals.el opencode.json opencode.jsonc"""
+
+PROTECTED_IN_GIT = ("hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes")
+_IN_REPOSITORIES = {
+    "/.hg": frozenset({"hgrc", "hgrc-not-shared", "sharedpath"}),
+    "/.jj": frozenset({"workspace-config.toml"}),
+    "/.jj/repo": frozenset({"config.toml"}),
+}
+"""Settings of other version control systems that run programs, by the folder they lie in."""
+_DEPENDENCIES = ("/node_modules", "/site-packages")
+"""Below these, held names belong to packages, and no tool of the user looks for them."""
 
 _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 """What git itself looks for in a folder of any name: a repository, or one that borrows from another."""
@@ -42,6 +58,8 @@ _SECRETS_OF_SYSTEM = """
     /etc/ssl/private /etc/krb5.keytab /run/secrets /var/lib/docker /var/lib/containerd"""
 
 PROTECTED_NAMES = tuple(_PROTECTED_NAMES.split())
+INSTRUCTION_NAMES = tuple(_INSTRUCTIONS.split())
+HELD_NAMES = (*INSTRUCTION_NAMES, *_TOOL_SETTINGS.split())
 SECRETS_OF_HOME = tuple(_SECRETS_OF_HOME.split())
 SECRETS_OF_SYSTEM = tuple(Path(path) for path in _SECRETS_OF_SYSTEM.split())
 
@@ -75,6 +93,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     protected_names: tuple[str, ...] = PROTECTED_NAMES
+    held_names: tuple[str, ...] = HELD_NAMES
     protected_paths: tuple[Path, ...] = ()
     hidden_names: tuple[str, ...] = HIDDEN_NAMES
     hidden_paths: tuple[Path, ...] = ()
@@ -119,6 +138,12 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a person said that a path may be read, whatever it is."""
         return any(path.is_relative_to(shown) for shown in self.readable) or self._is_granted(path)
 
+    def names_held_in(self, folder: str) -> AbstractSet[str]:
+        """Names that commands cannot change in a folder."""
+        is_of_package = any(f"{each}/" in f"{folder}/" for each in _DEPENDENCIES)
+        names = _held(self.protected_names, () if is_of_package else self.held_names)
+        return names | next((more for end, more in _IN_REPOSITORIES.items() if folder.endswith(end)), _NONE)
+
     def protected_part(self, path: Path) -> str:
         """The part of a path that makes it protected, or nothing."""
         if self._is_granted(path):
@@ -130,8 +155,10 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             if part.casefold() in self.protected_names and part not in self.granted:
                 return part
             is_inside_git = any(above.casefold() == ".git" for above in parts[:index])
-            if is_inside_git and part.casefold() in PROTECTED_IN_GIT and ".git" not in self.granted:
+            if is_inside_git and ".git" not in self.granted and _is_protected_in_git(parts[index:]):
                 return f".git/{part}"
+            if part in _IN_REPOSITORIES.get(_repository_end(parts[:index]), ()):
+                return part
         if ".git" not in self.granted and (found := self._part_of_repository(path)):
             return found
         # A `.git` file points elsewhere, at a folder whose hooks would then run.
@@ -147,7 +174,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             names = _names_in(folder)
             if not is_repository(names | {name}):
                 continue
-            if name.casefold() in PROTECTED_IN_GIT:
+            if _is_protected_in_git(path.relative_to(folder).parts):
                 return f"{folder.name}/{name}"
             if not is_repository(names) and (found := names.intersection(PROTECTED_IN_GIT)):
                 return f"{folder.name}/{min(found)}"
@@ -161,6 +188,23 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_NONE: frozenset[str] = frozenset()
+
+
+@cache
+def _held(*names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name for some in names for name in some)
+
+
+def _is_protected_in_git(below: tuple[str, ...]) -> bool:
+    """Whether a path below a repository is, or lies in, one of its parts that run programs."""
+    return not {below[0].casefold(), "/".join(below[:2]).casefold()}.isdisjoint(PROTECTED_IN_GIT)
+
+
+def _repository_end(parts: tuple[str, ...]) -> str:
+    return f"/{'/'.join(parts[-2:])}" if parts[-2:-1] == (".jj",) else f"/{parts[-1]}" if parts else ""
+
+
 def is_repository(names: AbstractSet[str]) -> bool:
     """Whether git takes a folder with these names in it for a repository."""
     return any(names >= needed for needed in _REPOSITORIES)
@@ -170,6 +214,11 @@ def _names_in(folder: Path) -> frozenset[str]:
     """Those of the names that matter to git."""
     wanted = frozenset(PROTECTED_IN_GIT).union(*_REPOSITORIES)
     return frozenset(name for name in wanted if os.path.lexists(folder / name))
+
+
+def is_instructions(path: Path) -> bool:
+    """Whether a file is one in which people write down what agents shall do."""
+    return path.name.casefold() in INSTRUCTION_NAMES
 
 
 def is_hidden_name(name: str, policy: Confinement) -> bool:

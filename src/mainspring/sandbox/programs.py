@@ -17,10 +17,12 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.untrusted import read_start
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.policy import Confinement
 
 REPLACED = (Path("/tmp"), Path("/var/tmp"), Path("/run"), Path("/dev"))  # noqa: S108 - these become private
+_MAX_CFG_BYTES = 64 * 1024
 OWN_CODE = Path(__file__).parent / "custody"
 """Runs inside a sandbox when the hosts that a command may reach are on a list."""
 
@@ -119,6 +121,6 @@ def _needed_by(folder: ProgramFolder) -> Iterator[str]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return read_start(file, max_bytes=_MAX_CFG_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []

@@ -8,44 +8,22 @@ the settings that run programs.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from difflib import unified_diff
 from pathlib import Path
 
+from mainspring.sandbox.git_settings import file_start, safe_settings
 from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.survey import SurveyFindings, file_start
+from mainspring.sandbox.survey import SurveyFindings
 
 ASIDE = ".set-aside"
 MAX_KEPT_BYTES = 1 << 20
 MAX_KEPT_FILES = 500
-SAFE_SECTIONS = frozenset(
-    {"core", "remote", "branch", "user", "init", "submodule", "extensions", "pull", "push"}
-)
-UNSAFE_KEYS = frozenset(
-    {
-        "askpass",
-        "attributesfile",
-        "editor",
-        "excludesfile",
-        "fsmonitor",
-        "gitproxy",
-        "hookspath",
-        "pager",
-        "receivepack",
-        "sshcommand",
-        "templatedir",
-        "uploadpack",
-        "vcs",
-        "worktree",
-        "worktreeconfig",
-        "alternaterefscommand",
-        "update",
-    }
-)
-SECTION = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:\.[A-Za-z0-9.-]+|[ \t]+"(?:[^"\\]|\\.)*")?\][ \t\r]*')
-SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t\r]*(?:=.*)?", re.DOTALL)
+_MAX_SHOWN_FILES = 5
+_MAX_SHOWN_LINES = 40
+_MAX_SHOWN_CHARACTERS = 200
 
 Kept = tuple[int, bytes]
 State = dict[Path, dict[Path, Kept | None]]
@@ -86,6 +64,31 @@ def repair(
     for path, files in remembered.items():
         changed += _restore(path, files)
     return tuple(sorted({_shown(path, policy.workspace) for path in changed}))
+
+
+def diff_of_aside(workspace: Path, names: Iterable[str]) -> str:
+    """What was set aside just now, as differences to what stands in its place."""
+    lines: list[str] = []
+    for name in names:
+        aside = _newest_aside(workspace / name)
+        if aside is None:
+            continue
+        for file in sorted(_files(aside, is_aside=True))[:_MAX_SHOWN_FILES]:
+            place = workspace / name / file.relative_to(aside)
+            old, new = (_lines_of(path) for path in (place, file))
+            lines += unified_diff(old, new, str(place), str(file), lineterm="", n=1)
+    more = [f"[… {len(lines) - _MAX_SHOWN_LINES} more lines]"] if len(lines) > _MAX_SHOWN_LINES else []
+    return "\n".join(line[:_MAX_SHOWN_CHARACTERS] for line in (*lines[:_MAX_SHOWN_LINES], *more))
+
+
+def _newest_aside(path: Path) -> Path | None:
+    found = [each for each in path.parent.glob("*") if each.name.startswith(path.name + ASIDE)]
+    return max(found, key=lambda each: each.lstat().st_ctime_ns, default=None)
+
+
+def _lines_of(path: Path) -> list[str]:
+    kept = _content(path)
+    return kept[1].decode("utf-8", "replace").splitlines() if kept else []
 
 
 def _is_empty_folder(path: Path) -> bool:
@@ -145,26 +148,6 @@ def _tame(git_dir: Path) -> list[Path]:
     return changed
 
 
-def safe_settings(text: str) -> str:
-    """The lines of a git configuration that cannot run a program.
-
-    Only lines that git reads as we do are kept: a section or a setting alone in its line, which ends there.
-    """
-    kept: list[str] = []
-    is_safe = False
-    for line in text.split("\n"):
-        if found := SECTION.fullmatch(line):
-            is_safe = found[1].casefold() in SAFE_SECTIONS
-            is_kept = is_safe
-        elif found := SETTING.fullmatch(line):
-            is_kept = is_safe and found[1].casefold() not in UNSAFE_KEYS and not line.endswith(("\\", "\\\r"))
-        else:
-            is_kept = line.strip(" \t\r")[:1] in ("", "#", ";")
-        if is_kept:
-            kept.append(line)
-    return "\n".join(kept)
-
-
 def _set_aside(path: Path) -> None:
     target = path.with_name(path.name + ASIDE)
     number = 1
@@ -174,14 +157,14 @@ def _set_aside(path: Path) -> None:
     path.rename(target)
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path, *, is_aside: bool = False) -> list[Path]:
     if path.is_symlink() or not path.is_dir():
         return [path] if path.is_symlink() or path.exists() else []
     return [
         Path(folder, name)
         for folder, _, names in os.walk(path)
         for name in names
-        if ASIDE not in name and not name.endswith(".sample")
+        if is_aside or (ASIDE not in name and not name.endswith(".sample"))
     ]
 
 

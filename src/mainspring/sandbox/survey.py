@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import FolderListing, Scan, walk
+from mainspring.sandbox.git_settings import named_paths, pointer
 from mainspring.sandbox.policy import (
     MAX_FOLDERS,
     PROTECTED_IN_GIT,
@@ -29,8 +28,6 @@ from mainspring.sandbox.policy import (
 from mainspring.sandbox.watch import Changes, FolderWatch
 
 MAX_WATCHED = 20_000
-MAX_GIT_FILE = 64 * 1024
-HOOKS_PATH = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
 class SurveyFindings(msgspec.Struct, frozen=True):
@@ -165,10 +162,11 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
     protected: list[tuple[str, int]] = []
     hidden: list[tuple[str, int]] = []
     below = listing.folders
+    held = policy.names_held_in(path)
     for name, inode in listing.inodes.items():
-        if not name.startswith(".") or name == ".git":
+        is_protected = name.casefold() in held and name not in policy.granted and name != ".git"
+        if not is_protected and (not name.startswith(".") or name == ".git"):
             continue
-        is_protected = name.casefold() in policy.protected_names and name not in policy.granted
         is_hidden = is_hidden_name(name, policy) and (is_protected or not Path(path, name).is_dir())
         if not is_protected and not is_hidden:
             continue
@@ -210,47 +208,15 @@ def _with_common(git_dir: Path) -> Iterator[Path]:
         yield common
 
 
-def pointer(path: Path, prefix: bytes) -> Path | None:
-    """The path that a small git file names."""
-    text = (file_start(path, 4096) or b"").strip()
-    if not text or not text.startswith(prefix):
-        return None
-    return _leads_to(path.parent, text[len(prefix) :].strip())
-
-
-def _leads_to(folder: Path, name: bytes) -> Path:
-    """Where a name leads, be it a loop or far too long; git, too, reads up to a NUL byte."""
-    return Path(os.path.realpath(folder / os.fsdecode(name.partition(b"\0")[0])))
-
-
-def file_start(path: Path, max_bytes: int) -> bytes | None:
-    """The first bytes of a file; nothing of a pipe, which would hold us until somebody writes to it."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
-        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
-        return file.read(max_bytes) if is_file else None
-
-
 def _is_git_dir(folder: Path) -> bool:
     return (folder / "objects").is_dir() or (folder / "commondir").is_file()
 
 
 def _protected_parts(git_dir: Path, policy: Confinement) -> Iterator[Path]:
     roots = policy.roots()
-    candidates = [git_dir / name for name in PROTECTED_IN_GIT]
-    if hooks := _hooks_path(git_dir):
-        candidates.append(hooks)
-    for path in candidates:
+    for path in dict.fromkeys((*(git_dir / name for name in PROTECTED_IN_GIT), *named_paths(git_dir))):
         if inode_of(path) and any(path.is_relative_to(root) for root in roots):
             yield path
-
-
-def _hooks_path(git_dir: Path) -> Path | None:
-    found = HOOKS_PATH.search(file_start(git_dir / "config", MAX_GIT_FILE) or b"")
-    return _leads_to(git_dir.parent, found[1]) if found else None
 
 
 def inode_of(path: Path) -> int:

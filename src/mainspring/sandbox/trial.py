@@ -147,9 +147,12 @@ def _state(on: Ground) -> dict[str, str]:
 
 def _is_run_by_others(path: Path) -> bool:
     parts = path.parts
-    is_git = path.name in ("config", "commondir") or "hooks" in parts or "githooks" in parts
+    is_git = path.name in ("config", "commondir", "attributes") or "hooks" in parts or "githooks" in parts
     is_set_aside = any(".set-aside" in part for part in parts)
-    names = {".vscode", ".idea", ".zed", ".claude", ".codex", ".envrc", ".mcp.json", ".mainspring"}
+    names = {".vscode", ".idea", ".zed", ".claude", ".codex", ".envrc", ".mcp.json", ".mainspring"} | {
+        *(".gitconfig-team", ".gitconfig-missing", "clean.sh", ".husky", "hgrc", ".jj", ".npmrc", ".yarnrc"),
+        *(".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml", "AGENTS.md", "CLAUDE.md"),
+    }
     # A hooks folder counts only where git would look, which is beside a HEAD.
     is_live = path.name != "config" or (path.parent / "HEAD").exists()
     return not is_set_aside and ((is_git and is_live) or not names.isdisjoint(parts))
@@ -171,6 +174,21 @@ def _fill(workspace: Path) -> None:
     (workspace / "githooks").mkdir()
     (workspace / "githooks/pre-push").write_text("#!/bin/sh\n")
     subprocess.run([*git, "config", "core.hooksPath", "githooks"], cwd=workspace, check=True)
+    for key, value in (("include.path", "../.gitconfig-team"), ("filter.x.clean", "sh scripts/clean.sh %f")):
+        subprocess.run([*git, "config", key, value], cwd=workspace, check=True)
+    subprocess.run(
+        [*git, "config", "--add", "include.path", "../.gitconfig-missing"], cwd=workspace, check=True
+    )
+    for name in (
+        ".gitconfig-team",
+        "scripts/clean.sh",
+        ".husky/pre-commit",
+        ".hg/hgrc",
+        ".npmrc",
+        "AGENTS.md",
+    ):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text("# ours\n")
     (workspace / ".vscode").mkdir()
     (workspace / ".vscode/settings.json").write_text("{}")
     (workspace / "zed-settings").mkdir()

@@ -20,6 +20,7 @@ from mainspring.events import (
     Limits,
     ModeChosen,
     ModelChosen,
+    NoteAdded,
     PromptPart,
     PromptSet,
     SessionResumed,
@@ -80,7 +81,8 @@ def output_type(kind: Any, engine: str) -> OutputType | None:
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
-    for an open turn as well. `beginning` is done once, for a new session, and recorded with its start."""
+    for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
+    `warnings`."""
 
     models: SessionModels
     workspace: str
@@ -91,6 +93,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     engine_name: str = _BUILTIN
     effort: Effort | None = None
     given_limits: Limits = Limits()
+    warnings: tuple[str, ...] = ()
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
@@ -115,4 +118,5 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         if (self.mode, self.level) != (state.mode, state.level):
             events.append(ModeChosen(mode=self.mode, level=self.level))
         more = await self.beginning() if is_new and self.beginning else ()
-        return [*events, *more]
+        notes = (NoteAdded(text=text, source="mainspring") for text in self.warnings)
+        return [*events, *more, *(notes if is_new else ())]

@@ -47,8 +47,9 @@ class WentBack(msgspec.Struct, frozen=True):
 
 
 async def last_turn(journal: JournalReader, scope: Extent) -> tuple[int, UserSaid]:
-    """Where the last turn that still counts began, and the first thing said in it."""
-    recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone"))
+    """Where the last turn that still counts began, and the first thing said in it. Files that we changed for
+    it before belong to it."""
+    recorded = await read_all(journal, kinds=("UserSaid", "TurnEnded", "Undone", "FilesChanged"))
     dead = undone_ranges(recorded, "files" if scope == "files" else "conversation")
     first: tuple[int, UserSaid] | None = None
     for item in reversed(recorded):
@@ -56,6 +57,8 @@ async def last_turn(journal: JournalReader, scope: Extent) -> tuple[int, UserSai
             continue
         if isinstance(item.event, UserSaid):
             first = item.seq, item.event
+        elif first is not None and isinstance(item.event, FilesChanged):
+            first = (item.seq, first[1]) if item.event.calls else first
         elif first is not None:
             break
     if first is None:

@@ -132,6 +132,8 @@ def told(finished: CommandResult, *, advice: str = "") -> str:
     if finished.set_aside:
         paths = ", ".join(finished.set_aside)
         lines.append(f"(protected, so these changes were set aside or put back: {paths})")
+        if finished.diff_of_aside:
+            lines += ["(a person can move them back from NAME.set-aside)", finished.diff_of_aside]
     if finished.is_partly_held:
         lines.append(
             f"(the workspace has more than {MAX_FOLDERS:,} folders: protected and secret files beyond them"

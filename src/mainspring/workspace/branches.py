@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, FileState
 from mainspring.workspace.git import Git
@@ -21,6 +22,7 @@ from mainspring.workspace.restore import RestoreStep, net, state_of
 
 PREFIX = "mainspring/"
 _SLUG_LENGTH = 40
+_MAX_FILE_BYTES = 1 << 30
 _FALLBACK = {
     "GIT_AUTHOR_NAME": "mainspring",
     "GIT_AUTHOR_EMAIL": "mainspring@localhost",
@@ -238,7 +240,7 @@ def _entries(git: Git, prefix: str, steps: Iterable[RestoreStep], *, gone: str) 
             data = os.fsencode(place.readlink())
         else:
             mode, options = ("100755" if state.mode & 0o100 else "100644"), ("--path", step.path)
-            data = place.read_bytes()
+            data = read_untrusted(place, max_bytes=_MAX_FILE_BYTES, root=git.folder)
         name = git.run("hash-object", "-w", "--stdin", *options, stdin=data).decode().strip()
         lines.append(f"{mode} {name}\t".encode() + path)
     return b"".join(line + b"\0" for line in lines)

@@ -1,7 +1,7 @@
 """Finds what people wrote down for agents: `AGENTS.md`, and `CLAUDE.md` or `GEMINI.md` where there is none.
 
 The user's own come first, then those from the repository's root down to the workspace; deeper ones are found
-when a file under them is touched. A file that lies elsewhere, behind a symbolic link, is not followed.
+when a file under them is touched. A project's file that lies outside it, behind a link, is not followed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 
 import msgspec
+
+from mainspring.disk.untrusted import read_start
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 MAX_BYTES = 16 * 1024
@@ -20,12 +22,13 @@ _GOING = frozenset({"cd", "pushd", "-C"})
 
 
 class Instructions(msgspec.Struct, frozen=True):
-    """The text of one file; `folder` is what it holds for."""
+    """The text of one file; `folder` is what it holds for. With a `problem` the file could not be read."""
 
     path: Path
     folder: Path
     text: str
     is_cut: bool = False
+    problem: str = ""
 
 
 def repository_root(workspace: Path) -> Path:
@@ -40,7 +43,7 @@ def find_instructions(workspace: Path, user_folder: Path) -> list[Instructions]:
     """What holds for the whole workspace, the most general first."""
     root = repository_root(workspace)
     folders = [workspace, *workspace.parents][: len(workspace.parts) - len(root.parts) + 1]
-    found = [_read(user_folder, user_folder), *(_read(folder, root) for folder in reversed(folders))]
+    found = [_read(user_folder, None), *(_read(folder, root) for folder in reversed(folders))]
     return [item for item in found if item is not None][:_MAX_FILES]
 
 
@@ -90,17 +93,18 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _read(folder: Path, root: Path) -> Instructions | None:
+def _read(folder: Path, root: Path | None) -> Instructions | None:
+    unreadable: Instructions | None = None
     for name in NAMES:
         path = folder / name
         try:
-            if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
-                continue
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError:
-            continue  # what cannot be read does not instruct
+            data = read_start(path, max_bytes=MAX_BYTES + 1, root=root)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            unreadable = unreadable or Instructions(path, folder, "", problem=error.strerror or str(error))
+            continue
         text = data[:MAX_BYTES].decode("utf-8", "replace").strip()
         if text:
             return Instructions(path, folder, text, is_cut=len(data) > MAX_BYTES)
-    return None
+    return unreadable

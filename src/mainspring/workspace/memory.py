@@ -19,7 +19,8 @@ import msgspec
 
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import KEY, refuse_newer
-from mainspring.errors import UsageError
+from mainspring.disk.untrusted import read_start
+from mainspring.errors import ConfigError, UsageError
 from mainspring.secrets.vault import PLACEHOLDER, secret_name
 
 MAX_BYTES = 16 * 1024
@@ -90,11 +91,15 @@ class ProjectMemory:
 
     def _read(self) -> bytes:
         try:
-            data = self.path.read_bytes()[: 4 * MAX_BYTES]
+            data = read_start(self.path, max_bytes=4 * MAX_BYTES)
             with suppress(PermissionError):  # somebody else's file, or a folder that cannot be written
                 self.path.chmod(0o600)
         except FileNotFoundError:
             return b""
+        except OSError as error:
+            raise ConfigError(
+                f"The memory in {self.path} cannot be read: {error.strerror}.", remedy="Move it away."
+            ) from error
         text = data.decode("utf-8", "replace")
         refuse_newer(self.path, int(found[1]) if (found := _VERSION.search(text)) else 1, _FORMAT)
         return data

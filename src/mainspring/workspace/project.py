@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from mainspring.disk.untrusted import read_start
+
 _MAX_BYTES = 256 * 1024
 
 
@@ -53,8 +55,7 @@ def _joined(known: Project, more: Project, mark: str) -> Project:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_MAX_BYTES).decode("utf-8", "replace")
+        return read_start(path, max_bytes=_MAX_BYTES, root=path.parent).decode("utf-8", "replace")
     except OSError:
         return ""
 

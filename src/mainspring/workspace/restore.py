@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.untrusted import open_untrusted
 from mainspring.events import ChangeKind, FileChange, FilesChanged, FileState
 
 
@@ -214,7 +215,8 @@ def _replace(path: Path, state: FileState, data: bytes) -> None:
 
 def _hash_of(path: Path) -> str:
     try:
-        return _hash(path.read_bytes())
+        with open_untrusted(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.untrusted import read_start
+
 _FILE = "SKILL.md"
 _MAX_HEAD = 16 * 1024
 _MAX_NAME = 64
@@ -32,20 +34,22 @@ class Skill(msgspec.Struct, frozen=True):
     path: Path
 
 
-class Broken(msgspec.Struct, frozen=True):
+class Broken(msgspec.Struct, frozen=True, omit_defaults=True):
     """A skill that cannot be used, and why."""
 
     path: Path
     problem: str
+    is_unreadable: bool = False
 
 
-def find_skills(*folders: Path) -> tuple[list[Skill], list[Broken]]:
-    """The skills under these folders, sorted by name. Of two with one name the one found first is taken."""
+def find_skills(*folders: Path, root: Path | None = None) -> tuple[list[Skill], list[Broken]]:
+    """The skills under these folders, sorted by name. Of two with one name the one found first is taken. What
+    lies below `root` must not lead out of it."""
     skills: dict[str, Skill] = {}
     broken: list[Broken] = []
     for folder in folders:
         for path in _files(folder):
-            found = read_skill(path)
+            found = read_skill(path, root)
             if isinstance(found, Broken):
                 broken.append(found)
             elif found.name in skills:
@@ -55,12 +59,11 @@ def find_skills(*folders: Path) -> tuple[list[Skill], list[Broken]]:
     return sorted(skills.values(), key=lambda skill: skill.name)[:_MAX_SKILLS], broken
 
 
-def read_skill(path: Path) -> Skill | Broken:
+def read_skill(path: Path, root: Path | None = None) -> Skill | Broken:
     try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_HEAD).decode("utf-8", "replace")
+        text = read_start(path, max_bytes=_MAX_HEAD, root=root).decode("utf-8", "replace")
     except OSError as error:
-        return Broken(path, f"it cannot be read: {error.strerror}")
+        return Broken(path, error.strerror or str(error), is_unreadable=True)
     head = frontmatter(text)
     if head is None:
         return Broken(path, "it does not begin with a head between two lines of ---")

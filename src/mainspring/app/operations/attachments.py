@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
 from mainspring.events import Media
@@ -35,7 +36,7 @@ async def keep(session: Session, files: Sequence[Attached]) -> tuple[Media, ...]
 def attached(path: Path) -> Attached:
     """A file of this machine, to be shown."""
     try:
-        data = path.read_bytes()
+        data = read_untrusted(path, max_bytes=_MAX_BYTES, root=Path())
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}.", remedy="Check the path after --attach."

@@ -16,6 +16,7 @@ from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session
 from mainspring.app.stores import sessions_of
 from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.errors import JournalForeign
@@ -24,6 +25,7 @@ from mainspring.settings import Config
 from mainspring.tools.toolbox import Toolbox
 
 _EVENTS_BEFORE = 3
+_MAX_LINE_BYTES = 128 << 20  # a blob is one line
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,11 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     events: int = 0
     left_out: int = 0
+
+
+def file_lines(file: Path) -> Iterator[bytes]:
+    """The lines of a session file, however large it is."""
+    return read_untrusted_lines(file, max_line_bytes=_MAX_LINE_BYTES)
 
 
 async def import_session(

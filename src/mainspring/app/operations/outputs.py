@@ -7,16 +7,25 @@ from typing import Any
 
 import msgspec
 
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import UsageError
 from mainspring.tools.output import OutputType
+
+_MAX_BYTES = 1 << 20
+
 
 
 def load_schema(path: Path) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(
+            read_untrusted(path, max_bytes=_MAX_BYTES, root=Path()), type=dict[str, Any]
+        )
     except OSError as error:
-        raise UsageError(f"The schema {path} cannot be read: {error.strerror}.") from error
-    except msgspec.MsgspecError as error:
+        raise UsageError(
+            f"The schema {path} cannot be read: {error.strerror}.",
+            remedy="Check the path after --output-schema.",
+        ) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The schema {path} is not valid: {error}.",
             remedy='Write a JSON schema: {"type": "object", "properties": {…}}.',

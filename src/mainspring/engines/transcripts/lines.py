@@ -15,7 +15,7 @@ def read_transcript(first: bytes, rest: Iterable[bytes], *, first_seq: int) -> T
     """The session in a file of another agent, or None when it is not one that is known."""
     try:
         opening = msgspec.json.decode(first, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     for format_ in (codex, claude):
         if format_.is_ours(opening):

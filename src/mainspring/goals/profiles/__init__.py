@@ -13,12 +13,14 @@ from typing import Annotated, Literal
 import msgspec
 
 from mainspring.disk.settings_errors import explain_invalid
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError, UsageError
 from mainspring.events import Evaluation, GoalChecks, GoalEnding, GoalRules
 from mainspring.goals.memory import Sections
 from mainspring.goals.protocol import DONE
 
 FOLDER = "profiles"
+_MAX_BYTES = 1 << 20
 USUAL_EXIT_CODES: dict[GoalEnding, int] = {
     "done": 0,
     "iterations": 5,
@@ -79,15 +81,20 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def load_profile(name: str, folder: Path) -> Profile:
     """The profile of a name, or of a path that ends in `.toml`."""
-    path = Path(name).expanduser() if name.endswith(".toml") else _find(name, folder)
+    is_path = name.endswith(".toml")
+    path = Path(name).expanduser() if is_path else _find(name, folder)
     try:
-        written = {"name": path.stem, **tomllib.loads(path.read_text("utf-8"))}
+        root = Path() if is_path else None
+        text = read_untrusted_text(path, max_bytes=_MAX_BYTES, root=root)
+        written = {"name": path.stem, **tomllib.loads(text)}
         # The structs of events take unknown fields, and a misspelt rule must not go unnoticed.
         if problem := explain_invalid(written, Profile):
             raise ConfigError(f"The profile {path} is not valid: {problem}", remedy="Edit this file.")
         return msgspec.convert(written, Profile)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The profile {path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise ConfigError(
+            f"The profile {path} cannot be read: {error.strerror}.", remedy="Check the path and the file."
+        ) from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         fields = ", ".join(Profile.__struct_fields__)
         raise ConfigError(

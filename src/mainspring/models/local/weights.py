@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.untrusted import read_start
 from mainspring.errors import ConfigError, UsageError
 
 DEFAULT = "smollm2"
@@ -73,9 +74,8 @@ def find_weights(spec: str, home: Path) -> Path:
     path = Path(named).expanduser().resolve()
     if not path.is_file():
         raise UsageError(f"There is no file {path}.", remedy="Give the path of a GGUF file after local/.")
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise UsageError(f"{path} is not a GGUF file.", remedy="llama.cpp loads models in that format.")
+    if read_start(path, max_bytes=4) != b"GGUF":
+        raise UsageError(f"{path} is not a GGUF file.", remedy="llama.cpp loads models in that format.")
     return path
 
 

@@ -27,7 +27,7 @@ from mainspring.sandbox.limits import share_of_machine
 from mainspring.sandbox.policy import Confinement, Network
 from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
-from mainspring.sandbox.rungs.confined import Confined, PreparedRun
+from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
 
 UID_INSIDE = 1000
@@ -204,7 +204,7 @@ class BwrapSandbox(Confined):
                 # A mount point cannot be renamed, so no copy with other hooks takes its place.
                 arguments += ["--bind", str(git_dir), str(git_dir)]
         hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
-        paths = {path for path in hooks | prepared.found.protected.keys() if not path.is_symlink()}
+        paths = set(filter(is_mountable, hooks | prepared.found.protected.keys()))
         paths.update(path for path in prepared.policy.protected_paths if path.exists())
         for path in sorted(paths):
             if any(path.is_relative_to(root) for root in roots):

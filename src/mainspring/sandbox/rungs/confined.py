@@ -22,8 +22,8 @@ from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.held import hold
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import name_of, rlimits
-from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.protect import State, remember, repair
+from mainspring.sandbox.policy import Confinement, is_instructions
+from mainspring.sandbox.protect import State, diff_of_aside, remember, repair
 from mainspring.sandbox.rungs.process import find_program
 from mainspring.sandbox.survey import Survey, SurveyFindings
 
@@ -82,7 +82,10 @@ class Confined(ABC):
         aside = await self._surveyed(self._repair, policy, found, remembered)
         if not aside and not found.is_partial:
             return finished
-        return msgspec.structs.replace(finished, set_aside=aside, is_partly_held=found.is_partial)
+        diff = await asyncio.to_thread(diff_of_aside, policy.workspace, aside)
+        return msgspec.structs.replace(
+            finished, set_aside=aside, diff_of_aside=diff, is_partly_held=found.is_partial
+        )
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
         policy = command.policy or self._policy
@@ -133,8 +136,9 @@ class Confined(ABC):
         """How a command is launched."""
 
     def loose(self, found: SurveyFindings) -> Iterable[Path]:
-        """Protected paths that are checked after a run: a symbolic link cannot be mounted over."""
-        return [path for path in found.protected if path.is_symlink()]
+        """Protected paths that are put back after a run: a symbolic link cannot be mounted over, and git,
+        going from one branch to another, replaces instructions and fails halfway when it cannot."""
+        return [path for path in found.protected if not is_mountable(path)]
 
     async def end_left(self) -> None:
         await self._custody.end_left()
@@ -165,6 +169,11 @@ class Confined(ABC):
 
     def _repair(self, policy: Confinement, found: SurveyFindings, remembered: State) -> tuple[str, ...]:
         return repair(policy, found, self._survey.look(policy), remembered)
+
+
+def is_mountable(path: Path) -> bool:
+    """Whether a protected path is held by a read-only mount over it."""
+    return not path.is_symlink() and not is_instructions(path)
 
 
 def _name_limit(finished: CommandResult, cgroup: Cgroup, command: Command) -> CommandResult:

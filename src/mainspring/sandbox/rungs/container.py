@@ -22,7 +22,7 @@ from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
 from mainspring.sandbox.limits import name_of, share_of_machine
 from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.rungs.confined import Confined, PreparedRun
+from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.process import PlainSandbox
 
 IMAGE = "debian:stable-slim"
@@ -112,7 +112,7 @@ class ContainerSandbox(Confined):
             arguments += _mount(path, "rw" if path in policy.roots() else "ro")
         for path in sorted(policy.readable):
             arguments += _mount(path, "ro")
-        for path in sorted(path for path in prepared.found.protected if not path.is_symlink()):
+        for path in sorted(filter(is_mountable, prepared.found.protected)):
             arguments += _mount(path, "ro")
         for path in sorted(prepared.found.hidden):
             arguments += ["--volume", f"{os.devnull}:{path}:ro"]
