@@ -62,7 +62,8 @@ class LayeredPolicy:
 
     def judge(self, proposed: Proposed) -> Judgement:
         grants = tuple(self._grants(proposed))
-        findings = tuple(self._judge_part(part, proposed, grants) for part in self._parts(proposed))
+        judged = [(part, self._judge_part(part, proposed, grants)) for part in self._parts(proposed)]
+        findings = tuple(finding for part, finding in judged if not _is_idle(part, finding))
         worst = max(findings, key=lambda finding: strictness(finding.answer))
         return Judgement(
             answer=worst.answer,
@@ -200,6 +201,12 @@ def _subject(
         paths=paths,
         host=host,
     )
+
+
+def _is_idle(part: _Part, finding: Finding) -> bool:
+    """Whether something that perhaps does not run is nothing to forbid: its wrapper is judged anyway."""
+    is_guess = part.subject.simple is not None and part.subject.simple.is_guess
+    return is_guess and finding.blocked_by not in ("danger", "rule")
 
 
 def _known(paths: tuple[str | None, ...]) -> tuple[str, ...]:
