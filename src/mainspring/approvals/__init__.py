@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, BlockedBy, CapScope, Offer
+from mainspring.events import ApprovalAsked, AskedScript, BlockedBy, CapScope, Offer
 
 Answer = Literal["allow", "ask", "deny"]
 """Ordered from mild to strict; `ask` means that only a person can say yes."""
@@ -88,6 +88,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     accepts: tuple[str, ...] = ()
     offer: Offer | None = None
+    script: AskedScript | None = None
     blocked_by: BlockedBy = ""
 
 
@@ -107,6 +108,12 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         """The grants that would together lift this `ask`; none when only one for the very call would."""
         offers = [finding.offer for finding in self.findings if finding.answer == "ask"]
         return tuple(dict.fromkeys(offer for offer in offers if offer)) if all(offers) else ()
+
+    @property
+    def scripts(self) -> tuple[AskedScript, ...]:
+        """The scripts that this `ask` is about."""
+        scripts = [finding.script for finding in self.findings if finding.answer == "ask"]
+        return tuple(dict.fromkeys(script for script in scripts if script))
 
 
 class Policy(Protocol):

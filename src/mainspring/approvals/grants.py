@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ import msgspec
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
+from mainspring.events import ApprovalAsked, ApprovalGiven, AskedScript, Offer, Scope
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a person allowed. Times are microseconds since 1970; `expires_us` None is no expiry."""
+    """What a person allowed. Times are microseconds since 1970; `expires_us` None is no expiry. It holds as
+    long as the script that the command names has this hash; `script_text` is what the person saw."""
 
     id: str
     scope: Scope
@@ -40,6 +41,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     given_us: int = 0
     expires_us: int | None = None
     by: str = "user"
+    script_sha256: str = ""
+    script_text: str = ""
 
     def is_live(self, *, session: str, workspace: str, now_us: int) -> bool:
         if self.expires_us is not None and now_us >= self.expires_us:
@@ -153,9 +156,17 @@ def grants_of(
             given_us=now_us,
             expires_us=given.expires_us,
             by=given.by,
+            script_sha256=offer.script_sha256 if asked.offers else scripts_sha256(asked.scripts),
+            script_text=next((s.text for s in asked.scripts if s.sha256 == offer.script_sha256), ""),
         )
         for number, offer in enumerate(offered(asked, given.pattern) or (Offer(),))
     )
+
+
+def scripts_sha256(scripts: Iterable[AskedScript]) -> str:
+    """One hash for all scripts of a call; empty when it names none."""
+    found = [script.sha256 for script in scripts]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
 
 
 def offered(asked: ApprovalAsked, pattern: str = "") -> tuple[Offer, ...]:
