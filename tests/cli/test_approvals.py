@@ -349,6 +349,12 @@ def test_check_says_what_would_be_said_and_why(
     [
         ("pytest -q", "allow: the sandbox contains it [mode:auto]"),
         ("make all", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q; rm x", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q && make", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest $(make)", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q; pytest -x", "allow: the sandbox contains it [mode:auto]"),
+        ("pytest -k 'a;b'", "allow: the sandbox contains it [mode:auto]"),
+        ("timeout 5 pytest", "deny: the template tests does not allow this command [template:tests]"),
     ],
 )
 def test_check_judges_a_step_by_its_template(machine: Machine, command: str, says: str) -> None:
@@ -401,3 +407,24 @@ def test_others_on_the_machine_cannot_look_into_the_data_folder(machine: Machine
     machine.run("run", "--model", machine.serve({"text": "done"}), "go")
     assert stat.S_IMODE(machine.home.stat().st_mode) == 0o700
     assert stat.S_IMODE((machine.home / "sessions").stat().st_mode) == 0o700
+
+
+def test_check_judges_a_call_of_a_tool_by_its_arguments_and_says_what_rules_leave_out(
+    machine: Machine,
+) -> None:
+    machine.home.mkdir()
+    (machine.home / "approvals.toml").write_text(
+        '[[rule]]\nanswer = "deny"\ntool = "notes"\narguments = {operation = "delete*"}\n'
+        '[[rule]]\nanswer = "allow"\nname = "sorting"\ncommand = "sort *"\n'
+    )
+    denied = machine.run("approvals", "check", "--tool", "notes", '{"operation": "delete_all"}')
+    assert denied.stdout.startswith("deny: a rule says deny [user:1]"), denied.stderr
+    read = machine.run("approvals", "check", "--tool", "notes", "--effect", "read", '{"operation": "list"}')
+    assert read.stdout.startswith("allow: reading changes nothing"), read.stderr
+    assert machine.run("approvals", "check", "--tool", "notes", "list").returncode == 2
+    rules = machine.run("approvals", "rules").stdout
+    assert (
+        "note: Rule sorting allows sort, but one of its options runs another program (--compress-program)"
+        in rules
+    )
+    assert "Rule sorting allows sort" in machine.run("doctor").stdout

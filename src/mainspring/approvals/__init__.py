@@ -59,7 +59,8 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
 
     `cost_usd` is an estimate, and None when the price is unknown. `is_contained` says that the sandbox
     in use confines this call to the workspace. `is_recurring` says that it takes effect later or again.
-    `allowance` is what the caps leave for it, where somebody counts.
+    With `is_exact` a yes is for these very arguments and no others. `allowance` is what the caps leave for
+    it, where somebody counts.
     """
 
     tool: str
@@ -74,6 +75,7 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     is_contained: bool = False
     is_recurring: bool = False
+    is_exact: bool = False
     allowance: Allowance | None = None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mainspring.approvals.grants import arguments_sha256, is_pattern
+from mainspring.approvals.grants import arguments_pattern, arguments_sha256, is_pattern
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
@@ -92,6 +92,9 @@ def misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
     if not answer.pattern:
         return ""
     kinds = {kind for offer in asked.offers for kind in ("command", "path", "host") if getattr(offer, kind)}
+    if not kinds and len(asked.offers) == 1:
+        is_told = arguments_pattern(answer.pattern) is not None
+        return "" if is_told else "a pattern for this call names its arguments, as in operation=read*"
     if len(kinds) != 1:
         return "this call can be allowed only as it is, not by a pattern"
     return "" if kinds != {"command"} or is_pattern(answer.pattern) else "the pattern's quotes do not close"

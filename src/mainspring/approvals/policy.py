@@ -183,7 +183,7 @@ class LayeredPolicy:
             )
         if found.answer != "ask" or self.mode.why_not_free(proposed):
             return found
-        offer = _offer(subject, accepts=found.accepts)
+        offer = None if proposed.is_exact else _offer(subject, accepts=found.accepts)
         if offer is not None and part.script is not None:
             offer = msgspec.structs.replace(offer, script_sha256=part.script.sha256)
         return msgspec.structs.replace(found, offer=offer)
@@ -203,8 +203,18 @@ class LayeredPolicy:
         )
 
     def _covers(self, grant: Grant, part: _Part, proposed: Proposed) -> bool:
-        rule = Rule(answer="allow", tool=grant.tool, command=grant.command, path=grant.path, host=grant.host)
-        return fits(rule, part.subject, workspace=proposed.workspace, home=self._home) == "yes"
+        rule = Rule(
+            answer="allow",
+            tool=grant.tool,
+            command=grant.command,
+            path=grant.path,
+            host=grant.host,
+            arguments=grant.arguments,
+        )
+        return (
+            not proposed.is_exact
+            and fits(rule, part.subject, workspace=proposed.workspace, home=self._home) == "yes"
+        )
 
 
 def _subject(
@@ -223,6 +233,7 @@ def _subject(
         simple=simple,
         paths=paths,
         host=host,
+        arguments=proposed.arguments,
     )
 
 

@@ -191,6 +191,7 @@ async def _permit(turn: Runtime, outside: Outside, sandbox: Sandbox) -> End | No
         workspace=str(turn.state.workspace),
         session=turn.state.session,
         is_contained=sandbox.is_containing,
+        is_exact=True,
         allowance=allowance(turn),
     )
     wanted = Wanted(

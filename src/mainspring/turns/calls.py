@@ -128,7 +128,7 @@ def _prepare(turn: Runtime, asked: CallAsked, edited: str | None = None) -> Prep
     """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
     gets none: there it could only be a leak."""
     prepared = turn.workbench.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.effect == "network":
         return prepared
     unresolved = turn.recorder.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_harmless:
