@@ -428,3 +428,14 @@ def test_check_judges_a_call_of_a_tool_by_its_arguments_and_says_what_rules_leav
         in rules
     )
     assert "Rule sorting allows sort" in machine.run("doctor").stdout
+
+
+def test_an_edit_that_cannot_be_used_leaves_the_question_open(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    for edit in ('{"command": 5}', '{"no_such_field": "x"}'):
+        wrong = machine.run("approve", session, "--edit", edit)
+        assert wrong.returncode == 2
+        assert "cannot be edited so, and still waits" in wrong.stderr
+    assert given(machine, session) == []
+    assert machine.run("approve", session, "--edit", "touch edited").returncode == 0
+    assert (machine.workspace / "edited").exists()

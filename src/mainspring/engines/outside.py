@@ -212,7 +212,8 @@ async def _permit(turn: Runtime, outside: Outside, sandbox: Sandbox) -> End | No
             return End("interrupted", f"A person stopped the turn before {outside.name} began it.")
         case Blocked(question):
             detail = f"A whole turn needs a person's yes: {why_asked(question)}."
-            return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
+            remedy = f"Answer with `mainspring approve {turn.state.session}`, or resume with --mode auto."
+            return End("blocked", detail, remedy)
 
 
 async def prompt_of(turn: Runtime) -> str:

@@ -82,6 +82,11 @@ class Toolbox:
             return Output(text=f"The tool {tool.name} told an unknown effect: {effect!r}.", is_error=True)
         return Prepared(asked.call, tool, arguments, text, effect, cost_usd, is_recurring)
 
+    def edit_problem(self, asked: CallAsked, edited: str) -> str:
+        """Why a call cannot be run with these arguments instead; empty when it can."""
+        prepared = self.prepare(asked, edited)
+        return prepared.text if isinstance(prepared, Output) else ""
+
     async def run(self, prepared: Prepared, place: CallContext) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
         task = asyncio.create_task(_run(prepared, place))
