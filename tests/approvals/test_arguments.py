@@ -94,7 +94,10 @@ def test_a_yes_for_one_engine_is_not_for_another() -> None:
 
 
 def test_the_effect_of_a_tool_can_follow_from_its_arguments() -> None:
-    @tool(effect=lambda operation: "read" if operation == "list" else "write" if operation else "odd")
+    def effect_of(operation: str) -> Any:
+        return {"list": "read", "delete": "write"}.get(operation, "odd")
+
+    @tool(effect=effect_of)
     async def notes(operation: str) -> str:
         """Keeps notes."""
         return operation

@@ -92,7 +92,7 @@ def test_an_answer_to_a_blocked_call_is_used_when_the_agent_asks_again(
             return [event async for event in session.run()]
 
     events = asyncio.run(answered())
-    assert events[-1].ending == "done"
+    assert of(events, TurnEnded)[-1].ending == "done"
     assert of(events, AssistantSaid)[-1].text == says
 
 

@@ -36,8 +36,8 @@ class _Open(msgspec.Struct, frozen=True):
 
 
 class Questions:
-    """`refusal` says why an answer does not count, `bad_edit` why its edited arguments cannot be used: then an
-    answer of a command leaves the question open. Without an approver only commands answer."""
+    """`refusal` says why an answer does not count, `bad_edit` why its edited arguments cannot be used: then
+    an answer of a command leaves the question open. Without an approver only commands answer."""
 
     def __init__(
         self,
