@@ -185,7 +185,7 @@ def test_a_blocked_turn_keeps_its_requests_open() -> None:
         ((Offer(command="ls $"),), {"scope": "project", "pattern": "ls *"}, ""),
         ((Offer(command="ls $"),), {"scope": "project", "pattern": "ls 'x"}, "quotes"),
         ((Offer(path="/w/a"),), {"scope": "session", "pattern": "/w/it's"}, ""),
-        ((Offer(),), {"scope": "session", "pattern": "x"}, "only as it is"),
+        ((Offer(),), {"scope": "session", "pattern": "x"}, "names its arguments"),
         ((), {"scope": "session", "pattern": "x"}, "only as it is"),
         ((), {"scope": "session"}, ""),
         ((), {"scope": "session", "edited_arguments": "{}"}, "only once"),

@@ -349,6 +349,12 @@ def test_check_says_what_would_be_said_and_why(
     [
         ("pytest -q", "allow: the sandbox contains it [mode:auto]"),
         ("make all", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q; rm x", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q && make", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest $(make)", "deny: the template tests does not allow this command [template:tests]"),
+        ("pytest -q; pytest -x", "allow: the sandbox contains it [mode:auto]"),
+        ("pytest -k 'a;b'", "allow: the sandbox contains it [mode:auto]"),
+        ("timeout 5 pytest", "deny: the template tests does not allow this command [template:tests]"),
     ],
 )
 def test_check_judges_a_step_by_its_template(machine: Machine, command: str, says: str) -> None:
@@ -418,3 +424,35 @@ def test_the_one_waiting_session_of_the_folder_is_answered_and_of_several_none(m
     assert all(session in refused.stderr for session in waiting)
     assert first not in refused.stderr
     assert not (machine.workspace / "other").exists()
+
+
+def test_check_judges_a_call_of_a_tool_by_its_arguments_and_says_what_rules_leave_out(
+    machine: Machine,
+) -> None:
+    machine.home.mkdir()
+    (machine.home / "approvals.toml").write_text(
+        '[[rule]]\nanswer = "deny"\ntool = "notes"\narguments = {operation = "delete*"}\n'
+        '[[rule]]\nanswer = "allow"\nname = "sorting"\ncommand = "sort *"\n'
+    )
+    denied = machine.run("approvals", "check", "--tool", "notes", '{"operation": "delete_all"}')
+    assert denied.stdout.startswith("deny: a rule says deny [user:1]"), denied.stderr
+    read = machine.run("approvals", "check", "--tool", "notes", "--effect", "read", '{"operation": "list"}')
+    assert read.stdout.startswith("allow: reading changes nothing"), read.stderr
+    assert machine.run("approvals", "check", "--tool", "notes", "list").returncode == 2
+    rules = machine.run("approvals", "rules").stdout
+    assert (
+        "note: Rule sorting allows sort, but one of its options runs another program (--compress-program)"
+        in rules
+    )
+    assert "Rule sorting allows sort" in machine.run("doctor").stdout
+
+
+def test_an_edit_that_cannot_be_used_leaves_the_question_open(machine: Machine) -> None:
+    session = blocked(machine, MAKE)
+    for edit in ('{"command": 5}', '{"no_such_field": "x"}'):
+        wrong = machine.run("approve", session, "--edit", edit)
+        assert wrong.returncode == 2
+        assert "cannot be edited so, and still waits" in wrong.stderr
+    assert given(machine, session) == []
+    assert machine.run("approve", session, "--edit", "touch edited").returncode == 0
+    assert (machine.workspace / "edited").exists()

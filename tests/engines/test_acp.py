@@ -78,6 +78,24 @@ def test_without_a_person_the_turn_is_blocked(tmp_path: Path) -> None:
     assert "A person must approve" in end.detail
 
 
+@pytest.mark.parametrize(("decision", "says"), [("allow", "allowed"), ("reject", "refused")])
+def test_an_answer_to_a_blocked_call_is_used_when_the_agent_asks_again(
+    decision: Decision, says: str, tmp_path: Path
+) -> None:
+    house = House(tmp_path)
+    asked = of(take(house, "permit", mode="ask", approver=nobody_for_calls), ApprovalAsked)[-1]
+    given = ApprovalGiven(call=asked.call, arguments_sha256=asked.arguments_sha256, decision=decision)
+
+    async def answered() -> list[Event]:
+        async with house.opened(approver=nobody_for_calls) as session:
+            await session.answer(given)
+            return [event async for event in session.run()]
+
+    events = asyncio.run(answered())
+    assert of(events, TurnEnded)[-1].ending == "done"
+    assert of(events, AssistantSaid)[-1].text == says
+
+
 def test_files_go_through_the_policy(tmp_path: Path) -> None:
     house = House(tmp_path)
     events = take(house, "files")

@@ -272,6 +272,24 @@ def test_a_mode_that_asks_wants_a_yes_for_the_whole_turn(tmp_path: Path) -> None
     assert of(events, ApprovalAsked)[0].tool == "engine"
 
 
+def test_an_answer_that_comes_while_a_turn_is_blocked_is_used_once(tmp_path: Path) -> None:
+    house = House(tmp_path)
+
+    async def nobody(question: ApprovalAsked) -> None:
+        return
+
+    (asked,) = of(take(house, "work", engine="plain", mode="ask", approver=nobody), ApprovalAsked)
+    yes = ApprovalGiven(call=asked.call, arguments_sha256=asked.arguments_sha256, decision="allow")
+
+    async def answered() -> list[Event]:
+        async with house.opened(approver=nobody) as session:
+            await session.answer(yes)
+            return [event async for event in session.run()]
+
+    assert ended(asyncio.run(answered())).ending == "done"
+    assert ended(take(house, "more work", approver=nobody)).ending == "blocked"
+
+
 def test_in_plan_mode_an_agent_cannot_write_the_workspace(tmp_path: Path) -> None:
     agent = EngineSettings(command=("sh", "-c", "echo x > file || echo refused"), protocol="exec")
     house = House(tmp_path, mine=agent)

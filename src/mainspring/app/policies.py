@@ -83,7 +83,7 @@ def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
 
 
 def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
-    from mainspring.approvals import policy, rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+    from mainspring.approvals import policy, rules, scripts  # noqa: PLC0415 - loads a shell parser, see `build_policy`
 
     home = config.variable("HOME") or "/"
     file = GrantFile(config.home)
@@ -96,6 +96,7 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
         grants=lambda proposed: file.live(
             session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
         ),
+        scripts=scripts.read_script,
     )
 
 

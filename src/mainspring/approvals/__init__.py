@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, BlockedBy, CapScope, Offer
+from mainspring.events import ApprovalAsked, AskedScript, BlockedBy, CapScope, Offer
 
 Answer = Literal["allow", "ask", "deny"]
 """Ordered from mild to strict; `ask` means that only a person can say yes."""
@@ -59,7 +59,8 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
 
     `cost_usd` is an estimate, and None when the price is unknown. `is_contained` says that the sandbox
     in use confines this call to the workspace. `is_recurring` says that it takes effect later or again.
-    `allowance` is what the caps leave for it, where somebody counts.
+    With `is_exact` a yes is for these very arguments and no others. `allowance` is what the caps leave for
+    it, where somebody counts.
     """
 
     tool: str
@@ -74,6 +75,7 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     is_contained: bool = False
     is_recurring: bool = False
+    is_exact: bool = False
     allowance: Allowance | None = None
 
 
@@ -88,6 +90,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     accepts: tuple[str, ...] = ()
     offer: Offer | None = None
+    script: AskedScript | None = None
     blocked_by: BlockedBy = ""
 
 
@@ -107,6 +110,12 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         """The grants that would together lift this `ask`; none when only one for the very call would."""
         offers = [finding.offer for finding in self.findings if finding.answer == "ask"]
         return tuple(dict.fromkeys(offer for offer in offers if offer)) if all(offers) else ()
+
+    @property
+    def scripts(self) -> tuple[AskedScript, ...]:
+        """The scripts that this `ask` is about."""
+        scripts = [finding.script for finding in self.findings if finding.answer == "ask"]
+        return tuple(dict.fromkeys(script for script in scripts if script))
 
 
 class Policy(Protocol):

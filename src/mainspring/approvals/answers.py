@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mainspring.approvals.grants import arguments_sha256, is_pattern
+from mainspring.approvals.grants import arguments_pattern, arguments_sha256, is_pattern
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
@@ -35,27 +35,34 @@ NOT_EDITABLE = "it cannot be edited, because the agent runs it itself; allow or 
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """Requests by call: those that wait for a person, and what became of the others."""
+    """Requests by call: those that wait for a person, and what became of the others. `left` were open when a
+    turn was blocked; `unused` are answers to those that nothing has followed from yet."""
 
     open: Mapping[str, ApprovalAsked] = {}
     closed: Mapping[str, str] = {}
+    left: frozenset[str] = frozenset()
+    unused: tuple[tuple[ApprovalAsked, ApprovalGiven], ...] = ()
 
     def after(self, event: Consenting) -> Requests:
         """The requests once this was recorded."""
         match event:
             case CallStarted() | CallEnded():
-                return self._close(event.call, "the call is no longer waiting")
+                return self._without(event)._close(event.call, "the call is no longer waiting")
             case ApprovalAsked():
                 closed = {call: why for call, why in self.closed.items() if call != event.call}
-                return Requests({**self.open, event.call: event}, closed)
+                return msgspec.structs.replace(
+                    self, open={**self.open, event.call: event}, closed=closed, left=self.left - {event.call}
+                )
             case ApprovalGiven():
-                return self._close(event.call, "it was answered already")
+                return self._answered(event)._close(event.call, "it was answered already")
             case UserSaid():
                 return self._close_all("a new message abandoned it")
             case TurnEnded():
-                return self if event.ending in KEEPS_CALLS_OPEN else self._close_all("its turn has ended")
+                if event.ending in KEEPS_CALLS_OPEN:
+                    return msgspec.structs.replace(self, left=frozenset(self.open))
+                return self._close_all("its turn has ended")
             case AssistantSaid():
-                return Requests()
+                return Requests(unused=self.unused)
             case Undone():
                 return self._close_all("it was undone")
 
@@ -66,15 +73,38 @@ class Requests(msgspec.Struct, frozen=True):
             return self.closed.get(answer.call, "nothing like it was asked")
         return misfit(asked, answer)
 
+    def earlier_answer(self, question: ApprovalAsked) -> ApprovalGiven | None:
+        """What a person said to the same question while nobody was there to go on with it."""
+        same = [given for asked, given in self.unused if _is_same(asked, question)]
+        return msgspec.structs.replace(same[-1], call=question.call) if same else None
+
+    def _answered(self, given: ApprovalGiven) -> Requests:
+        asked = self.open.get(given.call)
+        if asked is None:
+            return self
+        others = tuple(each for each in self.unused if not _is_same(each[0], asked))
+        is_late = given.call in self.left
+        return msgspec.structs.replace(self, unused=(*others, (asked, given)) if is_late else others)
+
+    def _without(self, event: CallStarted | CallEnded) -> Requests:
+        """A call that was only closed, because its agent is gone, will be wanted again under another name."""
+        if isinstance(event, CallEnded) and event.outcome in ("cancelled", "unknown"):
+            return self
+        unused = tuple(each for each in self.unused if each[0].call != event.call)
+        return msgspec.structs.replace(self, unused=unused)
+
     def _close(self, call: str, why: str) -> Requests:
         if call not in self.open:
             return self
-        return Requests(
-            {each: asked for each, asked in self.open.items() if each != call}, {**self.closed, call: why}
-        )
+        still_open = {each: asked for each, asked in self.open.items() if each != call}
+        return msgspec.structs.replace(self, open=still_open, closed={**self.closed, call: why})
 
     def _close_all(self, why: str) -> Requests:
-        return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)}) if self.open else self
+        return Requests({}, {**self.closed, **dict.fromkeys(self.open, why)})
+
+
+def _is_same(asked: ApprovalAsked, question: ApprovalAsked) -> bool:
+    return (asked.tool, asked.arguments_sha256) == (question.tool, question.arguments_sha256)
 
 
 def misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
@@ -92,6 +122,9 @@ def misfit(asked: ApprovalAsked, answer: ApprovalGiven) -> str:
     if not answer.pattern:
         return ""
     kinds = {kind for offer in asked.offers for kind in ("command", "path", "host") if getattr(offer, kind)}
+    if not kinds and len(asked.offers) == 1:
+        is_told = arguments_pattern(answer.pattern) is not None
+        return "" if is_told else "a pattern for this call names its arguments, as in operation=read*"
     if len(kinds) != 1:
         return "this call can be allowed only as it is, not by a pattern"
     return "" if kinds != {"command"} or is_pattern(answer.pattern) else "the pattern's quotes do not close"

@@ -7,7 +7,6 @@ around a rule, which matter only where rules are the guard. A rule or grant lift
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -15,6 +14,7 @@ import msgspec
 
 from mainspring.approvals import Answer
 from mainspring.approvals.places import PathLocation, is_device, is_root_like, is_secret, is_startup
+from mainspring.approvals.program_options import dangers_of_options
 from mainspring.approvals.shell import Redirect, SimpleCommand
 from mainspring.approvals.wrappers import OTHER_SHELLS, SHELLS, Argv, Word
 from mainspring.secrets.vault import PLACEHOLDER
@@ -50,6 +50,8 @@ _ALL = (
     Danger("git-config", "it sets git options that can run programs", holds_inside=False),
     Danger("runs-program", "one of its options runs another program", holds_inside=False),
     Danger("inline-code", "it runs code written on the command line or read from a pipe", holds_inside=False),
+    Danger("writes-file", "one of its options writes a file", holds_inside=False),
+    Danger("wrapper", "it runs another program in a way that is not known here", holds_inside=False),
     Danger("environment", "it sets a variable that can change what runs", holds_inside=False),
     Danger("unknown-words", "some of its words are known only when it runs", holds_inside=False),
 )
@@ -80,6 +82,8 @@ def of_command(simple: SimpleCommand, place: PathLocation) -> set[str]:
         found.add("environment")
     if simple.argv:
         found |= set(_of_input(simple))
+    if simple.is_unknown:
+        found.add("wrapper")
     texts = [*simple.argv, *(value for _, value in simple.assignments), simple.stdin or Word("")]
     if any(PLACEHOLDER.search(word.text) for word in texts):
         found.add("secret-value")
@@ -107,9 +111,7 @@ def of_path(path: str | None, *, is_write: bool) -> set[str]:
 
 _LONG = """
     force force-with-lease mirror delete prune hard discard-changes recursive no-preserve-root upload-pack
-    receive-pack exec ext-diff extcmd textconv open-files-in-pager template config sendmail-cmd to-command
-    checkpoint-action use-compress-program rsh-command rmt-command info-script new-volume-script rsh
-    rsync-path compress-program unzip-command pager html eval"""
+    receive-pack exec ext-diff extcmd textconv open-files-in-pager template config sendmail-cmd output eval"""
 _LONG_OPTIONS = tuple(_LONG.split())
 """Options that the checks below look for, of whatever program."""
 
@@ -125,6 +127,7 @@ def _of_argv(argv: Argv, place: PathLocation) -> Iterator[str]:
     check = _CHECKS.get(name)
     if check is not None:
         yield from check(tuple(_spelled_out(word) for word in argv), place)
+    yield from dangers_of_options(name, argv)
     if name.startswith("mkfs"):
         yield "disk"
     yield from _of_interpreter(name, argv)
@@ -246,7 +249,7 @@ def _writer(argv: Argv, place: PathLocation) -> Iterator[str]:
 def _find(argv: Argv, place: PathLocation) -> Iterator[str]:
     if _has(argv, r"-(exec|execdir|ok|okdir)$"):
         yield "find-exec"
-    if _has(argv, r"-(delete|fprint\w*|fls)$"):
+    if _has(argv, r"-delete$"):
         yield "find-delete"
     if any(not word.is_static for word in argv[1:]):
         yield "unknown-words"
@@ -259,17 +262,18 @@ def _find(argv: Argv, place: PathLocation) -> Iterator[str]:
 
 def _git(argv: Argv, place: PathLocation) -> Iterator[str]:
     words = argv[1:]
-    if any(
-        re.match(r"-c$|--config-env|--exec-path=|--git-dir|--work-tree|-C$", word.text) for word in words[:8]
-    ):
-        outside = any(
-            not place.is_inside(Word(value.text, is_static=value.is_static))
-            for option, value in itertools.pairwise(words)
-            if option.text == "-C" and value.text != "."
-        )
-        if outside or not _has(argv, r"-C$") or _has(argv, r"-c$|--\w+-\w+"):
+    at = 0
+    while at < len(words) and words[at].text.startswith("-"):
+        option = words[at].text
+        at += 1
+        if option == "-C" and at < len(words):
+            if words[at].text != "." and not place.is_inside(words[at]):
+                yield "git-config"
+            at += 1
+        elif re.match(r"-c$|--(?:config-env|exec-path=|git-dir|work-tree|namespace|super-prefix)", option):
             yield "git-config"
-    if not words or words[0].text.startswith("-"):
+            return
+    if not words or at:
         return
     if not words[0].is_static:
         yield "push-force"
@@ -301,44 +305,31 @@ def _git_subcommand(name: str, argv: Argv) -> Iterator[str]:
     yield from _git_runs(name, argv, flags)
 
 
+_GIT_RUNNERS = frozenset(
+    {
+        "hook", "mergetool", "difftool", "instaweb", "send-pack", "receive-pack", "upload-pack", "daemon",
+        "shell", "remote-ext", "remote-fd", "http-backend", "filter-branch", "imap-send", "send-email",
+        "web--browse", "cvsserver", "credential", "maintenance", "fsmonitor--daemon", "sh-setup",
+    }
+)  # fmt: skip
+
+
 def _git_runs(name: str, argv: Argv, flags: set[str]) -> Iterator[str]:
     if name == "config" and not flags & {"get", "list", "l", "get-all", "get-regexp"} and len(argv) > 2:
         yield "git-config"
-    if _has(argv, r"--(upload-pack|receive-pack|exec|ext-diff|textconv|open-files-in-pager|template)|-O\w"):
-        yield "runs-program"
-    if (name == "grep" and _has(argv, r"-\w*O")) or (name == "clone" and _has(argv, r"-\w*u|--config")):
-        yield "runs-program"
-    if name == "send-email" and _has(argv, r"--[\w-]+-cmd"):
-        yield "runs-program"
-    if name in ("bisect", "submodule", "rebase", "difftool", "mergetool") and (
-        _has(argv, r"(run|foreach)$") or flags & {"exec", "x", "extcmd"}
+    if (
+        name in _GIT_RUNNERS
+        or _has(
+            argv, r"--(?:\w+-pack|exec|ext-diff|textconv|open-files-in-pager|template)|-O\w|.*(?:ext|fd)::"
+        )
+        or (name == "grep" and _has(argv, r"-\w*O"))
+        or (name == "clone" and _has(argv, r"-\w*[uc]|--config"))
+        or (name in ("bisect", "submodule") and _has(argv, r"(run|foreach)$"))
+        or (name == "rebase" and flags & {"exec", "x"})
     ):
         yield "runs-program"
-    if _has(argv, r"ext::"):
-        yield "runs-program"
-
-
-def _options(danger: str, pattern: str) -> Callable[[Argv, PathLocation], Iterator[str]]:
-    """A program that is dangerous with some of its options."""
-
-    def check(argv: Argv, place: PathLocation) -> Iterator[str]:
-        del place
-        if _has(argv, pattern):
-            yield danger
-        elif _is_vague(argv):
-            yield "unknown-words"
-
-    return check
-
-
-def _tar(argv: Argv, place: PathLocation) -> Iterator[str]:
-    if argv[1:] and re.match(r"\w*[IF]", argv[1].text):
-        # Its oldest way to give options has no dash.
-        yield "runs-program"
-    yield from _options(
-        "runs-program",
-        r"--(to-command|checkpoint-action|use-compress|rsh|rmt|info-script|new-volume-script)|-\w*[IF]",
-    )(argv, place)
+    if _has(argv, r"--output") or (name in ("archive", "format-patch") and _has(argv, r"-o")):
+        yield "writes-file"
 
 
 def _always(danger: str) -> Callable[[Argv, PathLocation], Iterator[str]]:
@@ -350,26 +341,11 @@ def _always(danger: str) -> Callable[[Argv, PathLocation], Iterator[str]]:
 
 
 _CHECKS: dict[str, Callable[[Argv, PathLocation], Iterator[str]]] = {
-    "alias": _always("inline-code"),
-    "awk": _options("inline-code", r".*(system\s*\(|\|\s*getline|\"\s*\||\|\s*\"|print\s*>)"),
+    **dict.fromkeys(("alias", "ed", "red"), _always("inline-code")),
     "find": _find,
     "git": _git,
     "dd": _dd,
-    "enable": _options("runs-program", r"-f"),
-    "kill": _options("machine", r"(-1|1)$"),
-    "make": _options("runs-program", r"(SHELL=|--eval|-E$)"),
-    "mainspring": _options("schedule", r"(schedule|fire|daemon|--background)$"),
-    "man": _options("runs-program", r"(-P|--pager|-H|--html)"),
-    "rsync": _options("runs-program", r"(-\w*e|--rsh|--rsync-path)"),
-    "sed": _options("inline-code", r"(?:.*;|\d*,?\$?\d*)?\s*(?:s(.).*\1.*\1\w*[ew]|[erw]\s)"),
-    "sort": _options("runs-program", r"--compress-program"),
-    "ssh": _options("runs-program", r"(-o.*|-\w*o$|.*(ProxyCommand|LocalCommand))"),
-    "tar": _tar,
-    "xargs": _always("xargs"),
-    "parallel": _always("xargs"),
-    "zip": _options("runs-program", r"(-TT|--unzip-command|-\w*T\w*T)"),
-    "rg": _options("runs-program", r"--(pre|hostname-bin)"),
-    **dict.fromkeys(("docker", "podman"), _options("privilege", r"(--privileged|--pid|-v|--volume|--mount)")),
+    **dict.fromkeys(("xargs", "parallel"), _always("xargs")),
     **dict.fromkeys(("rm", "rmdir", "unlink", "shred", "srm", "truncate"), _rm),
     **dict.fromkeys(("chmod", "chown", "chgrp", "setfacl"), _chmod),
     **dict.fromkeys(("cp", "mv", "tee", "install", "ln"), _writer),
@@ -385,12 +361,5 @@ _CHECKS: dict[str, Callable[[Argv, PathLocation], Iterator[str]]] = {
     ),
     **dict.fromkeys(
         ("insmod", "modprobe", "rmmod", "sysctl", "mount", "umount", "kexec"), _always("machine")
-    ),
-    **dict.fromkeys(
-        ("vi", "vim", "nvim", "ex", "emacs", "gdb", "expect"), _options("inline-code", r"(-|\+)")
-    ),
-    **dict.fromkeys(("gawk", "mawk", "nawk"), _options("inline-code", r".*(system|getline|\||>)")),
-    **dict.fromkeys(
-        ("let", "declare", "typeset", "printf", "test", "["), _options("inline-code", r".*(\$\(|`)")
     ),
 }

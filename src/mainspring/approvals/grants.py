@@ -8,9 +8,10 @@ file is replaced whole and synced, under a lock, so neither a crash nor a second
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ import msgspec
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
+from mainspring.events import ApprovalAsked, ApprovalGiven, AskedScript, Offer, Scope
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a person allowed. Times are microseconds since 1970; `expires_us` None is no expiry."""
+    """What a person allowed. Times are microseconds since 1970; `expires_us` None is no expiry. It holds as
+    long as the script that the command names has this hash; `script_text` is what the person saw.
+    `arguments` are patterns, by name."""
 
     id: str
     scope: Scope
@@ -40,6 +43,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     given_us: int = 0
     expires_us: int | None = None
     by: str = "user"
+    script_sha256: str = ""
+    script_text: str = ""
+    arguments: dict[str, str] = {}
 
     def is_live(self, *, session: str, workspace: str, now_us: int) -> bool:
         if self.expires_us is not None and now_us >= self.expires_us:
@@ -156,18 +162,34 @@ def grants_of(
             given_us=now_us,
             expires_us=given.expires_us,
             by=given.by,
+            script_sha256=offer.script_sha256 if asked.offers else scripts_sha256(asked.scripts),
+            arguments=arguments_pattern(given.pattern) or {} if offer == Offer() else {},
+            script_text=next((s.text for s in asked.scripts if s.sha256 == offer.script_sha256), ""),
         )
         for number, offer in enumerate(offered(asked, given.pattern) or (Offer(),))
     )
 
 
+def scripts_sha256(scripts: Iterable[AskedScript]) -> str:
+    """One hash for all scripts of a call; empty when it names none."""
+    found = [script.sha256 for script in scripts]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
+
+
 def offered(asked: ApprovalAsked, pattern: str = "") -> tuple[Offer, ...]:
     """What was offered, or the one pattern that a person gave instead, with the dangers of all."""
-    if not pattern or not asked.offers:
+    if not pattern or not asked.offers or asked.offers == (Offer(accepts=asked.offers[0].accepts),):
         return asked.offers
     accepts = tuple(dict.fromkeys(name for offer in asked.offers for name in offer.accepts))
     kind = next(kind for kind in ("command", "path", "host") if getattr(asked.offers[0], kind))
     return (Offer(**{kind: pattern}, accepts=accepts),)
+
+
+def arguments_pattern(text: str) -> dict[str, str] | None:
+    """The patterns in `operation=read* name=x`; None when the text is not written so."""
+    if not is_pattern(text) or not all(re.match(r"\w+=", word) for word in shlex.split(text)):
+        return None
+    return dict(word.split("=", 1) for word in shlex.split(text))
 
 
 def is_pattern(text: str) -> bool:

@@ -198,6 +198,7 @@ def _question(
         remaining_usd=max(allowance.left_usd, 0.0) if allowance else None,
         cap_usd=allowance.cap_usd if allowance else None,
         cap_scope=allowance.scope if allowance else None,
+        scripts=verdict.scripts,
     )
     return redacted(question, vault)
 

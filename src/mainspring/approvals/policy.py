@@ -23,11 +23,12 @@ from mainspring.approvals import (
     strictness,
 )
 from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redirect
-from mainspring.approvals.grants import Grant, arguments_sha256
+from mainspring.approvals.grants import Grant, arguments_sha256, scripts_sha256
 from mainspring.approvals.places import PathLocation, cwds_of
 from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
+from mainspring.approvals.scripts import script_path, since
 from mainspring.approvals.shell import SimpleCommand, read
-from mainspring.events import BlockedBy, Offer
+from mainspring.events import AskedScript, BlockedBy, Offer
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -35,6 +36,7 @@ class _Part(msgspec.Struct, frozen=True):
 
     subject: Subject
     dangers: frozenset[str] = frozenset()
+    script: AskedScript | None = None
 
 
 def _no_grants(proposed: Proposed) -> Iterable[Grant]:
@@ -43,7 +45,8 @@ def _no_grants(proposed: Proposed) -> Iterable[Grant]:
 
 
 class LayeredPolicy:
-    """`grants` gives those live for a call; it is asked anew each time, so a revocation counts at once."""
+    """`grants` gives those live for a call; it is asked anew each time, so a revocation counts at once.
+    `scripts` reads a script by its path, in a workspace."""
 
     def __init__(
         self,
@@ -53,16 +56,22 @@ class LayeredPolicy:
         user: Rules | None = None,
         project: Rules | None = None,
         grants: Callable[[Proposed], Iterable[Grant]] = _no_grants,
+        scripts: Callable[[str, str], AskedScript | None] = lambda _path, _workspace: None,
     ) -> None:
         self.mode = mode
         self._home = home
         self._user = user or Rules("user")
         self._project = project or Rules("project")
         self._grants = grants
+        self._scripts = scripts
 
     def judge(self, proposed: Proposed) -> Judgement:
         grants = tuple(self._grants(proposed))
-        findings = tuple(self._judge_part(part, proposed, grants) for part in self._parts(proposed))
+        parts = self._parts(proposed)
+        sha256 = scripts_sha256(part.script for part in parts if part.script)
+        exact = next((grant for grant in grants if _is_exactly(grant, proposed, sha256)), None)
+        judged = [(part, self._judge_part(part, proposed, grants, exact)) for part in parts]
+        findings = tuple(finding for part, finding in judged if not _is_idle(part, finding))
         worst = max(findings, key=lambda finding: strictness(finding.answer))
         return Judgement(
             answer=worst.answer,
@@ -89,10 +98,7 @@ class LayeredPolicy:
         cwd = proposed.cwd or proposed.workspace
         cwds = cwds_of((each.argv for each in script.commands), cwd=cwd, home=self._home)
         place = PathLocation(workspace=proposed.workspace, cwds=cwds, home=self._home)
-        parts = [
-            _Part(_subject(proposed, text=each.text, simple=each), frozenset(of_command(each, place)))
-            for each in script.commands
-        ]
+        parts = [self._of_command(each, proposed, place) for each in script.commands]
         for each in script.redirects:
             subject = _subject(proposed, text=each.target.text, paths=place.paths(each.target))
             subject = msgspec.structs.replace(subject, effect="write" if each.is_write else "read")
@@ -103,7 +109,17 @@ class LayeredPolicy:
                 parts.append(_Part(subject, frozenset({danger})))
         return parts
 
-    def _judge_part(self, part: _Part, proposed: Proposed, grants: tuple[Grant, ...]) -> Finding:
+    def _of_command(self, simple: SimpleCommand, proposed: Proposed, place: PathLocation) -> _Part:
+        path = script_path(simple.argv, place)
+        return _Part(
+            _subject(proposed, text=simple.text, simple=simple),
+            frozenset(of_command(simple, place)),
+            self._scripts(path, proposed.workspace) if path else None,
+        )
+
+    def _judge_part(
+        self, part: _Part, proposed: Proposed, grants: tuple[Grant, ...], exact: Grant | None
+    ) -> Finding:
         """The strictest of: built-in denials, the user's side, the project's rules."""
         findings = [self._by_user(part, proposed, grants), *self._by_project(part, proposed)]
         findings += [
@@ -112,10 +128,15 @@ class LayeredPolicy:
             if DANGERS[name].answer == "deny"
         ]
         worst = max(findings, key=lambda finding: strictness(finding.answer))
-        exact = next((grant for grant in grants if _is_exactly(grant, proposed)), None)
         if worst.answer == "ask" and exact is not None and not proposed.is_recurring:
             return _finding(part, "allow", "a person allowed this very call", f"grant:{exact.id}")
-        return worst
+        if part.script is None or worst.answer != "ask":
+            return worst
+        before = [grant for grant in reversed(grants) if self._covers(grant, part, proposed)]
+        diff = since(part.script, (grant.script_text for grant in before))
+        reason = "the script changed since it was allowed" if diff else worst.reason
+        script = msgspec.structs.replace(part.script, diff=diff)
+        return msgspec.structs.replace(worst, script=script, reason=reason)
 
     def _by_project(self, part: _Part, proposed: Proposed) -> list[Finding]:
         rule, label, match = first(self._project, part.subject, workspace=proposed.workspace, home=self._home)
@@ -138,7 +159,7 @@ class LayeredPolicy:
         allowed += [
             ("a person allowed it", f"grant:{grant.id}", grant.accepts)
             for grant in grants
-            if not grant.arguments_sha256 and self._covers(grant, part, proposed)
+            if not grant.arguments_sha256 and _is_same(grant, part) and self._covers(grant, part, proposed)
         ]
         for reason, source, accepts in allowed:
             if is_free and not self._holding(part, proposed, accepts):
@@ -162,7 +183,10 @@ class LayeredPolicy:
             )
         if found.answer != "ask" or self.mode.why_not_free(proposed):
             return found
-        return msgspec.structs.replace(found, offer=_offer(subject, accepts=found.accepts))
+        offer = None if proposed.is_exact else _offer(subject, accepts=found.accepts)
+        if offer is not None and part.script is not None:
+            offer = msgspec.structs.replace(offer, script_sha256=part.script.sha256)
+        return msgspec.structs.replace(found, offer=offer)
 
     def _holding(self, part: _Part, proposed: Proposed, accepts: tuple[str, ...]) -> tuple[str, ...]:
         """The dangers that must be asked about here, the worst first.
@@ -179,8 +203,18 @@ class LayeredPolicy:
         )
 
     def _covers(self, grant: Grant, part: _Part, proposed: Proposed) -> bool:
-        rule = Rule(answer="allow", tool=grant.tool, command=grant.command, path=grant.path, host=grant.host)
-        return fits(rule, part.subject, workspace=proposed.workspace, home=self._home) == "yes"
+        rule = Rule(
+            answer="allow",
+            tool=grant.tool,
+            command=grant.command,
+            path=grant.path,
+            host=grant.host,
+            arguments=grant.arguments,
+        )
+        return (
+            not proposed.is_exact
+            and fits(rule, part.subject, workspace=proposed.workspace, home=self._home) == "yes"
+        )
 
 
 def _subject(
@@ -199,7 +233,14 @@ def _subject(
         simple=simple,
         paths=paths,
         host=host,
+        arguments=proposed.arguments,
     )
+
+
+def _is_idle(part: _Part, finding: Finding) -> bool:
+    """Whether something that perhaps does not run is nothing to forbid: its wrapper is judged anyway."""
+    is_guess = part.subject.simple is not None and part.subject.simple.is_guess
+    return is_guess and finding.blocked_by not in ("danger", "rule")
 
 
 def _known(paths: tuple[str | None, ...]) -> tuple[str, ...]:
@@ -207,8 +248,14 @@ def _known(paths: tuple[str | None, ...]) -> tuple[str, ...]:
     return tuple("/" if path is None else path for path in paths)
 
 
-def _is_exactly(grant: Grant, proposed: Proposed) -> bool:
-    return grant.tool == proposed.tool and grant.arguments_sha256 == arguments_sha256(proposed.arguments)
+def _is_exactly(grant: Grant, proposed: Proposed, scripts: str) -> bool:
+    is_call = grant.tool == proposed.tool and grant.arguments_sha256 == arguments_sha256(proposed.arguments)
+    return is_call and grant.script_sha256 in ("", scripts)
+
+
+def _is_same(grant: Grant, part: _Part) -> bool:
+    """Whether the script is still what it was; a grant without a hash is for the command alone."""
+    return grant.script_sha256 in ("", part.script.sha256 if part.script else "")
 
 
 def _by_rule(part: _Part, rule: Rule, label: str, *, is_sure: bool) -> Finding:

@@ -36,7 +36,8 @@ class _Open(msgspec.Struct, frozen=True):
 
 
 class Questions:
-    """`refusal` says why an answer does not count. Without an approver only commands answer."""
+    """`refusal` says why an answer does not count, `bad_edit` why its edited arguments cannot be used: then
+    an answer of a command leaves the question open. Without an approver only commands answer."""
 
     def __init__(
         self,
@@ -45,8 +46,10 @@ class Questions:
         approver: Approver | None = None,
         timeout_s: float | None = None,
         inbox: Inbox | None = None,
+        bad_edit: Callable[[ApprovalGiven], str] = lambda _: "",
     ) -> None:
         self._refusal = refusal
+        self._bad_edit = bad_edit
         self._inbox = inbox
         self._taken: dict[str, LeftAnswer] = {}
         self._approver = approver
@@ -86,6 +89,11 @@ class Questions:
 
     def answer(self, given: ApprovalGiven) -> bool:
         """Answers a question; False when it counts and nobody waits for it here."""
+        if not self._refusal(given) and (why := self._bad_edit(given)):
+            raise UsageError(f"The call {given.call} cannot be edited so, and still waits: {why}")
+        return self._answer(given)
+
+    def _answer(self, given: ApprovalGiven) -> bool:
         asked = self._open.get(given.call)
         is_double = asked is not None and asked.answer.done()
         if why := _ANSWERED if is_double else self._refusal(given):
@@ -138,7 +146,7 @@ class Questions:
             try:
                 self.answer(left.given)
             except UsageError:
-                inbox.refuse(left, self._refusal(left.given) or _ANSWERED)
+                inbox.refuse(left, self._refusal(left.given) or self._bad_edit(left.given) or _ANSWERED)
             else:
                 self._taken[call] = left
 
@@ -149,7 +157,7 @@ class Questions:
         if given is None:
             asked.answer.set_result(None)
         else:
-            self.answer(given)
+            self._answer(given)
 
 
 def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:

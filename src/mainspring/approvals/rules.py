@@ -7,14 +7,17 @@ say is a `ConfigError` naming file and rule. A project's file only tightens: `po
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
 from mainspring.approvals import Answer, Effect, absolute
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
+from mainspring.approvals.program_options import options_of
 from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.disk.formats import read_toml
 from mainspring.disk.untrusted import read_untrusted_text
@@ -46,6 +49,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A pattern of a path; `~` is the home folder, a relative one is in the workspace."""
     host: str = ""
     """A host, or `*.example.org`."""
+    arguments: dict[str, str] = {}
+    """Patterns of arguments of the call, by name: `{operation = "delete*"}`. All must fit."""
     cost_over_usd: float | None = None
     """Only what costs more than this."""
     cost_up_to_usd: float | None = None
@@ -75,6 +80,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     simple: SimpleCommand | None = None
     paths: tuple[str | None, ...] = ()
     host: str = ""
+    arguments: Mapping[str, Any] = {}
     is_opaque: bool = False
 
 
@@ -109,13 +115,30 @@ def parse(
     return Rules(source, found)
 
 
+def warnings(rules: Rules) -> tuple[str, ...]:
+    """What the rules of a file allow less than they seem to, a sentence each."""
+    found: list[str] = []
+    for number, rule in enumerate(rules.rules, start=1):
+        words = words_of(rule.command)
+        if rule.answer != "allow" or rules.source != "user" or not words or words[-1] == "$":
+            continue
+        for danger, options in options_of(words[0]).items():
+            if danger not in rule.accepts:
+                named = f" ({options})" if options else ""
+                found.append(
+                    f"Rule {rule.name or number} allows {words[0]}, but {DANGERS[danger].reason}{named}:"
+                    f' that is still asked, unless the rule says accepts = ["{danger}"].'
+                )
+    return tuple(found)
+
+
 def fits(rule: Rule, subject: Subject, *, workspace: str, home: str) -> Match:
     """Whether a rule speaks of this subject. An allow never fits on a guess."""
     if rule.tool and not _glob(rule.tool, subject.tool):
         return "no"
     if rule.effect is not None and rule.effect != subject.effect:
         return "no"
-    if not _cost_fits(rule, subject.cost_usd):
+    if not _cost_fits(rule, subject.cost_usd) or not _arguments_fit(rule, subject.arguments):
         return "no"
     match = _subject_fits(rule, subject, workspace, home)
     return "no" if match == "maybe" and rule.answer == "allow" else match
@@ -164,6 +187,21 @@ def _all_or_any(answer: Answer, matches: Iterable[Match]) -> Match:
     return "yes" if "yes" in found else "maybe" if "maybe" in found else "no"
 
 
+def _arguments_fit(rule: Rule, arguments: Mapping[str, Any]) -> bool:
+    """A list fits an allow with all its items, and what asks or denies with any of them."""
+    for name, pattern in rule.arguments.items():
+        value = arguments.get(name)
+        values: list[Any] = cast("list[Any]", value) if isinstance(value, list | tuple) else [value]
+        fitting = [fnmatchcase(_text(each), pattern) for each in values if each is not None]
+        if not (fitting and all(fitting) if rule.answer == "allow" else any(fitting)):
+            return False
+    return True
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def _cost_fits(rule: Rule, cost_usd: float | None) -> bool:
     if rule.cost_over_usd is not None and cost_usd is not None and cost_usd <= rule.cost_over_usd:
         return False
@@ -185,6 +223,13 @@ def _problem(rule: Rule, home: str) -> str:
         words_of(rule.command)
     except ValueError:
         return f"the quotes in {rule.command!r} do not close"
+    try:
+        return _wrong_example(rule, home)
+    except msgspec.MsgspecError:
+        return "an example of a rule about arguments must be a JSON object of arguments"
+
+
+def _wrong_example(rule: Rule, home: str) -> str:
     for example in rule.match:
         if not _example_fits(rule, example, home):
             return f"it should match {example!r} and does not"
@@ -196,6 +241,8 @@ def _problem(rule: Rule, home: str) -> str:
 
 def _example_fits(rule: Rule, example: str, home: str) -> bool:
     """Whether a rule alone decides an example: an allow must cover all of it, others any part."""
+    if rule.arguments and not (rule.command or rule.path or rule.host):
+        return _arguments_fit(rule, msgspec.json.decode(example, type=dict[str, Any]))
     subjects = _example(rule, example, home)
     return (
         _all_or_any(rule.answer, (_subject_fits(rule, each, "/workspace", home) for each in subjects))

@@ -62,7 +62,8 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command as it would be executed.
 
     `via` are the commands it was found inside of, outermost first; `upstream` are the programs whose output
-    is piped into it; `stdin` is the text of a heredoc or here-string.
+    is piped into it; `stdin` is the text of a heredoc or here-string. `is_guess`: perhaps it does not run.
+    `is_unknown`: it runs another program in a way that is not known here.
     """
 
     argv: tuple[Word, ...]
@@ -70,6 +71,8 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     via: tuple[tuple[Word, ...], ...] = ()
     upstream: tuple[str, ...] = ()
     stdin: Word | None = None
+    is_guess: bool = False
+    is_unknown: bool = False
 
     @property
     def text(self) -> str:
@@ -264,14 +267,26 @@ class _Reader:
         self.opaque.extend(inner.opaque)
         self.unreadable.extend(inner.unreadable)
         if inner.keeps_outer or not (inner.commands or inner.scripts):
-            self.commands.append(simple)
+            self.commands.append(msgspec.structs.replace(simple, is_unknown=inner.is_unknown))
         via = (*simple.via, simple.argv)
+        if not simple.is_guess:  # the guesses about a wrapper include those about a wrapper inside it
+            self._guesses(inner, simple, within)
         for argv, assignments in inner.commands:
             deeper = msgspec.structs.replace(
                 simple, argv=argv, assignments=simple.assignments + assignments, via=via
             )
             self.add(deeper, _Within(via, simple.upstream, within.depth + 1))
         self._scripts(inner, simple, via, within)
+
+    def _guesses(self, inner: Inner, simple: SimpleCommand, within: _Within) -> None:
+        """Judges all that could run; what cannot be read or known in a guess says nothing."""
+        aside = _Reader()
+        for argv in inner.guesses:
+            guess = msgspec.structs.replace(simple, argv=argv, is_guess=True)
+            aside.add(guess, _Within(simple.via, simple.upstream, within.depth + 1))
+        for script in inner.guessed_scripts:
+            aside.source(script, via=simple.via, upstream=simple.upstream, depth=within.depth + 1)
+        self.commands += [msgspec.structs.replace(each, is_guess=True) for each in aside.commands]
 
     def _scripts(
         self, inner: Inner, simple: SimpleCommand, via: tuple[tuple[Word, ...], ...], within: _Within

@@ -1,8 +1,8 @@
 """Programs that run another program: what they would run, as far as it is written down.
 
-`look_through` takes one simple command and gives the commands and scripts inside it. Options of a wrapper are
-known by name; one that is not known here could swallow a word, so it makes the command opaque rather than
-misread. Pure, and knows no parser.
+`look_through` takes one simple command and gives the commands and scripts inside it. A wrapper is looked
+through only with options that are known to be harmless. With any other, and for wrappers that are not known
+so well, all in its words that could be a command is a guess: it can forbid the call, and never allows it.
 """
 
 from __future__ import annotations
@@ -37,18 +37,22 @@ Assignments = tuple[tuple[str, Word], ...]
 class Inner(msgspec.Struct, frozen=True, kw_only=True):
     """What a command runs: argument lists and texts of shell.
 
-    `opaque` says what is known only when it runs; `unreadable`, what is written in a way not known here.
+    `guesses` and `guessed_scripts` may be what it runs, when it is a wrapper that `is_unknown`. `opaque` says
+    what is known only when it runs; `unreadable`, what is written in a way not known here.
     """
 
     commands: tuple[tuple[Argv, Assignments], ...] = ()
     scripts: tuple[str, ...] = ()
+    guesses: tuple[Argv, ...] = ()
+    guessed_scripts: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     keeps_outer: bool = False
+    is_unknown: bool = False
 
 
 class _Options(msgspec.Struct, frozen=True):
-    """How a wrapper reads its command line: `flags` stand alone, `valued` take a value, then positionals."""
+    """The harmless options of a wrapper: `flags` stand alone, `valued` take a value, then positionals."""
 
     flags: str = ""
     valued: str = ""
@@ -67,69 +71,38 @@ OTHER_SHELLS = frozenset({"zsh", "fish", "csh", "tcsh", "nu", "pwsh", "xonsh", "
 
 _PREFIXES: dict[str, _Options] = {
     "builtin": _Options(),
-    "busybox": _Options(),
-    "caffeinate": _Options("d i m s u", "t w"),
-    "chroot": _Options("skip-chdir", "userspec groups", positionals=1),
-    "chrt": _Options("b f i o r a v", "T P D", positionals=1),
     "command": _Options("p"),
-    "coproc": _Options(assigns=True),
-    "dbus-run-session": _Options("", "config-file dbus-daemon"),
-    "doas": _Options("n s L", "u C a"),
-    "env": _Options("i ignore-environment 0 null v debug -", "u unset C chdir", assigns=True),
-    "exec": _Options("c l", "a"),
-    "fakeroot": _Options("u", "l s i b"),
-    "flock": _Options(
-        "e x s n u o F v exclusive nonblock shared no-fork verbose", "w E timeout", positionals=1
-    ),
-    "ionice": _Options("t", "c n class classdata"),
-    "linux32": _Options("R"),
-    "linux64": _Options("R"),
-    "ltrace": _Options("f c S C", "e o s p n"),
+    "env": _Options("i ignore-environment v debug -", "u unset", assigns=True),
+    "exec": _Options(),
+    "ionice": _Options("t ignore", "c n class classdata"),
     "nice": _Options("", "n adjustment"),
-    "noglob": _Options(),
     "nohup": _Options(),
-    "npx": _Options("y yes no no-install q quiet", "p package"),
     "pipenv run": _Options(),
-    "pipx run": _Options("", "spec python"),
-    "pkexec": _Options("disable-internal-agent keep-cwd", "user"),
-    "pnpm exec": _Options("r"),
-    "poetry run": _Options("q v vv n"),
-    "prlimit": _Options(),
-    "setarch": _Options("R", positionals=1),
+    "poetry run": _Options("q v n"),
     "setsid": _Options("c f w ctty fork wait"),
     "stdbuf": _Options("", "i o e input output error"),
-    "strace": _Options("f ff c t tt T y v q r i", "e o s p E u"),
-    "sudo": _Options(
-        "A b E e H K k l n P S s i V v preserve-env login shell stdin non-interactive set-home",
-        "u g h p C T r t U D R user group host prompt chdir chroot",
-        assigns=True,
-    ),
-    "systemd-run": _Options("user scope t P wait collect q pty pipe quiet", "u p unit property uid gid"),
-    "taskset": _Options("c a", positionals=1),
-    "time": _Options("p v a portability verbose append", "f o format output", assigns=True),
+    "sudo": _Options("n E H non-interactive", "u g user group", assigns=True),
+    "time": _Options("p v portability verbose", assigns=True),
     "timeout": _Options("foreground preserve-status v verbose f p", "k s kill-after signal", positionals=1),
-    "toybox": _Options(),
-    "torsocks": _Options(),
-    "unbuffer": _Options("p"),
-    "unshare": _Options("i m n p u U C T f r c map-root-user fork user mount net pid"),
-    "uv run": _Options(
-        "q v isolated frozen locked no-sync no-project active quiet verbose offline",
-        "with python p project directory extra group env-file package with-requirements",
-    ),
-    "uvx": _Options("q v isolated offline", "with from python p"),
-    "xvfb-run": _Options("a auto-servernum", "n s server-args server-num"),
+    "uv run": _Options("q v quiet verbose frozen locked no-sync offline"),
 }
+_OTHER_WRAPPERS = re.compile(
+    r"""(?x) (?:aa-exec | bwrap | busybox | caffeinate | capsh | catchsegv | cgexec | chpst | chroot | chronic
+    | chrt | coproc | daemonize | dbus-run-session | doas | dumb-init | eatmydata | entr | fakeroot | faketime
+    | firejail | flock | gosu | hyperfine | ifne | linux32 | linux64 | ltrace | newgrp | noglob | nsenter
+    | numactl | npx | parallel | perf | pipx | pkexec | pnpx | proot | prlimit | proxychains4? | rlwrap | rr
+    | run-parts | runuser | screen | script | setarch | setpriv | sg | softlimit | start-stop-daemon | strace
+    | su | systemd-run | taskset | tini | tmux | torsocks | toybox | tsocks | unbuffer | unshare | uvx
+    | valgrind | watch | xvfb-run)(?:\ .*)?
+    | (?:npm|pnpm|yarn|bun)\ (?:exec|x|dlx)
+    | (?:uv|poetry|pipenv|pdm|hatch|rye|conda|mamba|pixi|direnv|bundle|mise|asdf)\ (?:run|exec|tool|shell)"""
+)
 _XARGS = _Options(
-    "0 null r no-run-if-empty t verbose p interactive x exit o open-tty",
-    "n max-args P max-procs L max-lines d delimiter a arg-file E s max-chars I replace",
-)
-_WATCH = _Options(
-    "b beep c color d differences e errexit g chgexit p precise t no-title x exec w no-wrap", "n interval q"
-)
-_PARALLEL = _Options(
-    "0 null k keep-order v verbose eta bar r progress X m u dry-run", "j jobs n N a I d C S timeout"
+    "0 null r no-run-if-empty t verbose p interactive x exit",
+    "n max-args P max-procs L max-lines d delimiter E s max-chars I replace",
 )
 _UNKNOWN_REST = Word("…", is_static=False)
+_MAX_GUESSES = 60
 
 
 def look_through(argv: Argv, *, stdin: Word | None = None) -> Inner:
@@ -149,13 +122,32 @@ def look_through(argv: Argv, *, stdin: Word | None = None) -> Inner:
         return _prefix(second, _PREFIXES[second], argv[1:])
     if name in _PREFIXES:
         return _prefix(name, _PREFIXES[name], argv)
+    if _OTHER_WRAPPERS.fullmatch(second or name):
+        return _guessed(argv)
     return Inner()
+
+
+def _guessed(argv: Argv, *unreadable: str) -> Inner:
+    """All that the words of a wrapper could run: any word may be the program, any text a script."""
+    words = argv[1 : _MAX_GUESSES + 1]
+    first = next((word for word in words if not word.text.startswith("-")), None)
+    glued = [re.sub(r"^(?:--?[\w-]+=|-\w|\|)", "", word.text) for word in words if word.is_static]
+    is_dynamic = first is not None and not first.is_plain
+    is_long = len(argv) > len(words) + 1
+    return Inner(
+        guesses=tuple(argv[at:] for at in range(1, len(words) + 1)),
+        guessed_scripts=tuple(text for text in glued if re.search(r"\S\s+\S", text)),
+        opaque=(f"what {argv[0].program} runs is known only when it runs",) if is_dynamic else (),
+        unreadable=(*unreadable, *(["it has more words than are looked at"] if is_long else [])),
+        keeps_outer=True,
+        is_unknown=True,
+    )
 
 
 def _prefix(name: str, options: _Options, argv: Argv) -> Inner:
     rest, _, problem = _after_options(argv[1:], options)
     if problem:
-        return Inner(unreadable=(f"{name}: {problem}",), keeps_outer=True)
+        return _guessed(argv, *([f"{name}: {problem}"] if "could be" in problem else []))
     rest = rest[options.positionals :]
     assignments: list[tuple[str, Word]] = []
     while options.assigns and rest and re.match(r"[A-Za-z_]\w*=", rest[0].text):
@@ -258,21 +250,10 @@ def _command(argv: Argv) -> Inner:
     return Inner() if is_query else _prefix("command", _PREFIXES["command"], argv)
 
 
-def _env(argv: Argv) -> Inner:
-    for at, word in enumerate(argv[1:], start=1):
-        glued = re.match(r"(-\w*S|--split-string=?)(.*)", word.text, re.DOTALL)
-        if glued:
-            first = (Word(glued[2], is_static=word.is_static),) if glued[2] else ()
-            return _joined(first + argv[at + 1 :], "what env splits is known only when it runs")
-        if not word.text.startswith("-"):
-            break
-    return _prefix("env", _PREFIXES["env"], argv)
-
-
 def _xargs(argv: Argv) -> Inner:
     rest, values, problem = _after_options(argv[1:], _XARGS)
     if problem:
-        return Inner(unreadable=(f"xargs: {problem}",), keeps_outer=True)
+        return _guessed(argv, f"xargs: {problem}")
     if not rest:
         return Inner()
     replaced = values.get("I") or values.get("replace")
@@ -306,44 +287,6 @@ def _find(argv: Argv) -> Inner:
     return Inner(commands=tuple(commands), keeps_outer=True)
 
 
-def _watch(argv: Argv) -> Inner:
-    rest, values, problem = _after_options(argv[1:], _WATCH)
-    if problem:
-        return Inner(unreadable=(f"watch: {problem}",), keeps_outer=True)
-    if "x" in values or "exec" in values:
-        return Inner(commands=((rest, ()),)) if rest else Inner()
-    return _joined(rest, "what watch runs is known only when it runs")
-
-
-def _parallel(argv: Argv) -> Inner:
-    rest, _, problem = _after_options(argv[1:], _PARALLEL)
-    if problem:
-        return Inner(unreadable=(f"parallel: {problem}",), keeps_outer=True)
-    stop = next((at for at, word in enumerate(rest) if word.text.startswith(":::")), len(rest))
-    if not rest[:stop]:
-        return Inner(opaque=("parallel runs its input as commands",), keeps_outer=True)
-    script = _joined(rest[:stop], "what parallel runs is known only when it runs")
-    return msgspec.structs.replace(
-        script, scripts=tuple(re.sub(r"\{\S*?\}", '"$item"', text) + ' "$item"' for text in script.scripts)
-    )
-
-
-def _dash_c(argv: Argv) -> Inner:
-    """`su -c TEXT`, `script -c TEXT`, `flock FILE -c TEXT`."""
-    name = argv[0].program
-    for at, word in enumerate(argv[1:], start=1):
-        if word.text in ("-c", "--command"):
-            return msgspec.structs.replace(
-                _joined(argv[at + 1 : at + 2], f"what {name} runs is known only when it runs"),
-                keeps_outer=True,
-            )
-        if re.match(r"-\w*c|--command=", word.text):
-            return Inner(unreadable=(f"{name}: {word.text!r} cannot be read",), keeps_outer=True)
-    if name == "flock":
-        return _prefix(name, _PREFIXES["flock"], argv)
-    return Inner(keeps_outer=True)
-
-
 def _git(argv: Argv) -> Inner:
     """`git -C there -c a=b push` runs `git push`."""
     valued = (
@@ -364,16 +307,9 @@ def _git(argv: Argv) -> Inner:
 
 _SPECIAL: dict[str, Callable[[Argv], Inner]] = {
     "command": _command,
-    "env": _env,
     "eval": _eval,
     "find": _find,
-    "flock": _dash_c,
     "git": _git,
-    "parallel": _parallel,
-    "runuser": _dash_c,
-    "script": _dash_c,
-    "su": _dash_c,
     "trap": _trap,
-    "watch": _watch,
     "xargs": _xargs,
 }

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -14,12 +14,14 @@ import msgspec
 from mainspring.app.operations.answers import reach
 from mainspring.app.operations.approvals import (
     Comparison,
+    Effect,
     Finding,
     Grant,
     Rule,
     counts,
+    judge_call,
     judge_command,
-    judge_exec,
+    judge_line,
     judge_session,
     list_grants,
     revoke_grant,
@@ -74,6 +76,8 @@ def rules_command(folder: Path) -> None:
             is_void = file.source == "project" and rule.answer == "allow"
             note = " (has no effect: a project can only tighten)" if is_void else ""
             click.echo(plain(f"  {rule.name or number}: {_rule(rule)}{note}"))
+        for warning in file.warnings:
+            click.echo(plain(f"  note: {warning}"))
     click.echo("builtin:")
     for danger in found.dangers:
         click.echo(f"  {danger.name}: {danger.answer}: {danger.reason}")
@@ -85,6 +89,8 @@ def rules_command(folder: Path) -> None:
 @_cap
 @_folder
 @click.option("--template", default="", help="Judge it as `exec` with this template ([steps.NAME]).")
+@click.option("--tool", default="", help="Judge a call of this tool; COMMAND is its arguments as JSON.")
+@click.option("--effect", type=click.Choice(get_args(Effect)), default="execute", help="What the tool does.")
 @click.option("--uncontained", is_flag=True, help="Judge as with --sandbox none.")
 def check_command(
     command: str,
@@ -92,12 +98,15 @@ def check_command(
     max_cost_usd: float | None,
     folder: Path,
     template: str,
+    tool: str,
+    effect: Effect,
     *,
     uncontained: bool,
 ) -> None:
     """Say whether COMMAND, a line of shell, would be allowed, and why. Nothing is run.
 
-    With --template, COMMAND is the words of one command, as `mainspring exec` takes them.
+    With --template, every command in it is judged as a step, as `mainspring exec` runs one. With --tool,
+    it is the arguments of a call: '{"operation": "delete"}'.
     """
     given: dict[str, Any] = {
         "folder": folder,
@@ -105,8 +114,10 @@ def check_command(
         "max_cost_usd": max_cost_usd,
         "is_contained": not uncontained,
     }
-    if template:
-        verdict = judge_exec(load_config(), _words(command), template=template, **given)
+    if tool:
+        verdict = judge_call(load_config(), tool, _arguments(command), effect=effect, **given)
+    elif template:
+        verdict = judge_line(load_config(), _closed(command), template=template, **given)
     else:
         verdict = judge_command(load_config(), command, **given)
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
@@ -128,11 +139,19 @@ def simulate_command(session: str, mode: str | None, max_cost_usd: float | None)
         click.echo(f"{number} {before} → {now}")
 
 
-def _words(command: str) -> list[str]:
+def _closed(command: str) -> str:
     try:
-        return shlex.split(command)
+        shlex.split(command)
     except ValueError as error:
         raise click.BadParameter(f"{command!r} cannot be split into words: {error}.") from error
+    return command
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise click.BadParameter(f"{text!r} is not a JSON object: {error}.") from error
 
 
 def _compared(each: Comparison) -> str:
@@ -156,7 +175,16 @@ def _rule(rule: Rule) -> str:
     said: dict[str, Any] = msgspec.to_builtins(rule)
     parts = [
         f"{name} {said[name]}"
-        for name in ("tool", "effect", "command", "path", "host", "cost_over_usd", "cost_up_to_usd")
+        for name in (
+            "tool",
+            "effect",
+            "command",
+            "path",
+            "host",
+            "arguments",
+            "cost_over_usd",
+            "cost_up_to_usd",
+        )
         if said[name]
     ]
     accepts = f", accepting {', '.join(rule.accepts)}" if rule.accepts else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+import textwrap
 import time
 from typing import TextIO
 
@@ -117,9 +118,21 @@ def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
     covers = "; ".join(reach(question.tool, offer) for offer in question.offers)
     always = f"\n    always would allow {covers or 'this very call and no other'}"
     return (
-        f"\n[{number}] {question.tool}: {text[:limit]}{more}\n    why it is asked: {why_asked(question)}"
+        f"\n[{number}] {question.tool}: {text[:limit]}{more}{_scripts(question, limit)}"
+        f"\n    why it is asked: {why_asked(question)}"
         f"{always if len(question.scopes) > 1 else ''}"
     )
+
+
+def _scripts(question: ApprovalAsked, limit: int) -> str:
+    """The scripts that the command names, or what changed in them since they were allowed."""
+    shown = ""
+    for script in question.scripts:
+        text = script.diff or script.text
+        title = f"{script.path}, {'changed since it was allowed' if script.diff else 'as it is now'}"
+        more = f"\n… {len(text) - limit:,} more characters; `v` shows them" if len(text) > limit else ""
+        shown += f"\n    {title}:\n" + textwrap.indent(f"{text[:limit]}{more}", "    | ", lambda _: True)
+    return shown
 
 
 def _telling(arguments: str) -> str:

@@ -160,7 +160,8 @@ def _assistant_said(event: AssistantSaid) -> str:
 
 
 def _approval_asked(event: ApprovalAsked) -> str:
-    return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:_MAX_ARGUMENTS]}"
+    scripts = "".join(f"\n  {each.path}:\n{each.diff or each.text}".rstrip() for each in event.scripts)
+    return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:_MAX_ARGUMENTS]}{scripts}"
 
 
 def _approval_given(event: ApprovalGiven) -> str:

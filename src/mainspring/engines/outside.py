@@ -191,6 +191,7 @@ async def _permit(runtime: Runtime, outside: Outside, sandbox: Sandbox) -> End |
         workspace=str(runtime.state.workspace),
         session=runtime.state.session,
         is_contained=sandbox.is_containing,
+        is_exact=True,
         allowance=allowance(runtime),
     )
     wanted = Wanted(
@@ -211,7 +212,8 @@ async def _permit(runtime: Runtime, outside: Outside, sandbox: Sandbox) -> End |
             return End("interrupted", f"A person stopped the turn before {outside.name} began it.")
         case Blocked(question):
             detail = f"A whole turn needs a person's yes: {why_asked(question)}."
-            return End("blocked", detail, "Resume in a terminal, or with --mode auto inside a sandbox.")
+            remedy = f"Answer with `mainspring approve {runtime.state.session}`, or resume with --mode auto."
+            return End("blocked", detail, remedy)
 
 
 async def prompt_of(runtime: Runtime) -> str:

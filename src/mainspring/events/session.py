@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from mainspring.events.base import Dropped, Event, Id, JsonText, OwnPath, Sha256, Word
 from mainspring.events.values import (
     SCOPES,
+    AskedScript,
     Blob,
     BlockedBy,
     CallAsked,
@@ -222,6 +223,7 @@ class ApprovalAsked(Event, frozen=True):
     remaining_usd: float | None = None
     cap_usd: float | None = None
     cap_scope: CapScope | None = None
+    scripts: tuple[AskedScript, ...] = ()
 
 
 class ApprovalGiven(Event, frozen=True):

@@ -187,12 +187,24 @@ class Limits(Value, frozen=True):
 
 class Offer(Value, frozen=True):
     """What a yes for more than once would allow: a command pattern, a path, a host, or (with none of them)
-    every call of the tool. `accepts` names the built-in dangers that it takes on."""
+    every call of the tool. `accepts` names the built-in dangers that it takes on; `script_sha256` binds it to
+    what the script says that the command names."""
 
     command: str = ""
     path: str = ""
     host: str = ""
     accepts: tuple[Word, ...] = ()
+    script_sha256: Sha256 = ""
+
+
+class AskedScript(Value, frozen=True):
+    """A script of the workspace that a command names, as it was when a person was asked. `diff` is what
+    changed since the last yes to it. Texts are cut where they are long."""
+
+    path: str
+    sha256: Sha256
+    text: str = ""
+    diff: str = ""
 
 
 class PlanItem(Value, frozen=True):

@@ -95,24 +95,25 @@ def _located(message: str, schema: dict[str, Any]) -> str:
 Function = Callable[..., Awaitable[Output | str]]
 Price = float | Callable[..., float | None] | None
 Recurrence = bool | Callable[..., bool]
+EffectOfCall = Effect | Callable[..., Effect]
 
 
 @overload
 def tool(
-    function: Function, *, effect: Effect = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
+    function: Function, *, effect: EffectOfCall = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
 ) -> Tool: ...
 
 
 @overload
 def tool(
-    *, effect: Effect = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
+    *, effect: EffectOfCall = ..., cost_usd: Price = ..., is_recurring: Recurrence = ...
 ) -> Callable[[Function], Tool]: ...
 
 
 def tool(
     function: Function | None = None,
     *,
-    effect: Effect = "execute",
+    effect: EffectOfCall = "execute",
     cost_usd: Price = 0.0,
     is_recurring: Recurrence = False,
 ) -> Tool | Callable[[Function], Tool]:
@@ -122,15 +123,16 @@ def tool(
     parameter named `place` receives the `CallContext` of the call and is not part of the schema. Pydantic
     models are accepted as types.
 
-    `cost_usd` is what a call costs at most: a number, a function of the same arguments, or None when nobody
-    knows, which is always asked. `is_recurring`, which may be a function too, marks a call that takes effect
-    later or again.
+    `effect` is what a call changes: a word, or a function of the same arguments, so that reading is free and
+    deleting is asked. `cost_usd` is what a call costs at most: a number, a function of the same arguments, or
+    None when nobody knows, which is always asked. `is_recurring`, which may be a function too, marks a call
+    that takes effect later or again.
     """
     make = partial(_tool, effect=effect, cost_usd=cost_usd, is_recurring=is_recurring)
     return make if function is None else make(function)
 
 
-def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: Recurrence) -> Tool:
+def _tool(function: Function, *, effect: EffectOfCall, cost_usd: Price, is_recurring: Recurrence) -> Tool:
     name = getattr(function, "__name__", repr(function))
     if not inspect.iscoroutinefunction(function):
         remedy = "Write an async function with types and a docstring that calls it."
@@ -157,7 +159,8 @@ def _tool(function: Function, *, effect: Effect, cost_usd: Price, is_recurring: 
         name=name,
         description=description,
         arguments=arguments,
-        effect=effect,
+        effect="execute" if callable(effect) else effect,
+        effect_of=_of_arguments(effect) if callable(effect) else None,
         run=run,
         cost_usd=None if cost_usd == 0.0 else _of_arguments(cost_usd),
         is_recurring=_of_arguments(is_recurring),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -31,12 +31,9 @@ class Prepared(msgspec.Struct, frozen=True):
     tool: Tool
     arguments: msgspec.Struct
     text: str
+    effect: Effect
     cost_usd: float | None = 0.0
     is_recurring: bool = False
-
-    @property
-    def effect(self) -> Effect:
-        return self.tool.effect_of(self.arguments) if self.tool.effect_of else self.tool.effect
 
     @property
     def is_repeatable(self) -> bool:
@@ -76,9 +73,19 @@ class Toolbox:
         try:
             cost_usd = tool.cost_usd(arguments) if tool.cost_usd else 0.0
             is_recurring = tool.is_recurring(arguments)
+            effect = tool.effect_of(arguments) if tool.effect_of else tool.effect
         except Exception as error:  # noqa: BLE001 - a tool's fault is an answer to the model, never ours to die of
-            return Output(text=f"The tool {tool.name} could not tell its price: {error!r}.", is_error=True)
-        return Prepared(asked.call, tool, arguments, text, cost_usd, is_recurring)
+            return Output(
+                text=f"The tool {tool.name} could not tell its price or effect: {error!r}.", is_error=True
+            )
+        if effect not in get_args(Effect):
+            return Output(text=f"The tool {tool.name} told an unknown effect: {effect!r}.", is_error=True)
+        return Prepared(asked.call, tool, arguments, text, effect, cost_usd, is_recurring)
+
+    def edit_problem(self, asked: CallAsked, edited: str) -> str:
+        """Why a call cannot be run with these arguments instead; empty when it can."""
+        prepared = self.prepare(asked, edited)
+        return prepared.text if isinstance(prepared, Output) else ""
 
     async def run(self, prepared: Prepared, place: CallContext) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.

@@ -128,7 +128,7 @@ def _prepare(runtime: Runtime, asked: CallAsked, edited: str | None = None) -> P
     """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
     gets none: there it could only be a leak."""
     prepared = runtime.workbench.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.tool.effect == "network":
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.effect == "network":
         return prepared
     unresolved = runtime.recorder.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_harmless:

@@ -13,7 +13,7 @@ from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.errors import UsageError
-from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, Scope
+from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, CallAsked, Scope
 from mainspring.folds.state import State
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
@@ -31,18 +31,26 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approvals:
-    """A session, seen by `permit`."""
+    """A session, seen by `permit`. `bad_edit` says why a call cannot have other arguments."""
 
-    def __init__(self, recorder: Recorder, permissions: Permissions, state: Callable[[], State]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        permissions: Permissions,
+        state: Callable[[], State],
+        bad_edit: Callable[[CallAsked, str], str],
+    ) -> None:
         self._recorder = recorder
         self._grants = permissions.grants
         self._state = state
+        self._bad_edit = bad_edit
         self.policy = permissions.policy
         self.questions = Questions(
             self._refusal,
             approver=permissions.approver,
             timeout_s=permissions.timeout_s,
             inbox=permissions.inbox,
+            bad_edit=self._unusable,
         )
 
     @property
@@ -59,6 +67,9 @@ class Approvals:
         open_call = self._state().open_call(question.call)
         if open_call is not None and open_call.answer is not None:
             return open_call.answer
+        if earlier := self._state().requests.earlier_answer(question):
+            await self._recorder.record(question, earlier)
+            return earlier
         with self.questions.opened(question):
             if open_call is None or open_call.question is None:
                 await self._recorder.record(question)
@@ -74,6 +85,12 @@ class Approvals:
             raise UsageError("This session has no file for grants; answer with the scope once.")
         for grant in grants:
             await asyncio.to_thread(self._grants.add, grant)
+
+    def _unusable(self, given: ApprovalGiven) -> str:
+        call = self._state().open_call(given.call)
+        if call is None or given.edited_arguments is None:
+            return ""
+        return self._bad_edit(call.asked, given.edited_arguments)
 
     def _refusal(self, given: ApprovalGiven) -> str:
         return self._state().requests.refusal(given)

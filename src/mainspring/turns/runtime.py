@@ -107,7 +107,7 @@ class Runtime:
         self.state = State(recorder.vault)
         self.guards = Guards(upkeep.idle_steps)
         self.feed = Feed(recorder.journal, last_seq=0)
-        self.approvals = Approvals(recorder, permissions, lambda: self.state)
+        self.approvals = Approvals(recorder, permissions, lambda: self.state, workbench.toolbox.edit_problem)
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
         self._projection = Projection(models.current.encode)
         self._sandbox: Sandbox | None = None

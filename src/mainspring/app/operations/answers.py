@@ -66,7 +66,9 @@ def reach(tool: str, given: Offer | Grant) -> str:
     """What a grant covers, in words."""
     if isinstance(given, Grant) and given.arguments_sha256:
         return f"{tool}: one exact call"
-    what = given.command or given.path or given.host or "every call"
+    named = given.arguments if isinstance(given, Grant) else {}
+    told = ", ".join(f"{name}={pattern}" for name, pattern in named.items())
+    what = given.command or given.path or given.host or told or "every call"
     return f"{tool}: {what}" + (f" (accepts {', '.join(given.accepts)})" if given.accepts else "")
 
 

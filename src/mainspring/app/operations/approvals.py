@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,10 +18,12 @@ from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
-from mainspring.approvals import Finding, Judgement, Policy, Proposed
+from mainspring.approvals import Effect, Finding, Judgement, Policy, Proposed, strictest
 from mainspring.approvals.dangerous import DANGERS
+from mainspring.approvals.grammar import parse
 from mainspring.approvals.grants import Grant, GrantFile
-from mainspring.approvals.rules import Rule, load
+from mainspring.approvals.rules import Rule, load, warnings
+from mainspring.approvals.shell import read
 from mainspring.approvals.simulate import Comparison, counts, simulate
 from mainspring.errors import UsageError
 from mainspring.events import CommandAsked, Limits
@@ -28,6 +32,7 @@ from mainspring.settings import Config, load_config
 
 __all__ = [
     "Comparison",
+    "Effect",
     "Finding",
     "Grant",
     "Judgement",
@@ -37,8 +42,10 @@ __all__ = [
     "RulesInForce",
     "counts",
     "is_allowed",
+    "judge_call",
     "judge_command",
     "judge_exec",
+    "judge_line",
     "judge_session",
     "list_grants",
     "revoke_grant",
@@ -52,6 +59,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     path: Path
     rules: tuple[Rule, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class ListedDanger(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +89,11 @@ def rules_in_force(config: Config, folder: Path) -> RulesInForce:
     """The rules for work in a folder, and from which file they are."""
     home = config.variable("HOME") or "/"
     named = zip(("user", "project"), policies.rule_files(folder.resolve(), config), strict=True)
+    loaded = [(source, path, load(path, source=source, home=home)) for source, path in named]
     return RulesInForce(
         files=tuple(
-            RuleFile(source=source, path=path, rules=tuple(load(path, source=source, home=home).rules))
-            for source, path in named
+            RuleFile(source=source, path=path, rules=found.rules, warnings=warnings(found))
+            for source, path, found in loaded
         ),
         dangers=tuple(
             ListedDanger(name=name, answer=danger.answer, reason=danger.reason)
@@ -113,6 +122,46 @@ def judge_command(
         is_contained=is_contained,
     )
     return policy.judge(proposed)
+
+
+def judge_call(
+    config: Config,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    folder: Path,
+    effect: Effect = "execute",
+    mode: str = "",
+    max_cost_usd: float | None = None,
+    is_contained: bool = True,
+) -> Judgement:
+    """What would become of a call of a tool with these arguments. Nothing is run."""
+    policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
+    return policy.judge(
+        Proposed(
+            tool=tool,
+            effect=effect,
+            arguments=arguments,
+            workspace=str(folder.resolve()),
+            is_contained=is_contained,
+        )
+    )
+
+
+def judge_line(config: Config, line: str, *, template: str, folder: Path, **given: Any) -> Judgement:
+    """What would be said to a line whose commands are steps: each is judged by the template, and a line that
+    is more than one command by the policy too, as a whole."""
+    root, _ = parse(line)
+    outermost = [(each.via or (each.argv,))[0] for each in read(line).commands if not each.is_guess]
+    steps = dict.fromkeys(tuple(word.text for word in argv) for argv in outermost if argv)
+    if root is not None and len(steps) == 1 and [each.type for each in root.children] == ["command"]:
+        return judge_exec(config, shlex.split(line), template=template, folder=folder, **given)
+    mode = given.pop("mode", "") or template_of(template, config).mode
+    whole = judge_command(config, line, folder=folder, mode=mode, **given)
+    judged = [
+        judge_exec(config, step, template=template, folder=folder, mode=mode, **given) for step in steps
+    ]
+    return strictest((*judged, whole))
 
 
 def judge_exec(

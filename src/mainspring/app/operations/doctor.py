@@ -15,10 +15,11 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.build import skills_of
+from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
 from mainspring.daemon.files import DaemonFiles
-from mainspring.errors import SandboxError
+from mainspring.errors import ConfigError, SandboxError
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
@@ -82,6 +83,7 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
+        *_rules(config, folder),
     )
 
 
@@ -114,6 +116,18 @@ def _skills(config: Config, folder: Path) -> Iterator[DoctorCheck]:
     for each in broken:
         found = f"{each.path} is not used: {each.problem}"
         yield DoctorCheck(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+
+
+def _rules(config: Config, folder: Path) -> Iterator[DoctorCheck]:
+    """Rules that allow less than they seem to, or that cannot be used."""
+    try:
+        files = rules_in_force(config, folder).files
+    except ConfigError as error:
+        yield DoctorCheck(name="rules", is_ok=False, found=error.message, remedy=error.remedy)
+        return
+    for file in files:
+        for warning in file.warnings:
+            yield DoctorCheck(name="rules", is_ok=True, found=f"{file.path}: {warning}", is_needed=False)
 
 
 async def _other_versions(config: Config) -> list[DoctorCheck]:

@@ -14,7 +14,6 @@ from mainspring.tools.output import OutputType
 _MAX_BYTES = 1 << 20
 
 
-
 def load_schema(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(

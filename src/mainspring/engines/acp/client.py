@@ -115,7 +115,10 @@ class OurSide:
         call = self._run.teller.call(foreign)
         outcome = await self._permit(self._wanted(kind, arguments, paths, command, call=call))
         is_allowed = isinstance(outcome, Permitted)
-        self.put(Begun(foreign) if is_allowed else Returned(foreign, _refusal(outcome), is_refused=True))
+        if not isinstance(
+            outcome, Blocked
+        ):  # a call that waits for a person stays open, so that one can answer
+            self.put(Begun(foreign) if is_allowed else Returned(foreign, _refusal(outcome), is_refused=True))
         await self.told()
         return _answer("allow" if is_allowed else "reject", options)
 
@@ -255,7 +258,10 @@ class OurSide:
                 detail = (
                     f"A person must approve what the agent wants: {question.tool}, {why_asked(question)}."
                 )
-                end = End("blocked", detail, "Resume in a terminal, where you can be asked.")
+                remedy = (
+                    f"Answer with `mainspring approve {self._runtime.state.session}`, or resume in a terminal."
+                )
+                end = End("blocked", detail, remedy)
                 self._inbox.put_nowait(StopAgent(end))
             case Stopped():
                 self._inbox.put_nowait(StopAgent(End("interrupted", "A person stopped the turn.")))
