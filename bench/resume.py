@@ -52,16 +52,25 @@ def main() -> None:
         floor = min(bare(home) for _ in range(3))
         row("bare read, decode and join", ms(floor))
         runs = [resumed(home, Path(folder) / str(number), server) for number in range(RUNS)]
+        crashed = [
+            resumed(home, Path(folder) / f"crashed{number}", server, is_crashed=True)[0]
+            for number in range(RUNS)
+        ]
         taken, most_kb = median([taken for taken, _ in runs]), max(kb for _, kb in runs)
         against = f"{taken / floor:.2f} x bare"
         row(f"resume of {EVENTS:,} events to the first request", ms(taken), against, "target 500 ms")
+        row("the same after a crash, every hash checked", ms(median(crashed)))
         size = f"body {server.seen[0].size / 1e6:.1f} MB"
         row("its memory", f"{most_kb * 1024 / 1e6:.0f} MB", size, "target 120 MB")
 
 
-def resumed(home: Path, copy: Path, server: HostedModelServer) -> tuple[float, int]:
+def resumed(
+    home: Path, copy: Path, server: HostedModelServer, *, is_crashed: bool = False
+) -> tuple[float, int]:
     """Seconds to the first request of a process that resumes a copy of the session, and its kilobytes."""
     shutil.copytree(home, copy)
+    if not is_crashed:
+        asyncio.run(close_in_order(copy))
     before = len(server.seen)
     command = python("-m", "mainspring", "resume", "--json", SESSION)
     start = time.monotonic_ns()
@@ -70,6 +79,11 @@ def resumed(home: Path, copy: Path, server: HostedModelServer) -> tuple[float, i
     )
     _, run.returncode, usage = os.wait4(run.pid, 0)
     return (server.seen[before].arrived_ns - start) / 1e9, usage.ru_maxrss
+
+
+async def close_in_order(home: Path) -> None:
+    """Leaves the journal as a process does that ends in order; a copy is one that nobody closed."""
+    await (await SqliteSessions(home).open(SESSION)).close()
 
 
 async def write(home: Path, workspace: str, model: str) -> None:

@@ -20,6 +20,7 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import UsageError
 from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
+from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.verification import blobs_in, damaged, survey
 
 
@@ -49,6 +50,7 @@ def fork(
                     raise damaged(name, copied)
             finally:
                 connection.close()
+            write_anchor(directory, Anchor(events=copied.events, head=copied.head))
     finally:
         file.close()
     return name, until

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
 from mainspring.catalog.fold import SessionRow, SessionSpend
@@ -20,9 +22,11 @@ from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.owner import Owner, own, owner_of
 from mainspring.events import Origin
-from mainspring.journal import KnownEvents, tables
+from mainspring.journal import KnownEvents, Verification, tables
+from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.lines import Header
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
+from mainspring.journal.verification import check, not_writable
 
 
 class SqliteSessions:
@@ -43,6 +47,9 @@ class SqliteSessions:
         except asyncio.CancelledError:
             opening.add_done_callback(_give_back)
             raise
+
+    async def accept(self, session: str) -> Verification:
+        return await asyncio.to_thread(self._accept, session)
 
     async def read(self, session: str) -> SqliteReader:
         return SqliteReader(await asyncio.to_thread(self.shelf.file, session))
@@ -115,6 +122,19 @@ class SqliteSessions:
 
     def directory(self, session: str) -> Path:
         return self.shelf.directory(session)
+
+    def _accept(self, session: str) -> Verification:
+        directory = self.directory(session)
+        owned, file = own(directory, session), self.shelf.file(session)
+        try:
+            verdict = file.scan(check)
+            if verdict.problem:
+                raise not_writable(session, verdict)
+            write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
+        finally:
+            file.close()
+            owned.release()
+        return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

@@ -11,7 +11,13 @@ from typing import BinaryIO
 
 import click
 
-from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
+from mainspring.app.operations.transfer import (
+    Export,
+    ExportFacts,
+    accept_session,
+    exporting,
+    verify_session,
+)
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config
 from mainspring.documents.html import as_html
@@ -54,13 +60,24 @@ def export_command(
 
 @click.command("verify")
 @click.argument("session")
-def verify_command(session: str) -> None:
-    """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong."""
-    verdict = asyncio.run(verify_session(load_config(), session))
+@click.option("--accept", "is_accepted", is_flag=True, help="Take a restored older copy as it is.")
+def verify_command(session: str, *, is_accepted: bool) -> None:
+    """Check the hash chain and every blob of SESSION; the exit code is 1 when anything is wrong.
+
+    Number and hash of the last event are also kept in a file beside the journal, its anchor: a journal that
+    ends before its anchor lost events, and one that goes on after it is sound. A damaged journal is not
+    written on; `fork --at` goes on from its last sound event. After you restored an older backup, --accept
+    anchors it as it is.
+    """
+    verify = accept_session if is_accepted else verify_session
+    verdict = asyncio.run(verify(load_config(), session))
     if verdict.problem:
         click.echo(f"damaged: {verdict.problem} ({verdict.events} events before it are sound)")
+        click.echo(f"  {verdict.remedy(session)}", err=True)
         sys.exit(1)
-    click.echo(f"sound: {verdict.events} events, {verdict.blobs} blobs, head {verdict.head}")
+    at = verdict.anchored_seq
+    anchor = "no anchor yet" if at is None else f"anchor at event {at}"
+    click.echo(f"sound: {verdict.events} events, {verdict.blobs} blobs, head {verdict.head}, {anchor}")
 
 
 @contextmanager

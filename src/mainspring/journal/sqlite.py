@@ -85,6 +85,9 @@ class SqliteJournal(SqliteReader):
             waiting[sha256] = data
         return Blob(sha256=sha256, size=len(data), media_type=media_type)
 
+    async def anchor(self) -> None:
+        await asyncio.to_thread(self._writer.anchor)
+
     async def get(self, blob: Blob) -> bytes:
         waiting = self._writer.waiting.get(blob.sha256)
         return await super().get(blob) if waiting is None else waiting
@@ -156,7 +159,7 @@ def open_writer(directory: Path, session: str) -> Parts:
     """What a `SqliteJournal` is made of; blocks, so call it off the event loop."""
     ownership = own(directory, session)
     try:
-        writer = Writer(directory / tables.FILE_NAME, session)
+        writer = Writer(directory / tables.FILE_NAME, session, ownership)
         try:
             return JournalFile(directory / tables.FILE_NAME, session), writer, ownership
         except BaseException:

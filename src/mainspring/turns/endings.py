@@ -83,6 +83,7 @@ async def end_turn(turn: Runtime, end: End) -> None:
         unit=end.unit,
     )
     await turn.record(*closing, ended)
+    await turn.recorder.anchor()
 
 
 def failed(error: Exception) -> End:
