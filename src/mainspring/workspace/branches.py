@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, FileState
 from mainspring.workspace.git import Git
@@ -73,8 +73,8 @@ def commit(
     left_out = _left_out(git, at.base, steps, is_secret)
     files = [step for step in steps if step.path not in left_out]
     entries = _entries(git, prefix, files, gone=_gone(tip))
-    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
-        apart = {"GIT_INDEX_FILE": os.path.join(folder, "index")}  # noqa: PTH118
+    with ScratchFolder() as scratch:
+        apart = {"GIT_INDEX_FILE": str(scratch.path / "index")}
         git.run("read-tree", tip, env=apart)
         top = Git(root, git.environment)
         top.run("update-index", "-z", "--index-info", stdin=entries, env=apart)
