@@ -1,7 +1,8 @@
 """Number and hash of a journal's newest event, kept outside it.
 
 A journal that ends before its anchor lost events. One that goes on after its anchor is sound: the anchor is
-written at the end of a turn and when the journal is closed, not with each step. Without an anchor nothing is expected of a journal.
+written at the end of a turn and when the journal is closed, not with each step. Without an anchor nothing is
+expected of a journal.
 """
 
 from __future__ import annotations
