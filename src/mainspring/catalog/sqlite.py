@@ -7,6 +7,7 @@ loop. What was opened for somebody who no longer waits is closed again.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.owner import Owner, own, owner_of
+from mainspring.errors import JournalUnwritable
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, tables
 from mainspring.journal.anchor import Anchor, write_anchor
@@ -37,7 +39,12 @@ class SqliteSessions:
         self.shelf = SessionFiles(home)
 
     async def create(self, session: str | None = None) -> SqliteJournal:
-        return await self.open(await asyncio.to_thread(self._create, session))
+        name = await asyncio.to_thread(self._create, session)
+        try:
+            return await self.open(name)
+        except JournalUnwritable:
+            await asyncio.to_thread(shutil.rmtree, self.directory(name), ignore_errors=True)
+            raise
 
     async def open(self, session: str) -> SqliteJournal:
         loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -174,5 +175,8 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
     try:
         file.close()
         writer.close()
+        if writer.is_stillborn:
+            # An empty session would be listed, and could not be resumed: its disk was full from the start.
+            shutil.rmtree(file.path.parent, ignore_errors=True)
     finally:
         ownership.release()

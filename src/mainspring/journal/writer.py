@@ -70,6 +70,8 @@ class Writer:
             self._connection.close()
             raise
         self.waiting: dict[str, bytes] = {}
+        self._is_empty = self._head.seq == 0
+        self._has_refused = False
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
@@ -169,7 +171,13 @@ class Writer:
             for item, recorded in zip(batch, written, strict=True):
                 item.tell(recorded, None)
 
+    @property
+    def is_stillborn(self) -> bool:
+        """Whether the first events of a new journal could not be written: nothing is in it."""
+        return self._is_empty and self._has_refused
+
     def _refuse(self, batch: list[Append], error: BaseException) -> None:
+        self._has_refused = True
         for item in batch:
             item.tell((), error)
 
@@ -194,6 +202,7 @@ class Writer:
             written.append(recorded)
         connection.execute("COMMIT")
         self._head = head
+        self._is_empty = head.seq == 0
         for sha256 in blobs:
             self.waiting.pop(sha256, None)
         return written
