@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "run": ("run", "--model", "{model}", "say hello"),
     "run --json": ("run", "--json", "--model", "{model}", "say hello"),
     "goal start": ("goal", "start", "--model", "{model}", "--max-iterations", "1", "say hello {how}"),
-    "exec": ("exec", "--mode", "yolo", "--sandbox", "none", "--", "true"),
+    "exec": ("exec", "--mode", "auto", "--", "true"),
     "show": ("show", "{session}"),
     "sessions": ("sessions",),
     "--help": ("--help",),
