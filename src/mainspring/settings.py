@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated
@@ -274,7 +274,17 @@ def with_caps(limits: Limits, caps: Caps) -> Limits:
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """What asks this process to stop: SIGTERM, and SIGINT unless it was ignored when we were started. A shell
-    starts background jobs so, and the Ctrl-C of its terminal is not meant for them."""
-    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    return (signal.SIGTERM,) if is_ignored else (signal.SIGINT, signal.SIGTERM)
+    """What asks this process to stop: SIGTERM, and what a terminal sends (SIGINT, SIGQUIT, SIGHUP when it is
+    closed) unless that was ignored when we were started. A shell starts background jobs so, and `nohup`."""
+    names = ("SIGINT", "SIGQUIT", "SIGHUP")
+    found = [signal.Signals[name] for name in names if hasattr(signal, name)]  # Windows has only SIGINT
+    return (
+        *(number for number in found if signal.getsignal(number) is not signal.SIG_IGN),
+        signal.SIGTERM,
+    )
+
+
+def is_repeated(number: signal.Signals, received: Sequence[signal.Signals]) -> bool:
+    """Whether somebody asks again, and wants the end at once. A terminal that is closed sends SIGHUP, and its
+    shell once more."""
+    return bool(received) and number.name != "SIGHUP"

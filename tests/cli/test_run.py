@@ -164,7 +164,7 @@ def test_bad_input_gets_a_sentence_and_2(machine: Machine, arguments: tuple[str,
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_one_signal_stops_the_turn_closes_its_calls_and_ends_with_130(
     machine: Machine, number: signal.Signals
 ) -> None:

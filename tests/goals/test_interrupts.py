@@ -39,9 +39,11 @@ def command(machine: Machine, text: str) -> tuple[str, ...]:
 
 
 TERM = pytest.param(signal.SIGTERM, marks=pytest.mark.slow)
+HUP = pytest.param(signal.SIGHUP, marks=pytest.mark.slow)
+QUIT = pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, TERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, TERM, HUP, QUIT])
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_signal_leaves_a_goal_on_record_and_nothing_running(
     stage: str, number: signal.Signals, machine: Machine

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import apsw
+import msgspec
 import pytest
 
 from mainspring.catalog import Sessions
 from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.disk.owner import LOCK_NAME, Owner
+from mainspring.journal.tables import FILE_NAME
 from mainspring.testing import journals, sessions
 from mainspring.testing.memory import MemoryJournal, MemorySessions
 
@@ -34,9 +39,53 @@ def test_sessions(check: Callable[[Sessions], Coroutine[Any, Any, None]], store:
     asyncio.run(check(store))
 
 
-def test_who_lost_a_journal_in_memory_writes_nothing_more(tmp_path: Path) -> None:
-    store = MemorySessions(tmp_path)
-    asyncio.run(sessions.a_lost_owner_writes_nothing_more(store, store.lose_owner))
+def lose_owner(store: Sessions, session: str) -> None:
+    """Takes a session from its owner, as if that had died."""
+    if isinstance(store, MemorySessions):
+        store.lose_owner(session)
+        return
+    # What a process leaves that takes over a lock which outlived its owner, and then dies: another lock file.
+    lock = store.directory(session) / LOCK_NAME
+    record = msgspec.json.decode(lock.read_bytes(), type=Owner)
+    fresh = lock.with_suffix(".fresh")
+    fresh.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, born=1)))
+    fresh.replace(lock)
+
+
+def change(store: Sessions, session: str, statement: str, *bindings: int) -> None:
+    connection = apsw.Connection(str(store.directory(session) / FILE_NAME))
+    connection.execute(statement, bindings)
+    connection.close()
+
+
+def cut(store: Sessions, session: str, events: int) -> None:
+    if isinstance(store, MemorySessions):
+        store.cut(session, events)
+    else:
+        change(store, session, "DELETE FROM events WHERE seq > ?", events)
+
+
+def alter(store: Sessions, session: str, seq: int) -> None:
+    if isinstance(store, MemorySessions):
+        store.alter(session, seq)
+    else:
+        change(store, session, "UPDATE events SET body = CAST('{}' AS BLOB) WHERE seq = ?", seq)
+
+
+def test_who_lost_a_journal_writes_nothing_more(store: Sessions) -> None:
+    asyncio.run(sessions.a_lost_owner_writes_nothing_more(store, partial(lose_owner, store)))
+
+
+def test_a_journal_that_lost_its_end_is_not_written(store: Sessions) -> None:
+    asyncio.run(sessions.a_journal_that_lost_its_end_is_not_written(store, partial(cut, store)))
+
+
+def test_an_altered_journal_is_not_written(store: Sessions) -> None:
+    asyncio.run(sessions.an_altered_journal_is_not_written(store, partial(alter, store)))
+
+
+def test_a_journal_may_be_ahead_of_its_anchor(store: Sessions) -> None:
+    asyncio.run(sessions.a_journal_may_be_ahead_of_its_anchor(store, partial(lose_owner, store)))
 
 
 def test_an_export_of_one_store_is_brought_into_the_other(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import BinaryIO, Protocol
 from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, take
 from mainspring.disk.owner import Owner
 from mainspring.events import Origin
-from mainspring.journal import Journal, JournalReader, KnownEvents
+from mainspring.journal import Journal, JournalReader, KnownEvents, Verification
 from mainspring.journal.lines import Header
 
 __all__ = ["Header", "Owner", "Purpose", "SessionFold", "SessionRow", "SessionSpend", "Spent", "take"]
@@ -46,7 +46,13 @@ class Sessions(Protocol):
 
     async def open(self, session: str) -> Journal:
         """The journal of a session, for writing; `JournalOwned` names the process that has it. What a process
-        left that is gone is taken over, and from then on that process could not append any more."""
+        left that is gone is taken over, and from then on that process could not append any more.
+        `JournalDamaged` when the chain is broken or ends before its anchor: nothing is written on it."""
+        ...
+
+    async def accept(self, session: str) -> Verification:
+        """Anchors a journal as it is, for a person who restored an older copy of it; its chain must be sound
+        (`JournalDamaged`)."""
         ...
 
     async def read(self, session: str) -> JournalReader:

@@ -10,6 +10,7 @@ from functools import partial
 from mainspring.catalog.folder import SessionFiles
 from mainspring.events import encode
 from mainspring.journal import KnownEvents, hashchain, tables
+from mainspring.journal.anchor import Anchor, write_anchor
 
 
 def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None = None) -> str:
@@ -17,7 +18,7 @@ def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None 
     with shelf.new(session) as (name, directory), tables.explained(name):
         connection = tables.create(directory / tables.FILE_NAME)
         try:
-            head, last_us = hashchain.GENESIS, 0
+            seq, head, last_us = 0, hashchain.GENESIS, 0
             with connection:
                 for seq, (time_us, event) in enumerate(events_of(name, directory), 1):
                     kind, body = encode(event)
@@ -29,4 +30,5 @@ def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None 
                     )
         finally:
             connection.close()
+        write_anchor(directory, Anchor(events=seq, head=head.hex()))
     return name

@@ -21,6 +21,7 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
+from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.verification import blobs_in, damaged, survey
 
 _KEPT_CHARACTERS = 2000
@@ -54,6 +55,7 @@ def fork(
                     raise damaged(session, verdict if verdict.problem else copied)
             finally:
                 connection.close()
+            write_anchor(directory, Anchor(events=copied.events, head=copied.head))
     finally:
         file.close()
     return name, until

@@ -7,11 +7,14 @@ loop. What was opened for somebody who no longer waits is closed again.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
@@ -20,10 +23,13 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.owner import Owner, own, owner_of
+from mainspring.errors import JournalUnwritable
 from mainspring.events import Origin
-from mainspring.journal import KnownEvents, tables
+from mainspring.journal import KnownEvents, Verification, tables
+from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.lines import Header
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
+from mainspring.journal.verification import check, not_writable
 
 
 class SqliteSessions:
@@ -34,7 +40,12 @@ class SqliteSessions:
         self.shelf = SessionFiles(home)
 
     async def create(self, session: str | None = None) -> SqliteJournal:
-        return await self.open(await asyncio.to_thread(self._create, session))
+        name = await asyncio.to_thread(self._create, session)
+        try:
+            return await self.open(name)
+        except JournalUnwritable:
+            await asyncio.to_thread(shutil.rmtree, self.directory(name), ignore_errors=True)
+            raise
 
     async def open(self, session: str) -> SqliteJournal:
         loop = asyncio.get_running_loop()
@@ -44,6 +55,9 @@ class SqliteSessions:
         except asyncio.CancelledError:
             opening.add_done_callback(_give_back)
             raise
+
+    async def accept(self, session: str) -> Verification:
+        return await asyncio.to_thread(self._accept, session)
 
     async def read(self, session: str) -> SqliteReader:
         return SqliteReader(await asyncio.to_thread(self.shelf.file, session))
@@ -123,6 +137,19 @@ class SqliteSessions:
 
     def directory(self, session: str) -> Path:
         return self.shelf.directory(session)
+
+    def _accept(self, session: str) -> Verification:
+        directory = self.directory(session)
+        owned, file = own(directory, session), self.shelf.file(session)
+        try:
+            verdict = file.scan(check)
+            if verdict.problem:
+                raise not_writable(session, verdict)
+            write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
+        finally:
+            file.close()
+            owned.release()
+        return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

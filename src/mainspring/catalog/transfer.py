@@ -17,6 +17,7 @@ import apsw
 
 from mainspring.catalog.folder import SessionFiles
 from mainspring.journal import tables
+from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.file import JournalFile
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_lines
 from mainspring.journal.verification import check, damaged, survey
@@ -35,8 +36,10 @@ def export(
     """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
     With `blobs_beside` each blob becomes a file in that folder. `environment` tells where it was written."""
 
+    anchor = file.anchor()
+
     def write(connection: apsw.Connection) -> Header:
-        verdict, blobs = survey(connection)
+        verdict, blobs = survey(connection, anchor)
         if verdict.problem and not readable_only:
             raise damaged(file.session, verdict)
         header = Header.of(file.session, verdict, blobs_beside, environment)
@@ -64,6 +67,7 @@ def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
         finally:
             connection.close()
+        write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
     return session
 
 

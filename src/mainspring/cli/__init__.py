@@ -6,10 +6,15 @@ import gc
 import sys
 
 from mainspring import __version__
+from mainspring.cli.streams import run_with_streams
 
 
 def main() -> None:
     """The entry point of the `mainspring` command."""
+    run_with_streams(_run)
+
+
+def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"mainspring {__version__}\n")
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
@@ -176,8 +175,4 @@ def run_command() -> None:
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         code = 130
-    except BrokenPipeError:
-        # The reader of our output went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
     sys.exit(code if isinstance(code, int) else 0)

@@ -22,7 +22,7 @@ from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config
+from mainspring.settings import Config, stop_signals
 
 _MIB = 1024 * 1024
 _REFUSED = 3
@@ -102,5 +102,7 @@ def _live() -> Callable[[bytes], None]:
 async def _stoppable(asking: Coroutine[Any, Any, str]) -> str:
     """Ends the command when we are asked to end, so that this is on record."""
     if task := asyncio.current_task():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in stop_signals():
+            if number != signal.SIGINT:  # asyncio cancels the task by itself then
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await asking

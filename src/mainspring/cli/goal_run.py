@@ -15,11 +15,12 @@ from mainspring.app.goals import GoalOptions, Pursuit, resume_goal, start_goal
 from mainspring.app.operations.goals import take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
-from mainspring.cli.run import Lines
+from mainspring.cli.run import Lines, say_lost_output
+from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json
 from mainspring.events import GoalEnded, GoalPaused
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import Config, is_repeated, stop_signals
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
@@ -33,13 +34,19 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
     async with opened as pursuit:
         gc.freeze()
         gc.enable()
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(_show(pursuit, is_json=is_json))
-            working = group.create_task(pursuit.run())
-            _obey_signals(pursuit, working, config)
-            ended = await working
-            await watching
         name = pursuit.session.id
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(_show(pursuit, is_json=is_json))
+                working = group.create_task(pursuit.run())
+                _obey_signals(pursuit, working, config)
+                ended = await working
+                await watching
+        except BaseExceptionGroup as failed:
+            if isinstance(lost := failed.exceptions[0], OutputLost):
+                with say_lost_output(f"mainspring goal resume {name}"):
+                    raise lost from None
+            raise
     if not is_json:
         click.echo(f"report: mainspring goal report {name}", err=True)
     return ended.exit_code if isinstance(ended, GoalEnded) else 130
@@ -51,8 +58,10 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
     take_order(config, pursuit.session.id)  # one for a process that is gone
 
     def on_signal(number: signal.Signals) -> None:
-        if received:
+        if is_repeated(number, received):
             os._exit(130)
+        if received:
+            return
         received.append(number)
         order = take_order(config, pursuit.session.id)
         if order:

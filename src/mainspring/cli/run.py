@@ -9,8 +9,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -25,6 +25,7 @@ from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
+from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line
 from mainspring.errors import UsageError
@@ -46,7 +47,7 @@ from mainspring.events import (
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import stop_signals
+from mainspring.settings import is_repeated, stop_signals
 
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
@@ -200,9 +201,19 @@ async def take_turn(
         for given in answers:
             await running.answer(given)
         events = running.watch(text, await keep(running, files))
-        code = await (_print_json(events) if is_json else _print_text(running, events))
+        code = await _print(running, events, is_json=is_json)
         await commit_branch(running)
     return code
+
+
+@contextmanager
+def say_lost_output(command: str) -> Generator[None]:
+    """Says that work ends because its output cannot be written, and how to go on."""
+    try:
+        yield
+    except OutputLost:
+        click.echo(f"stopping: standard output cannot be written. Go on: {command}", err=True)
+        raise
 
 
 def _collect_garbage_again() -> None:
@@ -222,14 +233,21 @@ def _stop_on_signals(session: Session) -> None:
     loop, received = asyncio.get_running_loop(), list[signal.Signals]()
 
     def on_signal(number: signal.Signals) -> None:
-        if received:
+        if is_repeated(number, received):
             os._exit(130)
+        if received:
+            return
         received.append(number)
         click.echo("stopping; press again to quit at once", err=True)
         session.stop_soon()
 
     for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
+
+
+async def _print(session: Session, events: AsyncGenerator[Recorded], *, is_json: bool) -> int:
+    with say_lost_output(f"mainspring resume {session.id}"):
+        return await (_print_json(events) if is_json else _print_text(session, events))
 
 
 async def _print_json(events: AsyncGenerator[Recorded]) -> int:

@@ -12,7 +12,13 @@ from typing import BinaryIO
 import click
 
 from mainspring.app.operations.sessions import newest_session
-from mainspring.app.operations.transfer import Export, ExportFacts, exporting, verify_session
+from mainspring.app.operations.transfer import (
+    Export,
+    ExportFacts,
+    accept_session,
+    exporting,
+    verify_session,
+)
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.documents.html import as_html
@@ -68,17 +74,28 @@ def export_command(
 
 @click.command("verify")
 @click.argument("session", default="")
-def verify_command(session: str) -> None:
+@click.option("--accept", "is_accepted", is_flag=True, help="Take a restored older copy as it is.")
+def verify_command(session: str, *, is_accepted: bool) -> None:
     """Check the hash chain and every blob of SESSION (by default the newest of this folder); the exit code is
-    1 when anything is wrong."""
+    1 when anything is wrong.
+
+    Number and hash of the last event are also kept in a file beside the journal, its anchor: a journal that
+    ends before its anchor lost events, and one that goes on after it is sound. A damaged journal is not
+    written on; `fork --at` goes on from its last sound event. After you restored an older backup, --accept
+    anchors it as it is.
+    """
     config = load_config_or_defaults()
-    verdict = asyncio.run(verify_session(config, session or newest_here(config)))
+    session = session or newest_here(config)
+    verify = accept_session if is_accepted else verify_session
+    verdict = asyncio.run(verify(config, session))
     if verdict.problem:
         click.echo(f"damaged: {verdict.problem} (sound before it: {plural(verdict.events, 'event')})")
+        click.echo(f"  {verdict.remedy(session)}", err=True)
         sys.exit(1)
-    click.echo(
-        f"sound: {plural(verdict.events, 'event')}, {plural(verdict.blobs, 'blob')}, head {verdict.head}"
-    )
+    at = verdict.anchored_seq
+    anchor = "no anchor yet" if at is None else f"anchor at event {at}"
+    counted = f"{plural(verdict.events, 'event')}, {plural(verdict.blobs, 'blob')}"
+    click.echo(f"sound: {counted}, head {verdict.head}, {anchor}")
 
 
 def _format_of(output: Path | None) -> str:

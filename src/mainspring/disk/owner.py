@@ -49,6 +49,11 @@ class Ownership:
         self.owner = owner
         self._lock: int | None = lock
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody took the session over: who does so puts another file in the place of the lock."""
+        return self._lock is not None and os.fstat(self._lock).st_nlink > 0
+
     def release(self) -> None:
         if self._lock is not None:
             lock, self._lock = self._lock, None

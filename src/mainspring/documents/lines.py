@@ -212,7 +212,9 @@ def _command_ended(event: CommandEnded) -> str:
 
 def _branch_moved(event: BranchMoved) -> str:
     left = "".join(f"\n  ! not committed: {name}" for name in event.left_out)
-    return f"· branch {event.branch} {event.action}, at {event.commit[:12]}{left}"
+    is_empty = event.action == "committed" and not event.files and event.left_out
+    action = "has nothing new to commit" if is_empty else event.action
+    return f"· branch {event.branch} {action}, at {event.commit[:12]}{left}"
 
 
 def _rewind_started(event: RewindStarted) -> str:

@@ -193,7 +193,8 @@ class EngineRecorder:
         await self._runtime.record(*events, ended)
 
     async def _close_open(self, outcome: Outcome) -> None:
-        waiting = self._runtime.state.requests.open  # a person can still answer these, when the turn is blocked
+        # A person can still answer these, when the turn is blocked.
+        waiting = self._runtime.state.requests.open
         for opened in (each for each in self._open.values() if each.call not in waiting):
             output = _NO_RESULT if outcome == "unknown" else "The agent was stopped while this call ran."
             await self._runtime.record(CallEnded(call=opened.call, outcome=outcome, output=output))

@@ -23,13 +23,28 @@ the folder for the files beside its journal."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking the hash chain found: `problem` is empty, or names the first broken event."""
+    """What checking the hash chain found: `problem` is empty, or names the first broken event. `anchored_seq`
+    is the event that the journal must have at least, as is kept outside it; None when nothing is."""
 
     events: int
     blobs: int
     head: str
     problem: str = ""
     broken_seq: int | None = None
+    anchored_seq: int | None = None
+
+    def remedy(self, session: str) -> str:
+        """What to do about the problem: go on in a copy of what is sound."""
+        if self.events == 0:
+            remedy = "Restore it from a backup or an export."
+        else:
+            remedy = (
+                "Go on in a copy that ends at the last sound event:"
+                f" mainspring fork {session} --at {self.events}"
+            )
+        if self.anchored_seq is None:
+            return remedy
+        return f"{remedy}. If you restored an older copy, accept it: mainspring verify --accept {session}"
 
 
 class JournalReader(Protocol):
@@ -78,6 +93,11 @@ class Journal(JournalReader, Protocol):
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         """Keeps the bytes, once for the same content; durable no later than the next append."""
+        ...
+
+    async def anchor(self) -> None:
+        """Keeps number and hash of the newest event outside the journal, so that its loss is noticed; also
+        done by `close`."""
         ...
 
     def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verification, hashchain, tables
+from mainspring.journal.anchor import Anchor, load_anchor
 from mainspring.journal.verification import check, damaged
 
 _T = TypeVar("_T")
@@ -74,7 +75,12 @@ class JournalFile:
         return self._read(lambda connection: self._bytes_of(connection, blob))
 
     def verify(self) -> Verification:
-        return self._read(check)
+        anchor = self.anchor()
+        return self._read(lambda connection: check(connection, anchor))
+
+    def anchor(self) -> Anchor | None:
+        """What the journal must hold at least; to be read before the journal, which may grow meanwhile."""
+        return load_anchor(self.path.parent, self.session)
 
     def scan(self, use: Callable[[apsw.Connection], _T]) -> _T:
         """What `use` makes of one unchanging view of the journal; it is called only once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -85,6 +86,9 @@ class SqliteJournal(SqliteReader):
             waiting[sha256] = data
         return Blob(sha256=sha256, size=len(data), media_type=media_type)
 
+    async def anchor(self) -> None:
+        await asyncio.to_thread(self._writer.anchor)
+
     async def get(self, blob: Blob) -> bytes:
         waiting = self._writer.waiting.get(blob.sha256)
         return await super().get(blob) if waiting is None else waiting
@@ -156,7 +160,7 @@ def open_writer(directory: Path, session: str) -> Parts:
     """What a `SqliteJournal` is made of; blocks, so call it off the event loop."""
     ownership = own(directory, session)
     try:
-        writer = Writer(directory / tables.FILE_NAME, session)
+        writer = Writer(directory / tables.FILE_NAME, session, ownership)
         try:
             return JournalFile(directory / tables.FILE_NAME, session), writer, ownership
         except BaseException:
@@ -171,5 +175,8 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
     try:
         file.close()
         writer.close()
+        if writer.is_stillborn:
+            # An empty session would be listed, and could not be resumed: its disk was full from the start.
+            shutil.rmtree(file.path.parent, ignore_errors=True)
     finally:
         ownership.release()

@@ -8,7 +8,8 @@ The verdict counts the events that are sound from the first on, and names the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import apsw
@@ -17,31 +18,79 @@ import msgspec
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
 from mainspring.journal import Verification, hashchain, tables
+from mainspring.journal.anchor import Anchor
+
+Fault = Callable[[bytes, int, Any], str]
+"""What is wrong with a row, given the hash before it and the number that it should have."""
 
 
-def check(connection: apsw.Connection) -> Verification:
-    return survey(connection)[0]
+def check(connection: apsw.Connection, anchor: Anchor | None = None) -> Verification:
+    return survey(connection, anchor)[0]
 
 
-def survey(connection: apsw.Connection) -> tuple[Verification, set[str]]:
+def survey(connection: apsw.Connection, anchor: Anchor | None = None) -> tuple[Verification, set[str]]:
     """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
     is broken."""
     seen: set[str] = set()
+    verdict = against_anchor(_walk(connection, partial(_fault, connection, seen)), anchor, connection)
+    problem = verdict.problem or _fault_beside_events(connection, seen)
+    return msgspec.structs.replace(verdict, problem=problem, blobs=len(seen)), seen
+
+
+def check_chain(connection: apsw.Connection, anchor: Anchor | None) -> Verification:
+    """Checks the hashes of all events, without their blobs and without decoding them: what writing needs."""
+    return against_anchor(_walk(connection, _chain_fault), anchor, connection)
+
+
+def against_anchor(verdict: Verification, anchor: Anchor | None, connection: apsw.Connection) -> Verification:
+    """A verdict that also says whether the journal has the event that its anchor names."""
+    if anchor is None or verdict.problem:
+        return verdict
+    found: Any = connection.execute("SELECT hash FROM events WHERE seq = ?", (anchor.events,)).get
+    return anchored(verdict, anchor, found.hex() if found else "")
+
+
+def anchored(verdict: Verification, anchor: Anchor, found: str) -> Verification:
+    """The same, given the hash that the journal has where the anchor is."""
+    if verdict.events < anchor.events:
+        lost = anchor.events - verdict.events
+        problem = (
+            f"it ends after event {verdict.events}, and its anchor says that it had {anchor.events}:"
+            f" {lost} {'event is' if lost == 1 else 'events are'} lost"
+        )
+    elif anchor.events and found != anchor.head:
+        problem = f"event {anchor.events} is another one than its anchor names: the journal was rewritten"
+    else:
+        return msgspec.structs.replace(verdict, anchored_seq=anchor.events)
+    events = min(verdict.events, anchor.events - 1)
+    return msgspec.structs.replace(
+        verdict, events=events, problem=problem, broken_seq=events + 1, anchored_seq=anchor.events
+    )
+
+
+def _walk(connection: apsw.Connection, fault: Fault) -> Verification:
+    """How far the events are sound, from the first on."""
     seq, head = 0, hashchain.GENESIS
     problem, broken = "", None
     try:
-        for found, time_us, kind, body, hash_ in _rows(connection):
-            problem = _fault(connection, seen, head, seq + 1, (found, time_us, kind, body, hash_))
+        for row in _rows(connection):
+            problem = fault(head, seq + 1, row)
             if problem:
                 broken = seq + 1
                 break
-            seq, head = seq + 1, hash_
+            seq, head = seq + 1, row[4]
     except (apsw.CorruptError, UnicodeDecodeError) as error:
         problem, broken = f"the file is corrupt where event {seq + 1} should be ({error})", seq + 1
-    if not problem:
-        problem = _fault_beside_events(connection, seen)
-    verdict = Verification(events=seq, blobs=len(seen), head=head.hex(), problem=problem, broken_seq=broken)
-    return verdict, seen
+    return Verification(events=seq, blobs=0, head=head.hex(), problem=problem, broken_seq=broken)
+
+
+def not_writable(session: str, verdict: Verification) -> JournalDamaged:
+    """The refusal to write on a damaged journal, with the command that goes on in a copy of what is sound."""
+    return JournalDamaged(
+        f"The journal of session {session} is damaged: {verdict.problem}. Nothing was written.",
+        remedy=verdict.remedy(session),
+        seq=verdict.broken_seq,
+    )
 
 
 def damaged(session: str, verdict: Verification) -> JournalDamaged:
@@ -66,13 +115,17 @@ def _rows(connection: apsw.Connection) -> Iterator[Any]:
     return connection.execute("SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED ORDER BY seq")
 
 
+def _chain_fault(head: bytes, expected: int, row: Any) -> str:
+    if row[0] != expected:
+        return f"event {expected} is missing, the next one is {row[0]}"
+    return "" if hashchain.follows(head, *row) else f"event {expected} does not match its hash"
+
+
 def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: int, row: Any) -> str:
-    seq, time_us, kind, body, hash_ = row
-    if seq != expected:
-        return f"event {expected} is missing, the next one is {seq}"
+    if problem := _chain_fault(head, expected, row):
+        return problem
+    seq, _, kind, body, _ = row
     try:
-        if not hashchain.follows(head, seq, time_us, kind, body, hash_):
-            return f"event {seq} does not match its hash"
         blob = hashchain.referenced(body)
         if blob is not None:
             body = _sound(connection, seen, blob)

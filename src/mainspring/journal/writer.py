@@ -21,9 +21,13 @@ from typing import Any
 import apsw
 import msgspec
 
-from mainspring.errors import JournalDamaged, JournalError
+from mainspring.disk.log import log
+from mainspring.disk.owner import Ownership
+from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Event, Recorded
 from mainspring.journal import hashchain, tables
+from mainspring.journal.anchor import Anchor, fresh_stamp, load_anchor, stamp_of, write_anchor
+from mainspring.journal.verification import check_chain, not_writable
 
 _GROUP = 256
 _PAGE_BYTES = 4096
@@ -54,16 +58,20 @@ class ChainHead(msgspec.Struct, frozen=True, gc=False):
 class Writer:
     """Owns the writing connection. `waiting` are blobs by hash that go with the next commit."""
 
-    def __init__(self, path: Path, session: str) -> None:
-        self._session = session
+    def __init__(self, path: Path, session: str, ownership: Ownership) -> None:
+        self._path, self._session, self._ownership = path, session, ownership
+        self._anchor = load_anchor(path.parent, session)
+        is_untouched = self._anchor is not None and self._anchor.stamp == stamp_of(path, tables.wal_of(path))
         self._connection = tables.connect_writer(path, session)
         try:
             with tables.explained(session):
-                self._head: ChainHead | None = read_head(self._connection, session)
+                self._head: ChainHead | None = self._sound_head(is_untouched=is_untouched)
         except BaseException:
             self._connection.close()
             raise
         self.waiting: dict[str, bytes] = {}
+        self._is_empty = self._head.seq == 0
+        self._has_refused = False
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
@@ -73,10 +81,46 @@ class Writer:
     def append(self, item: Append) -> None:
         self._queue.put(item)
 
+    def anchor(self) -> None:
+        """Keeps where the chain ends now in the file beside the journal."""
+        self._keep_anchor(())
+
     def close(self) -> None:
         """Returns when everything asked for before is written or refused, and the file is closed."""
         self._queue.put(None)
         self._thread.join()
+        wal = tables.wal_of(self._path)
+        if self._anchor is None or not self._anchor.stamp or self._anchor.stamp != stamp_of(self._path, wal):
+            self._keep_anchor(fresh_stamp(self._path, wal))
+
+    def _keep_anchor(self, stamp: tuple[int, ...]) -> None:
+        head = self._head
+        if head is None or head.seq == 0 or not self._ownership.is_held:
+            return
+        anchor = Anchor(events=head.seq, head=head.hash.hex(), stamp=stamp)
+        if anchor == self._anchor:
+            return
+        try:
+            write_anchor(self._path.parent, anchor)
+        except OSError as error:
+            # The old anchor stays, and a journal may be ahead of its anchor: the next one makes up for it.
+            log("anchor not written", session=self._session, error=str(error))
+        else:
+            self._anchor = anchor
+
+    def _sound_head(self, *, is_untouched: bool) -> ChainHead:
+        """Where the chain ends, once no earlier owner can commit any more and every event is known to be
+        sound; a file that is as it was when it was closed is not read again for that."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not is_untouched:
+                verdict = check_chain(connection, self._anchor)
+                if verdict.problem:
+                    raise not_writable(self._session, verdict)
+            return read_head(connection, self._session)
+        finally:
+            connection.execute("ROLLBACK")
 
     def _run(self) -> None:
         batch: list[Append] = []
@@ -127,13 +171,24 @@ class Writer:
             for item, recorded in zip(batch, written, strict=True):
                 item.tell(recorded, None)
 
+    @property
+    def is_stillborn(self) -> bool:
+        """Whether the first events of a new journal could not be written: nothing is in it."""
+        return self._is_empty and self._has_refused
+
     def _refuse(self, batch: list[Append], error: BaseException) -> None:
+        self._has_refused = True
         for item in batch:
             item.tell((), error)
 
     def _write(self, batch: list[Append]) -> list[list[Recorded]]:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
+        if not self._ownership.is_held:
+            raise JournalOwned(
+                f"This process is no longer the owner of session {self._session}; it wrote nothing.",
+                remedy="Resume the session when nobody else works on it.",
+            )
         head = self._head or read_head(connection, self._session)
         blobs = self.waiting.copy()
         for sha256, data in blobs.items():
@@ -147,6 +202,7 @@ class Writer:
             written.append(recorded)
         connection.execute("COMMIT")
         self._head = head
+        self._is_empty = head.seq == 0
         for sha256 in blobs:
             self.waiting.pop(sha256, None)
         return written

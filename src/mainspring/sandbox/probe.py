@@ -7,13 +7,13 @@ for each rung, what is guaranteed, what is not, why it is not available, and the
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
 
 from mainspring.disk.scan import Scan
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
 from mainspring.sandbox import LADDER, Command, Name, ProcessLimits, Sandbox
 from mainspring.sandbox.cgroups import find_parents
@@ -107,8 +107,8 @@ async def _try(name: Name, environment: Mapping[str, str]) -> str:
 
 async def _tried(name: Name, environment: Mapping[str, str]) -> tuple[str, bool]:
     """Why a rung cannot run `true`, or nothing; and whether its commands share a loopback."""
-    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
-        policy = make_policy(Path(folder), home=Path(environment.get("HOME", "/root")))
+    with ScratchFolder() as scratch:
+        policy = make_policy(scratch.path, home=Path(environment.get("HOME", "/root")))
         try:
             sandbox = build(name, policy, environment)
         except SandboxError as error:

@@ -156,5 +156,9 @@ class Recorder:
         """Sets the one function that is told of what was recorded, as `Journal.subscribe`."""
         self._journal.subscribe(on_recorded)
 
+    async def anchor(self) -> None:
+        """Keeps where the journal ends outside it, as `Journal.anchor`."""
+        await self._journal.anchor()
+
     async def close(self) -> None:
         await self._journal.close()

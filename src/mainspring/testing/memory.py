@@ -28,40 +28,9 @@ from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Origin, Recorded, decode
 from mainspring.journal import KnownEvents, Verification, hashchain
-from mainspring.journal.lines import Header, Row, read_header, read_lines, refused, write_lines
-from mainspring.journal.verification import blobs_in
-
-
-class _Events:
-    """What a journal holds. `rows` are stored forms with their hashes, made when somebody needs them."""
-
-    def __init__(
-        self, recorded: Iterable[Recorded], blobs: dict[str, bytes], rows: Iterable[Row] = ()
-    ) -> None:
-        self.recorded = list(recorded)
-        self.blobs = blobs
-        self._rows = list(rows)
-
-    def read(
-        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
-    ) -> list[Recorded]:
-        found = self.recorded[max(after, 0) : until]
-        return [item for item in found if not kinds or item.kind in kinds][:limit]
-
-    def last(self, *kinds: str) -> Recorded | None:
-        return next((item for item in reversed(self.recorded) if not kinds or item.kind in kinds), None)
-
-    def rows(self) -> list[Row]:
-        for item in self.recorded[len(self._rows) :]:
-            kind, body = hashchain.encoded(item.event)
-            stored = hashchain.stored_form(body, self.blobs.__setitem__)
-            self._rows.append(_chained(self._rows, item.time_us, kind, stored))
-        return self._rows
-
-    def verdict(self) -> Verification:
-        rows = self.rows()
-        head = rows[-1][4] if rows else hashchain.GENESIS
-        return Verification(events=len(rows), blobs=len(self.blobs), head=head.hex())
+from mainspring.journal.lines import Header, Row, read_header, read_lines, write_lines
+from mainspring.journal.verification import damaged, not_writable
+from mainspring.testing.memory_events import Events, chained, restored
 
 
 class MemoryJournal:
@@ -75,7 +44,7 @@ class MemoryJournal:
         session: str = "memory",
     ) -> None:
         self.session = session
-        self._events = _Events(recorded, {} if blobs is None else blobs)
+        self._events = Events(recorded, {} if blobs is None else blobs)
         self.now_us = self.recorded[-1].time_us if self.recorded else 1_000_000
         self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
 
@@ -127,6 +96,9 @@ class MemoryJournal:
     async def verify(self) -> Verification:
         return self._events.verdict()
 
+    async def anchor(self) -> None:
+        return
+
     async def close(self) -> None:
         return
 
@@ -137,7 +109,7 @@ class MemoryJournal:
 class _Kept:
     """A session of a store. Each opening for writing has a number, and only the newest may write."""
 
-    def __init__(self, events: _Events) -> None:
+    def __init__(self, events: Events) -> None:
         self.events = events
         self.epoch = 0
         self.owner: Owner | None = None
@@ -167,7 +139,12 @@ class _Opened(MemoryJournal):
         self._require_ours()
         return await super().put(data, media_type)
 
+    async def anchor(self) -> None:
+        if self._kept.epoch == self._epoch and not self._is_closed:
+            self._events.keep_anchor()
+
     async def close(self) -> None:
+        await self.anchor()
         self._is_closed = True
         if self._kept.epoch == self._epoch:
             self._kept.owner = None
@@ -210,16 +187,31 @@ class MemorySessions:
 
     async def create(self, session: str | None = None) -> MemoryJournal:
         name = self._new_name(session)
-        self._add(name, _Events((), {}))
+        self._add(name, Events((), {}))
         return await self.open(name)
 
     async def open(self, session: str) -> MemoryJournal:
         kept = self._known(session)
         if kept.is_owned:
             raise refusal(session, kept.owner)
+        verdict = kept.events.verdict()
+        if verdict.problem:
+            raise not_writable(session, verdict)
         kept.epoch += 1
         kept.owner = this_process()
         return _Opened(session, kept, self._changed)
+
+    async def accept(self, session: str) -> Verification:
+        kept = self._known(session)
+        if kept.is_owned:
+            raise refusal(session, kept.owner)
+        before, kept.events.anchor = kept.events.anchor, None
+        verdict = kept.events.verdict()
+        if verdict.problem:
+            kept.events.anchor = before
+            raise not_writable(session, verdict)
+        kept.events.keep_anchor()
+        return verdict
 
     async def read(self, session: str) -> MemoryJournal:
         kept = self._known(session)
@@ -263,6 +255,14 @@ class MemorySessions:
         if kept.owner is not None:
             kept.owner = msgspec.structs.replace(kept.owner, is_alive=False)
 
+    def cut(self, session: str, events: int) -> None:
+        """As if everything after so many events had been deleted where the journal is kept."""
+        self._known(session).events.cut(events)
+
+    def alter(self, session: str, seq: int) -> None:
+        """As if an event had been changed where the journal is kept."""
+        self._known(session).events.alter(seq)
+
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncGenerator[None]:
         if name in self._locks:
@@ -289,13 +289,16 @@ class MemorySessions:
         is_repaired: bool = False,  # noqa: ARG002 - all is readable here
     ) -> tuple[str, int]:
         events = self._known(session).events
-        until = shared_events(session, len(events.recorded), at)
+        verdict = events.verdict()
+        if verdict.problem and (at is None or at > verdict.events):
+            raise damaged(session, verdict)
+        until = shared_events(session, verdict.events, at)
         name, rows = new_id(), list[Row]()
         changes = changed_start(name, session, until, workspace, origin)
         for seq, time_us, kind, stored, _ in events.rows()[:until]:
             body = first_body(stored, kind, changes) if seq == 1 else stored
-            rows.append(_chained(rows, time_us, kind, body))
-        self._add(name, _restored(rows, dict(events.blobs)))
+            rows.append(chained(rows, time_us, kind, body))
+        self._add(name, restored(rows, dict(events.blobs)))
         return name, until
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
@@ -310,7 +313,7 @@ class MemorySessions:
         except BaseException:
             shutil.rmtree(directory)
             raise
-        self._add(name, _Events(recorded, {}))
+        self._add(name, Events(recorded, {}))
         return name
 
     async def export(
@@ -319,12 +322,15 @@ class MemorySessions:
         to: BinaryIO,
         *,
         blobs_beside: Path | None = None,
-        readable_only: bool = False,  # noqa: ARG002 - all is readable here
+        readable_only: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Header:
         events = self._known(session).events
-        header = Header.of(session, events.verdict(), blobs_beside, environment)
-        write_lines(to, header, sorted(events.blobs.items()), events.rows(), blobs_beside=blobs_beside)
+        verdict = events.verdict()
+        if verdict.problem and not readable_only:
+            raise damaged(session, verdict)
+        header, rows = Header.of(session, verdict, blobs_beside, environment), events.rows()[: verdict.events]
+        write_lines(to, header, sorted(events.blobs.items()), rows, blobs_beside=blobs_beside)
         return header
 
     async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
@@ -338,7 +344,7 @@ class MemorySessions:
                 blobs[item[0]] = item[1]
             else:
                 rows.append(item)
-        self._add(name, _restored(rows, blobs))
+        self._add(name, restored(rows, blobs))
         return name
 
     def directory(self, session: str) -> Path:
@@ -356,30 +362,10 @@ class MemorySessions:
             raise UsageError(f"Session {name} exists already.")
         return name
 
-    def _add(self, name: str, events: _Events) -> None:
+    def _add(self, name: str, events: Events) -> None:
         (self._folder / name).mkdir(parents=True, exist_ok=True)
+        events.keep_anchor()
         self._kept[name] = _Kept(events)
 
     def _changed(self, name: str) -> None:
         self._kept[name] = self._kept.pop(name)
-
-
-def _chained(before: Sequence[Row], time_us: int, kind: str, stored: bytes) -> Row:
-    seq, head = len(before) + 1, before[-1][4] if before else hashchain.GENESIS
-    return seq, time_us, kind, stored, hashchain.chain(head, seq, time_us, kind, stored)
-
-
-def _restored(rows: Sequence[Row], blobs: dict[str, bytes]) -> _Events:
-    """What rows say, which keep their stored form and their hashes."""
-    recorded: list[Recorded] = []
-    for seq, time_us, kind, stored, _ in rows:
-        spilled = hashchain.referenced(stored)
-        needed = [spilled] if spilled else []
-        if all(blob.sha256 in blobs for blob in needed):
-            event = decode(kind, blobs[spilled.sha256] if spilled else stored)
-            recorded.append(Recorded(seq, time_us, event))
-            needed = list(blobs_in(event))
-        missing = [blob.sha256 for blob in needed if blob.sha256 not in blobs]
-        if missing:
-            raise refused(f"blob {missing[0][:12]} of event {seq} is missing", seq)
-    return _Events(recorded, blobs, rows)

@@ -267,6 +267,65 @@ CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
 )
 
 
+async def a_journal_that_lost_its_end_is_not_written(
+    sessions: Sessions, cut: Callable[[str, int], None]
+) -> None:
+    """`cut` deletes what comes after so many events of a session, where its journal is kept."""
+    await _filled(sessions, "one", UserSaid(text="go"), *_turn("done"), UserSaid(text="more"))
+    async with _opened(sessions, "one") as journal:
+        before = await journal.verify()
+    assert (before.problem, before.anchored_seq) == ("", before.events)
+    kept = before.events - 1
+    cut("one", kept)
+    reader = await sessions.read("one")
+    verdict = await reader.verify()
+    await reader.close()
+    assert (verdict.events, verdict.broken_seq) == (kept, kept + 1)
+    assert "1 event is lost" in verdict.problem
+    with _raises(JournalDamaged, says=f"mainspring fork one --at {kept}"):
+        await sessions.open("one")
+    with _raises(JournalDamaged):
+        await sessions.export("one", io.BytesIO())
+    made, shared = await sessions.fork("one", at=kept)
+    assert shared == kept
+    async with _opened(sessions, made) as journal:
+        await journal.append(UserSaid(text="the fork goes on"))
+        assert (await journal.verify()).anchored_seq == kept
+    assert (await sessions.accept("one")).events == kept
+    async with _opened(sessions, "one") as journal:
+        await journal.append(UserSaid(text="accepted"))
+        assert (await journal.verify()).problem == ""
+
+
+async def an_altered_journal_is_not_written(sessions: Sessions, alter: Callable[[str, int], None]) -> None:
+    """`alter` changes the body of an event of a session, where its journal is kept."""
+    await _filled(sessions, "one", *(UserSaid(text=str(number)) for number in range(20)))
+    alter("one", 7)
+    with _raises(JournalDamaged, says="mainspring fork one --at 6"):
+        await sessions.open("one")
+    with _raises(JournalDamaged):
+        await sessions.accept("one")
+    made, _ = await sessions.fork("one", at=6)
+    async with _opened(sessions, made) as journal:
+        await journal.append(UserSaid(text="the fork goes on"))
+        assert (await journal.verify()).problem == ""
+
+
+async def a_journal_may_be_ahead_of_its_anchor(sessions: Sessions, lose: Callable[[str], None]) -> None:
+    """`lose` takes a session away from its owner, as if that had died."""
+    journal = await sessions.create("one")
+    await journal.append(SessionStarted(session="one", workspace="/work", version="0"))
+    await journal.anchor()
+    await journal.append(UserSaid(text="never anchored"))
+    verdict = await journal.verify()
+    assert (verdict.problem, verdict.events, verdict.anchored_seq) == ("", 2, 1)
+    lose("one")
+    async with _opened(sessions, "one") as again:
+        await again.append(UserSaid(text="goes on"))
+        assert (await again.verify()).problem == ""
+    await journal.close()
+
+
 async def a_lost_owner_writes_nothing_more(sessions: Sessions, lose: Callable[[str], None]) -> None:
     """For stores whose ownership can be lost while the journal is open: `lose` makes that happen."""
     lost = await sessions.create("one")
@@ -332,9 +391,10 @@ async def _opened(sessions: Sessions, name: str) -> AsyncGenerator[Journal]:
 
 
 @contextlib.contextmanager
-def _raises(kind: type[BaseException]) -> Generator[None]:
+def _raises(kind: type[BaseException], says: str = "") -> Generator[None]:
     try:
         yield
-    except kind:
-        return
+    except kind as error:
+        if says in str(error):
+            return
     raise AssertionError(f"no {kind.__name__} was raised")

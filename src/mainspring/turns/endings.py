@@ -83,6 +83,7 @@ async def end_turn(runtime: Runtime, end: End) -> None:
         unit=end.unit,
     )
     await runtime.record(*closing, ended)
+    await runtime.recorder.anchor()
 
 
 def failed(error: Exception) -> End:

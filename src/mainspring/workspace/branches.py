@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, FileState
@@ -63,7 +63,8 @@ def commit(
     *,
     is_secret: Callable[[str], bool],
 ) -> BranchMoved | None:
-    """Commits what the session changed since its branch began; None when the branch has it all."""
+    """Commits what the session changed since its branch began; None when the branch has it all. When only
+    files that may not be committed changed, the event names them and the commit is the one before."""
     if _current(git) != at.branch:
         raise UsageError(
             f"HEAD is no longer on {at.branch}; nothing was committed.", remedy=f"Run: git switch {at.branch}"
@@ -75,14 +76,17 @@ def commit(
     left_out = _left_out(git, at.base, steps, is_secret)
     files = [step for step in steps if step.path not in left_out]
     entries = _entries(git, prefix, files, gone=_gone(tip))
-    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
-        apart = {"GIT_INDEX_FILE": os.path.join(folder, "index")}  # noqa: PTH118
+    with ScratchFolder() as scratch:
+        apart = {"GIT_INDEX_FILE": str(scratch.path / "index")}
         git.run("read-tree", tip, env=apart)
         top = Git(root, git.environment)
         top.run("update-index", "-z", "--index-info", stdin=entries, env=apart)
         tree = top.run("write-tree", env=apart).decode().strip()
+    told = tuple(f"{path} ({why})" for path, why in sorted(left_out.items()))
     if tree == git.text("rev-parse", f"{tip}^{{tree}}"):
-        return None
+        if set(told) <= set(at.left_out):
+            return None
+        return BranchMoved(action="committed", branch=at.branch, base=at.base, commit=tip, left_out=told)
     made = git.run("commit-tree", tree, "-p", tip, "-m", message, env=_identity(git)).decode().strip()
     top.run("update-index", "-z", "--index-info", stdin=entries)
     git.run("update-ref", "-m", "mainspring: checkpoint", f"refs/heads/{at.branch}", made, tip)
@@ -93,7 +97,7 @@ def commit(
         base=at.base,
         commit=made,
         files=tuple(name.decode("utf-8", "replace") for name in names.split(b"\0") if name),
-        left_out=tuple(f"{path} ({why})" for path, why in sorted(left_out.items())),
+        left_out=told,
     )
 
 
@@ -101,6 +105,12 @@ def land(git: Git, at: BranchMoved, how: Literal["merge", "squash"], message: st
     """Brings the branch into its base, when the base has not moved, and goes back to the base."""
     tip = tip_of(git, at.branch)
     base = _require_landable(git, at)
+    if tip == base:
+        kept_out = f" Not committed: {', '.join(at.left_out)}." if at.left_out else ""
+        raise UsageError(
+            f"{at.branch} has no commits of its own, so there is nothing to {how}.{kept_out}",
+            remedy="Commit on it what you want to keep, or give it up with --discard.",
+        )
     made = tip
     if how == "squash":
         made = git.run(

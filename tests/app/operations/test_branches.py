@@ -69,6 +69,32 @@ def test_secrets_ignored_files_and_files_of_others_are_never_committed(world, ro
     assert "not committed: notes.txt (it was there before, and not tracked)" in answer
 
 
+KEPT_OUT = {
+    "filter": ("echo x > data.bin", "data.bin (it needs the filter lfs, which would run a program)"),
+    "submodule": ("git init -q sub; echo x > sub/file", "sub/file (it belongs to another repository)"),
+}
+
+
+@pytest.mark.parametrize("case", KEPT_OUT)
+def test_a_branch_that_everything_was_kept_out_of_says_so_and_is_not_merged(world, root, git, case):
+    (root / ".gitattributes").write_text("*.bin filter=lfs\n")
+    git("add", ".")
+    git("commit", "-qm", "second")
+    work, kept_out = KEPT_OUT[case]
+    world.write_script(shell(work), say("done"))
+    answer = run(world)
+    assert "branch mainspring/fix-the-bug-now has nothing new to commit" in answer
+    assert f"not committed: {kept_out}" in answer
+    for how in ("--merge", "--squash"):
+        refused = world.command("land", world.session, how, code=2)
+        assert f"there is nothing to {how[2:]}" in refused
+        assert kept_out in refused
+        assert "merged" not in refused
+    assert git("symbolic-ref", "--short", "HEAD") == "mainspring/fix-the-bug-now"
+    world.write_script(say("x"), say("x"), say("Nothing to do."))
+    assert "to commit" not in world.command("resume", world.session, "more", "--max-cost-usd", "1")
+
+
 def test_a_dirty_tree_is_left_alone_and_said_so(world, root, git):
     (root / "a.txt").write_text("changed by a person\n")
     index = (root / ".git/index").read_bytes()

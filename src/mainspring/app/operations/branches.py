@@ -75,6 +75,7 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
         git = Git(root, config.environment)
         if how != "discard" and (made := await _commit(journal, git, at, vault)):
             await recorder.record(made)  # an undo since the last turn
+            at = _At(at.seq, made)
         tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
         left: tuple[str, ...] = ()
         if how == "discard":

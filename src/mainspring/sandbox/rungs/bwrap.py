@@ -13,12 +13,12 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from mainspring.disk.scan import Scan
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import SCRATCH
@@ -243,7 +243,8 @@ class _Masks:
     """An unreadable file and folder to lay over secrets, and the list of what only root may read."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-"))
+        self._scratch = ScratchFolder()
+        self._folder = self._scratch.path
         self._file = self._folder / "file"
         self._file.touch(mode=0)
         self._empty = self._folder / "folder"
@@ -257,7 +258,7 @@ class _Masks:
         return self._folder / f"proxy-{number}"
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
 
 def root_only() -> Iterable[Path]:

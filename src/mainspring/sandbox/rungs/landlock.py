@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import struct
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from mainspring.disk.scan import Scan
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
 from mainspring.sandbox.custody.kernel import (
     SYS_LANDLOCK_ADD_RULE,
@@ -69,7 +68,8 @@ class LandlockSandbox(Confined):
         if self._abi == 0 or not is_known_machine():
             raise SandboxError("This kernel has no Landlock.", remedy=REMEDY)
         self._built: tuple[Confinement, dict[str, int], int] | None = None
-        self._temporary = Path(tempfile.mkdtemp(prefix="mainspring-"))
+        self._scratch_folder = ScratchFolder()
+        self._temporary = self._scratch_folder.path
         self._for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
         scratch = {"TMPDIR": str(self._temporary), "GOCACHE": str(self._temporary / "go-build")}
         super().__init__(policy, environment, scratch=scratch, scan=scan)
@@ -77,7 +77,7 @@ class LandlockSandbox(Confined):
     async def close(self) -> None:
         await super().close()
         self._forget()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._scratch_folder.close()
 
     def launch(self, prepared: PreparedRun) -> Launch:
         policy = prepared.policy

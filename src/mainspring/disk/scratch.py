@@ -1,0 +1,98 @@
+"""Folders for a while, under the system's temporary folder.
+
+They are gone when they are closed or, when their process was killed first, as soon as another process makes
+one. Each is locked by its process, so a lock that can be had says that its folder was left behind. What is
+swept is a real folder of this user with a name of ours, and not the TMPDIR of a command that still runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from mainspring import system
+
+PREFIX = "mainspring-run-"
+_NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+class ScratchFolder:
+    """A private folder of this process, at `path`."""
+
+    _is_swept = False
+
+    def __init__(self) -> None:
+        if not ScratchFolder._is_swept:
+            ScratchFolder._is_swept = True
+            sweep(Path(tempfile.gettempdir()))
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self._lock = os.open(self.path, _OPEN)
+            if _try_lock(self._lock) and os.fstat(self._lock).st_nlink:
+                return
+            os.close(self._lock)  # swept in the moment before it was locked
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            remove(self.path)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def sweep(parent: Path) -> None:
+    """Removes the folders that killed processes of this user left."""
+    if not system.this_system().has_locks:
+        return
+    with suppress(OSError):
+        for name in os.listdir(parent):
+            if _NAME.fullmatch(name):
+                with suppress(OSError):
+                    _sweep_one(parent / name)
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder with all that is in it, also what its owner may not read."""
+
+    def open_up(_: Any, path: str, __: Any) -> None:
+        with suppress(OSError):
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                os.chmod(path, 0o700)  # noqa: PTH101 - quick
+                shutil.rmtree(path, ignore_errors=True)
+
+    shutil.rmtree(folder, onerror=open_up)
+
+
+def _sweep_one(folder: Path) -> None:
+    lock = os.open(folder, _OPEN)
+    try:
+        if os.fstat(lock).st_uid == os.geteuid() and system.try_lock(lock) and not _is_in_use(folder):
+            remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _try_lock(lock: int) -> bool:
+    return not system.this_system().has_locks or system.try_lock(lock)
+
+
+def _is_in_use(folder: Path) -> bool:
+    """Whether a command has it as its TMPDIR: a background command outlives a process that was killed."""
+    wanted = b"\0TMPDIR=" + os.fsencode(folder) + b"\0"
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if wanted in b"\0" + environ.read_bytes():
+                return True
+    return False
