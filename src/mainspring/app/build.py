@@ -28,6 +28,7 @@ from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
 from mainspring.app.stores import sessions_of, steps_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_output, build_toolbox
+from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -87,6 +88,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     policy: Policy | None = None,
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    allow_home: AllowHome = False,
     parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
@@ -102,7 +104,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     `instructions` are added to the system prompt; `system_prompt` stands in its place. `tools` are names of
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
     rules and grants; an `approver` answers what needs a person. `output` is the type that `session.ask` gives
-    a value of: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a JSON schema.
+    a value of: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a JSON schema. A workspace
+    that holds the home folder, the settings or the data of mainspring needs `allow_home`: True, or a function
+    that asks a person.
 
     What is not given is taken from the session's journal, then from the settings.
     """
@@ -112,6 +116,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
+        allows_home = check_workspace(known.place, config, allow_home=known.allows_home or allow_home)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         prompt = _prompt(known.place, chosen_mode, config, instructions, system_prompt, is_new=not session)
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
@@ -136,6 +141,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model else config.settings.effort),
             given_limits=given,
+            allows_home=allows_home,
             beginning=beginning,
         )
         policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
@@ -201,6 +207,7 @@ async def run_step(
     label: str = "",
     mode: str = "",
     sandbox: Sandbox | str = "",
+    allow_home: AllowHome = False,
     approver: Approver | None = None,
     on_output: OnOutput | None = None,
     config: Config | None = None,
@@ -208,6 +215,7 @@ async def run_step(
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
     config = config or load_config()
     place = workspace_at(Path(folder))
+    allows_home = check_workspace(place, config, allow_home=allow_home)
     chosen = template_of(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(
@@ -227,6 +235,7 @@ async def run_step(
         approver=approver,
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
+        allows_home=allows_home,
     )
     recorder = await create_recorder(steps_of(config), config)
     try:

@@ -25,7 +25,8 @@ from mainspring.secrets.vault import Vault
 
 class KnownSession(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
-    its whole life; `is_unpriced` says that a person let it work under them without a price."""
+    its whole life; `is_unpriced` says that a person let it work under them without a price, `allows_home`
+    that they let it work in a folder that holds their home, settings or data."""
 
     place: Path
     limits: Limits = Limits()
@@ -33,6 +34,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     model: ModelChosen | None = None
     mode: str = ""
     engine: EngineChosen | None = None
+    allows_home: bool = False
 
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
@@ -44,6 +46,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         raise UsageError("This session has no beginning: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
     is_unpriced = spend is not None and isinstance(spend.event, SpendReserved) and not spend.event.priced
+    resumed = await journal.last("SessionResumed")
     return KnownSession(
         limits=limits,
         is_unpriced=is_unpriced and is_money_capped(limits),
@@ -54,6 +57,8 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         model=expanded(model.event, vault) if model and isinstance(model.event, ModelChosen) else None,
         mode=mode.event.level or mode.event.mode if mode and isinstance(mode.event, ModeChosen) else "",
         engine=expanded(engine.event, vault) if engine and isinstance(engine.event, EngineChosen) else None,
+        allows_home=started.event.allows_home
+        or (resumed is not None and isinstance(resumed.event, SessionResumed) and resumed.event.allows_home),
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
+from mainspring.app.workspaces import AllowHome
+from mainspring.cli.ask import ALLOW_HOME
 from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.documents.lines import as_text, money
@@ -26,10 +28,13 @@ _SHOWN = 400
 @click.option(
     "-C", "folder", type=click.Path(path_type=Path), help="Workspace of the new session, if another."
 )
-def fork_command(session: str, at: int | None, model: str, folder: Path | None) -> None:
+@ALLOW_HOME
+def fork_command(
+    session: str, at: int | None, model: str, folder: Path | None, allow_home: AllowHome
+) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both
     work in the same folder, unless -C names one, and a git branch stays with the session that began it."""
-    made = asyncio.run(fork(load_config(), session, at=at, model=model, folder=folder))
+    made = asyncio.run(fork(load_config(), session, at=at, model=model, folder=folder, allow_home=allow_home))
     click.echo(made.session)
     click.echo(
         f'It shares {made.shared_events} events. Go on: mainspring resume {made.session} "…"', err=True

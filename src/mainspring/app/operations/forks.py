@@ -13,6 +13,7 @@ from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
+from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
@@ -71,7 +72,13 @@ class SessionComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def fork(
-    config: Config, session: str, *, at: int | None = None, model: str = "", folder: Path | None = None
+    config: Config,
+    session: str,
+    *,
+    at: int | None = None,
+    model: str = "",
+    folder: Path | None = None,
+    allow_home: AllowHome = False,
 ) -> Forked:
     """A new session that shares the history of another up to an event, and goes on with another model or in
     another folder when they are given. Files stay as they are now."""
@@ -81,6 +88,7 @@ async def fork(
         opening.append(ModelChosen(model=model, reason="fork"))
     if folder:
         folder = workspace_at(folder)
+        check_workspace(folder, config, allow_home=allow_home)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
     made, shared = await fork_session(session, config, at=at, workspace=str(folder or ""))
     if opening:
