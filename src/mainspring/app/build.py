@@ -269,7 +269,7 @@ def _workbench(
         config.home / "contents",
         environment=config.environment,
         scan=files.scan,
-        left_out=(config.home,),
+        left_out=confinement.hidden_paths,
         is_secret=lambda name: is_hidden_name(name, confinement),
         holds_secrets=vault.holds_secrets,
         hide=vault.redact,

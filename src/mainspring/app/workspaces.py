@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mainspring.errors import UsageError
-from mainspring.sandbox.policy import secrets_of
+from mainspring.sandbox.places import secrets_of
 from mainspring.settings import Config
 from mainspring.system import account_home
 
@@ -42,6 +42,8 @@ def check_workspace(place: Path, config: Config, *, allow_home: AllowHome = Fals
         return False
     holds = f"The workspace {place} holds {' and '.join(held)}."
     if allow_home is True or (callable(allow_home) and allow_home(holds)):
+        # A folder that is missing cannot be held, and whoever makes it grants themselves what they like.
+        config.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return True
     remedy = "Choose the folder of one project with -C, or insist: --allow-home (in Python: allow_home=True)."
     raise UsageError(holds, remedy=remedy)
