@@ -23,6 +23,7 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
+from mainspring.app.private import make_private
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.steps import Runner
 from mainspring.app.steps import run_step as take_step
@@ -110,7 +111,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
 
     What is not given is taken from the session's journal, then from the settings.
     """
-    config = config or load_config()
+    config = _private(config)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
@@ -167,6 +168,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         yield running
 
 
+def _private(config: Config | None) -> Config:
+    """The settings, with the data that they name closed to other users."""
+    config = config or load_config()
+    make_private(config)
+    return config
+
+
 def _capping(limits: Limits, parent: Session | None) -> Limits:
     """The limits of a session, or of one above it, that cap money; its own when none does."""
     above = (each.limits for each in lineage(runtime_of(parent))) if parent else ()
@@ -213,7 +221,7 @@ async def run_step(
     config: Config | None = None,
 ) -> str:
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
-    config = config or load_config()
+    config = _private(config)
     place = workspace_at(Path(folder))
     allows_home = check_workspace(place, config, allow_home=allow_home)
     chosen = template_of(template, config)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from mainspring.disk.files import make_folder
 from mainspring.errors import UsageError
 from mainspring.sandbox.places import secrets_of
 from mainspring.settings import Config
@@ -43,7 +44,7 @@ def check_workspace(place: Path, config: Config, *, allow_home: AllowHome = Fals
     holds = f"The workspace {place} holds {' and '.join(held)}."
     if allow_home is True or (callable(allow_home) and allow_home(holds)):
         # A folder that is missing cannot be held, and whoever makes it grants themselves what they like.
-        config.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(config.folder)
         return True
     remedy = "Choose the folder of one project with -C, or insist: --allow-home (in Python: allow_home=True)."
     raise UsageError(holds, remedy=remedy)

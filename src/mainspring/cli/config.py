@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import msgspec
 
 from mainspring import settings
+from mainspring.app.private import make_private
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
@@ -13,6 +15,8 @@ from mainspring.system import host_name, user_name
 def load_config() -> Config:
     """The settings, for commands that are given on the command line, or by the daemon through it."""
     config = settings.load_config()
+    for folder in make_private(config):
+        click.echo(f"{folder} was open to other users of this machine; now it is yours alone.", err=True)
     try:
         user = user_name()
     except OSError:  # Windows, without a terminal
