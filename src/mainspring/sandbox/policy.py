@@ -8,8 +8,9 @@ A hidden path is a secret and cannot be read. Patterns are matched against resol
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -31,7 +32,10 @@ _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "com
 
 PROTECTED_NAMES = tuple(_PROTECTED_NAMES.split())
 
-HIDDEN_NAMES = (".env", ".env.*", ".envrc")
+HIDDEN_NAMES = (
+    *(".env", ".env.*", ".envrc"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
+)
 SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults")
 
 
@@ -183,7 +187,7 @@ def policy(
     home = home.resolve()
     own = tuple(dict.fromkeys(path.resolve() for path in (data, settings) if path))
     skills = (settings.resolve() / "skills",) if settings else ()
-    return Confinement(
+    made = Confinement(
         workspace=workspace.resolve(),
         mode=mode,
         network=network or Network(),
@@ -193,3 +197,13 @@ def policy(
         hidden_paths=(*secrets_of(home, environment), *own),
         granted=granted,
     )
+    above = tuple(_secrets_above(made))
+    return msgspec.structs.replace(made, hidden_paths=(*made.hidden_paths, *above))
+
+
+def _secrets_above(made: Confinement) -> Iterator[Path]:
+    """`.env` files in the folders above a workspace: programs in it would find them."""
+    for folder in made.workspace.parents:
+        with suppress(OSError):
+            names = [name for name in os.listdir(folder) if name.startswith(".env")]
+            yield from (folder / name for name in names if is_hidden_name(name, made))

@@ -167,7 +167,7 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
     hidden: list[tuple[str, int]] = []
     below = listing.folders
     for name, inode in listing.inodes.items():
-        if not name.startswith(".") or name == ".git":
+        if not name.startswith((".", "id_")) or name == ".git":
             continue
         is_protected = name.casefold() in policy.protected_names and name not in policy.granted
         is_hidden = is_hidden_name(name, policy) and (is_protected or not Path(path, name).is_dir())

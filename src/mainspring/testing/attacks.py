@@ -158,6 +158,8 @@ KERNEL = [
 
 SECRETS = [
     _attack("read-shadow", "cut -d: -f2 /etc/shadow && echo ESCAPED"),
+    _attack("read-env-above", "cat ../.env ../.env.local"),
+    _attack("read-key-in-workspace", "cat deep/id_ed25519", "read-env-file"),
     _attack("read-ssh-key", "cat $SECRETS/.ssh/id"),
     _attack("read-cloud-keys", "cat $SECRETS/.aws/credentials"),
     _attack("read-netrc", "cat $SECRETS/.netrc"),

@@ -195,6 +195,9 @@ def _fill(workspace: Path) -> None:
     (workspace / ".env").write_text("KEY=LEAKED")
     (workspace / "deep").mkdir()
     (workspace / "deep/.env.local").write_text("KEY=LEAKED")
+    (workspace / "deep/id_ed25519").write_text("LEAKED")
+    for name in (".env", ".env.local"):
+        (workspace.parent / name).write_text("KEY=LEAKED")
 
 
 def _listen(address: str | tuple[str, int]) -> socket.socket:
