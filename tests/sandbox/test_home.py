@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,20 @@ def test_a_home_too_large_to_be_looked_through_is_not_called_contained(
 
     assert not asyncio.run(main(rules))
     assert asyncio.run(main(work))
+
+
+@pytest.mark.parametrize("rung", ["bwrap", "landlock"])
+def test_a_home_in_shared_memory_is_held_as_any_other(rung: str) -> None:
+    if not os.access("/dev/shm", os.W_OK):
+        pytest.skip("no /dev/shm here")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        home = Path(made)
+        for name in (f"{SETTINGS}/approvals.toml", f"{DATA}/index.sqlite", ".ssh/id_rsa", "code/main.py"):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text("LEAKED")
+        rules = policy(home, home=home, data=home / DATA, settings=home / SETTINGS)
+        script = f"echo x >> {SETTINGS}/approvals.toml; mv .config c; cat {DATA}/index.sqlite .ssh/id_rsa; echo x > code/y"
+        done = run(rung, rules, script)
+        assert b"LEAKED" not in done.stdout
+        assert (home / SETTINGS / "approvals.toml").read_text() == "LEAKED"
+        assert (home / "code/y").exists()

@@ -226,7 +226,9 @@ class BwrapSandbox(Confined):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
             visible = (path for path in paths if _is_visible(path, policy, programs))
-            self._hiding = (policy, there, sorted(path for path in visible if not policy.is_shown(path)))
+            hidden = {path for path in visible if not policy.is_shown(path)}
+            # Under a mask there is nothing left to lay one over.
+            self._hiding = (policy, there, sorted(each for each in hidden if hidden.isdisjoint(each.parents)))
         return self._hiding[2]
 
 

@@ -122,7 +122,9 @@ def _mounts(prepared: PreparedRun) -> list[str]:
     for path in sorted(path for path in prepared.found.protected if not path.is_symlink()):
         arguments += _mount(path, "ro")
     secrets = {path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()}
-    for path in sorted(secrets.union(prepared.found.hidden)):
+    for path in sorted(
+        secrets.union(each for each in prepared.found.hidden if secrets.isdisjoint(each.parents))
+    ):
         is_folder = path.is_dir()
         arguments += ["--tmpfs", f"{path}:ro,mode=000"] if is_folder else _mount(path, "ro", os.devnull)
     return arguments

@@ -140,7 +140,7 @@ class LandlockSandbox(Confined):
 def _held_in(root: Path, policy: Confinement, hidden: Iterable[Path]) -> set[Path]:
     """What a command must not touch in a folder that it may write, when a secret lies in there; nothing new
     can be made beside that. Without a secret it is nothing: what is protected is put back after the run."""
-    if root not in policy.roots() or policy.mode == "full":
+    if policy.mode == "full":
         return set()
     inside = {path for path in hidden if root in path.parents and path.exists()}
     protected = {path for path in policy.protected_paths if root in path.parents}
