@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def _close(folder: Path) -> bool:
 
 
 def _is_open(path: Path) -> bool:
+    if sys.platform == "win32":  # which has access lists instead
+        return False
     with suppress(OSError):
         found = path.stat()
         return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
