@@ -91,7 +91,7 @@ async def compaction() -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = load_config({"MAINSPRING_HOME": str(Path(folder) / "home"), "HOME": folder})
         scripted = ScriptedModel(Script(replies=()))
-        async with mainspring.open(folder, model=scripted, config=config) as session:
+        async with mainspring.open(folder, model=scripted, allow_home=True, config=config) as session:
             name = session.id
         journal = await SqliteSessions(config.home).open(name)
         events: list[Event] = [UserSaid(text=GOAL), TurnStarted(turn=1)]

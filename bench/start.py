@@ -31,7 +31,16 @@ def first_request_s() -> list[float]:
     with tempfile.TemporaryDirectory() as folder, HostedModelServer(script) as server:
         for number in range(8):
             start = time.monotonic_ns()
-            arguments = ("run", "--json", "-C", folder, "--model", f"openai-compatible@{server.url}#m", "go")
+            arguments = (
+                "run",
+                "--json",
+                "--allow-home",
+                "-C",
+                folder,
+                "--model",
+                f"openai-compatible@{server.url}#m",
+                "go",
+            )
             run = Popen(
                 python("-m", "mainspring", *arguments),
                 stdout=DEVNULL,

@@ -63,6 +63,7 @@ async def ours(server: Served) -> tuple[float, float]:
             mode="yolo",
             limits=mainspring.Limits(max_cost_usd=1, max_steps=TURNS),
             allow_unpriced=True,
+            allow_home=True,
             tools=[mainspring.tool(nothing, effect="read")],
             config=config,
         )

@@ -36,7 +36,7 @@ def test_an_example_runs_and_prints_what_it_says(name: str, tmp_path: Path) -> N
     ran = subprocess.run(
         [sys.executable, EXAMPLES / name],
         cwd=tmp_path,
-        env={**kept, "MAINSPRING_HOME": str(tmp_path / "home")},
+        env={**kept, "MAINSPRING_HOME": str(tmp_path.with_name(f"home-of-{tmp_path.name}"))},
         capture_output=True,
         text=True,
         timeout=300,

@@ -31,7 +31,7 @@ CELLS = (
 @pytest.mark.filterwarnings("ignore")  # of the libraries that talk to the kernel
 def test_cells_call_the_blocking_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "MAINSPRING_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+        monkeypatch.setenv(name, str(tmp_path.with_name(f"{name.lower()}-of-{tmp_path.name}")))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     client = nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}

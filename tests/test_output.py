@@ -68,7 +68,7 @@ SCHEMA: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAINSPRING_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MAINSPRING_HOME", str(tmp_path.with_name("home-of-" + tmp_path.name)))
     monkeypatch.chdir(tmp_path)
 
 

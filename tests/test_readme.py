@@ -23,7 +23,10 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
         ran = subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
-            env={"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
+            env={
+                "MAINSPRING_HOME": str(tmp_path.with_name(f"home-of-{tmp_path.name}")),
+                "PATH": "/usr/bin:/bin",
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -40,7 +43,7 @@ def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", example],
         cwd=tmp_path,
-        env={"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
+        env={"MAINSPRING_HOME": str(tmp_path.with_name(f"home-of-{tmp_path.name}")), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=False,

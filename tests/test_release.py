@@ -92,8 +92,8 @@ def top_level(package: Distribution) -> set[str]:
 def use(python: Path, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "MAINSPRING_HOME": str(tmp_path / "data"),
+        "HOME": str(tmp_path.with_name(f"home-of-{tmp_path.name}")),
+        "MAINSPRING_HOME": str(tmp_path.with_name(f"data-of-{tmp_path.name}")),
         "LANG": "C.UTF-8",
     }
     return subprocess.run(

@@ -22,7 +22,9 @@ DEAR = Price(input=0.0, output=1000.0)
 
 
 def settings(tmp_path: Path) -> Config:
-    return load_config({"MAINSPRING_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"})
+    return load_config(
+        {"MAINSPRING_HOME": str(tmp_path.with_name("home-of-" + tmp_path.name)), "PATH": "/usr/bin:/bin"}
+    )
 
 
 def model(*replies: ScriptedReply, **fields: Any) -> ScriptedModel:
@@ -56,7 +58,7 @@ def test_children_at_work_together_never_spend_more_than_their_parent_may(tmp_pa
     assert {end.ending for _, end in ended} == {"done", "budget"}
     refused = next(end for _, end in ended if end.ending == "budget")
     assert "--max-cost-usd" in refused.remedy
-    file = SqliteSessions(tmp_path / "home").shelf.file(parent)
+    file = SqliteSessions(tmp_path.with_name("home-of-" + tmp_path.name)).shelf.file(parent)
     events = [item.event for item in file.read(limit=1000)]
     file.close()
     shared = [event for event in events if isinstance(event, SpendReserved)]

@@ -25,9 +25,11 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
+from mainspring.app.private import make_private
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.stores import commands_of, sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
+from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.inbox import Inbox
@@ -90,6 +92,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     policy: Policy | None = None,
     approver: Approver | None = None,
     allow_unpriced: bool = False,
+    allow_home: AllowHome = False,
     parent: Session | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
@@ -106,17 +109,19 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     built-in tools, `Tool`s, or async functions as `tool` takes them. A `policy` decides in the place of mode,
     rules and grants; an `approver` answers what needs a person. `output` is the type that `session.ask` gives
     a value of, unless it is given another: a msgspec struct, a dataclass, a TypedDict, a pydantic model, or a
-    JSON schema.
+    JSON schema. A workspace that holds the home folder, the settings or the data of mainspring needs
+    `allow_home`: True, or a function that asks a person.
 
     What is not given is taken from the session's journal, then from the settings.
     """
     _check(effort, limits, session=session, instructions=instructions, system_prompt=system_prompt or "")
-    config = config or load_config()
+    config = _private(config)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
+        allows_home = check_workspace(known.place, config, allow_home=known.allows_home or allow_home)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, is_new=not session
@@ -144,6 +149,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             effort=effort or (None if known.model else config.settings.effort),
             given_limits=given,
             warnings=warnings,
+            allows_home=allows_home,
             beginning=beginning,
         )
         policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
@@ -175,6 +181,13 @@ def _check(effort: Effort | None, limits: Limits | None, **texts: object) -> Non
     check_event(TurnStarted(turn=1, limits=limits or Limits()))
     for name, text in texts.items():
         require_type(text, str, name)
+
+
+def _private(config: Config | None) -> Config:
+    """The settings, with the data that they name closed to other users."""
+    config = config or load_config()
+    make_private(config)
+    return config
 
 
 def _capping(limits: Limits, parent: Session | None) -> Limits:
@@ -217,13 +230,15 @@ async def run_command(
     label: str = "",
     mode: str = "",
     sandbox: Sandbox | str = "",
+    allow_home: AllowHome = False,
     approver: Approver | None = None,
     on_output: OnOutput | None = None,
     config: Config | None = None,
 ) -> str:
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
-    config = config or load_config()
+    config = _private(config)
     place = workspace_at(Path(folder))
+    allows_home = check_workspace(place, config, allow_home=allow_home)
     chosen = template_of(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(
@@ -243,6 +258,7 @@ async def run_command(
         approver=approver,
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
+        allows_home=allows_home,
     )
     recorder = await create_recorder(commands_of(config), config)
     try:
@@ -276,7 +292,7 @@ def _workbench(
         config.home / "contents",
         environment=config.environment,
         scan=files.scan,
-        left_out=(config.home,),
+        left_out=confinement.hidden_paths,
         is_secret=lambda name: is_hidden_name(name, confinement),
         holds_secrets=vault.holds_secrets,
         hide=vault.redact,

@@ -60,6 +60,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     approver: Approver | None = None
     approval_timeout_s: float | None = None
     on_output: OnOutput | None = None
+    allows_home: bool = False
 
 
 class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +83,9 @@ class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_command(recorder: Recorder, asked: CommandAsked, runner: Runner) -> CommandEnded:
     """Takes a new journal from the question to its end. Every way out of it is on record."""
-    started = SessionStarted(session=recorder.session, workspace=asked.cwd, version=__version__)
+    started = SessionStarted(
+        session=recorder.session, workspace=asked.cwd, version=__version__, allows_home=runner.allows_home
+    )
     await recorder.record(started, asked)
     sandbox: Sandbox | None = None
     try:

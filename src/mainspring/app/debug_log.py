@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mainspring import __version__
+from mainspring.disk.files import make_folder
 from mainspring.disk.log import open_log
 from mainspring.errors import ConfigError, MainspringError
 from mainspring.secrets.screen import plain
@@ -42,7 +43,7 @@ def start_log(config: Config, *, is_debug: bool) -> Path | None:
     if not is_debug and not is_log_wanted():
         return None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_uid == os.geteuid():
             os.fchmod(descriptor, 0o600)

@@ -21,6 +21,7 @@ from mainspring.app.models import build_model
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.app.workspaces import AllowHome
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions, reading
 from mainspring.disk.untrusted import read_untrusted_text
@@ -77,6 +78,7 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     sandbox: str = ""
     allow_unpriced: bool = False
+    allow_home: AllowHome = False
     by: str = "user"
 
 
@@ -297,6 +299,7 @@ def _open(
         sandbox=goal.sandbox,
         limits=limits,
         allow_unpriced=goal.allow_unpriced,
+        allow_home=options.allow_home,
         beginning=beginning,
         approver=approver,
         config=config,

@@ -25,7 +25,8 @@ from mainspring.secrets.vault import Vault
 
 class KnownSession(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
-    its whole life; `is_unpriced` says that a person let it work under them without a price."""
+    its whole life; `is_unpriced` says that a person let it work under them without a price, `allows_home`
+    that they let it work in a folder that holds their home, settings or data."""
 
     place: Path
     limits: Limits = Limits()
@@ -33,6 +34,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     model: ModelChosen | None = None
     mode: str = ""
     engine: EngineChosen | None = None
+    allows_home: bool = False
 
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
@@ -43,6 +45,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     if started is None:
         raise UsageError("This session is empty: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
+    resumed = await last_event(journal, SessionResumed)
     return KnownSession(
         limits=limits,
         is_unpriced=spend is not None and not spend.priced and is_money_capped(limits),
@@ -53,6 +56,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         model=expanded(model, vault) if model else None,
         mode=mode.level or mode.mode if mode else "",
         engine=expanded(engine, vault) if engine else None,
+        allows_home=started.allows_home or (resumed is not None and resumed.allows_home),
     )
 
 

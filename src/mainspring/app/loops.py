@@ -15,7 +15,8 @@ from mainspring.events import Evaluation, GoalChecks, GoalEnded, Target
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What every loop takes. `goal` is a text, or names the file that holds it. `checks` are commands that
-    must exit with 0, `files` must exist and `targets` be reached before done is accepted."""
+    must exit with 0, `files` must exist and `targets` be reached before done is accepted. `allow_home` is
+    as for `open`."""
 
     goal: str
     workspace: Path | str = "."
@@ -32,6 +33,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     max_time_seconds: float | None = None
     allow_unpriced: bool = False
+    allow_home: bool = False
 
 
 class ExploopConfig(LoopConfig, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ async def _pursued(profile: str, config: LoopConfig, rules: dict[str, Any]) -> i
         mode=config.mode,
         sandbox=config.sandbox,
         allow_unpriced=config.allow_unpriced,
+        allow_home=config.allow_home,
     )
     async with start_goal(config.goal, options) as pursuit:
         ended = await pursuit.run()

@@ -102,15 +102,17 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
 
 def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
     """What file tools and commands may touch in a workspace."""
-    home = Path(config.variable("HOME") or "/")
-    access = "read-only" if mode == "plan" else "workspace-write"
-    policy = confined(workspace, home=home, data=config.home, mode=access)
-    names = ("sessions", "steps", "grants.json", "contents", "schedules.json", "daemon", "debug.log")
-    private = tuple(config.home.resolve() / name for name in names)
     limits = config.settings.sandbox
+    policy = confined(
+        workspace,
+        home=Path(config.variable("HOME") or "/"),
+        data=config.home,
+        settings=config.folder,
+        environment=config.environment,
+        mode="read-only" if mode == "plan" else "workspace-write",
+    )
     return msgspec.structs.replace(
         policy,
-        hidden_paths=(*policy.hidden_paths, *private),
         memory_bytes=limits.memory_mb if limits.memory_mb is None else limits.memory_mb * MIB,
         disk_bytes=limits.disk_mb * MIB,
         new_files=limits.new_files,

@@ -13,6 +13,7 @@ from mainspring.app import build
 from mainspring.app.blocking import blocking
 from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.toolset import ToolChoice
+from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Policy
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
@@ -43,6 +44,7 @@ class OpenOptions(TypedDict, total=False):
     policy: Policy | None
     approver: Approver | None
     allow_unpriced: bool
+    allow_home: AllowHome
     parent: Session | None
     config: Config | None
     sessions: Sessions | None
@@ -85,12 +87,13 @@ async def run_step_async(
     template: str = "",
     label: str = "",
     keep: Path | str | None = None,
+    allow_home: AllowHome = False,
     approver: Approver | None = None,
     config: Config | None = None,
 ) -> StepResult:
     """Runs one command without an agent: judged by the policy, confined, recorded before and after. Limits
     that are not given are the template's. With `keep`, its output and its record are also written there, as
-    `stdout`, `stderr` and `step.json`."""
+    `stdout`, `stderr` and `step.json`. `allow_home` is as for `open`."""
     config = config or load_config()
     step = await build.run_command(
         argv,
@@ -100,6 +103,7 @@ async def run_step_async(
         cpu_s=cpu_s,
         memory_bytes=memory_mb and memory_mb * MIB,
         label=label,
+        allow_home=allow_home,
         approver=approver,
         config=config,
     )

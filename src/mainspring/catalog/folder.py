@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mainspring.catalog.fold import SessionRow, SessionSpend
 from mainspring.catalog.index import list_sessions, list_spends
-from mainspring.disk.files import sync_folder
+from mainspring.disk.files import make_folder, sync_folder
 from mainspring.disk.owner import check_system
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
@@ -77,7 +77,7 @@ class SessionFiles:
         made = self.folder / f".new-{new_id()}"
         try:
             for folder in (self.home, self.folder):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_folder(folder)
             made.mkdir(mode=0o700)
         except OSError as error:
             raise _unmakeable(error) from error

@@ -21,6 +21,7 @@ import apsw
 import msgspec
 
 from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, advance, row_of
+from mainspring.disk.files import make_file
 from mainspring.disk.owner import owner_of
 from mainspring.errors import JournalError
 from mainspring.journal import tables
@@ -143,6 +144,7 @@ def _save(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
 
 
 def _write(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
+    make_file(index)
     connection = apsw.Connection(os.fspath(index))
     try:
         connection.set_busy_timeout(1000)

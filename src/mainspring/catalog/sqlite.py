@@ -22,6 +22,7 @@ from mainspring.catalog.fold import SessionRow, SessionSpend
 from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
+from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, own, owner_of
 from mainspring.errors import JournalUnwritable
 from mainspring.events import Origin
@@ -80,7 +81,7 @@ class SqliteSessions:
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncGenerator[None]:
         directory = self.home / name
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(directory)
         owned = own(directory, name)
         try:
             yield

@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring import settings
 from mainspring.app.operations.sessions import newest_session
+from mainspring.app.private import make_private
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
@@ -27,6 +28,8 @@ def load_config_or_defaults() -> Config:
 def load_config(*, is_config_optional: bool = False) -> Config:
     """The settings, for commands that are given on the command line, or by the daemon through it."""
     config = settings.load_config(is_config_optional=is_config_optional)
+    for folder in make_private(config):
+        click.echo(f"{folder} was open to other users of this machine; now it is yours alone.", err=True)
     try:
         user = user_name()
     except OSError:  # Windows, without a terminal

@@ -15,7 +15,8 @@ import click
 from mainspring.app.build import run_command
 from mainspring.app.operations.commands import CommandRecord, load_command, load_output
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
-from mainspring.cli.ask import approver_for
+from mainspring.app.workspaces import AllowHome
+from mainspring.cli.ask import ALLOW_HOME, approver_for
 from mainspring.cli.config import load_config
 from mainspring.cli.exec_list import as_row
 from mainspring.cli.json_output import json_line
@@ -38,6 +39,7 @@ _REFUSED = 3
 @click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How to confine it.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of its output.")
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder to run it in.")
+@ALLOW_HOME
 def exec_command(
     argv: tuple[str, ...],
     *,
@@ -49,6 +51,7 @@ def exec_command(
     sandbox: str | None,
     is_json: bool,
     folder: Path,
+    allow_home: AllowHome,
 ) -> None:
     """Run COMMAND in the sandbox when the policy allows it, and record its output.
 
@@ -66,6 +69,7 @@ def exec_command(
         memory_bytes=mem and mem * _MIB,
         mode=mode or "",
         sandbox=sandbox or "",
+        allow_home=allow_home,
         approver=approver_for(sys.stdin),
         on_output=_live() if is_live else None,
         config=config,

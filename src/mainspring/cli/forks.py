@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
+from mainspring.app.workspaces import AllowHome
+from mainspring.cli.ask import ALLOW_HOME
 from mainspring.cli.config import load_config
 from mainspring.cli.run import take_turn, turn_options
 from mainspring.documents.lines import as_text, money
@@ -28,12 +30,28 @@ _SHOWN = 400
     "-C", "folder", type=click.Path(path_type=Path), help="Workspace of the new session, if another."
 )
 @click.option("--repair", "is_repaired", is_flag=True, help="Leave out events that cannot be decoded.")
-def fork_command(session: str, at: int | None, model: str, folder: Path | None, *, is_repaired: bool) -> None:
+@ALLOW_HOME
+def fork_command(
+    session: str,
+    at: int | None,
+    model: str,
+    folder: Path | None,
+    allow_home: AllowHome,
+    *,
+    is_repaired: bool,
+) -> None:
     """Make a new session that shares the history of SESSION, up to an event. Files stay as they are now: both
     work in the same folder, unless -C names one, and a git branch stays with the session that began it."""
-    made = asyncio.run(
-        fork(load_config(), session, at=at, model=model, folder=folder, is_repaired=is_repaired)
+    making = fork(
+        load_config(),
+        session,
+        at=at,
+        model=model,
+        folder=folder,
+        allow_home=allow_home,
+        is_repaired=is_repaired,
     )
+    made = asyncio.run(making)
     click.echo(made.session)
     for seq in made.unreadable:
         click.echo(f"Event {seq} could not be decoded; `mainspring show` marks it as unreadable.", err=True)

@@ -11,6 +11,7 @@ import click
 from mainspring.app.goals import GoalOptions
 from mainspring.app.operations.schedule_arguments import parse_target
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.cli.ask import ALLOW_HOME
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks
@@ -64,6 +65,7 @@ _LOOP_OPTIONS = [
     click.option(
         "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
     ),
+    ALLOW_HOME,
     click.option("--max-iterations", type=click.IntRange(min=1), help="Maximum iterations."),
 ]
 
@@ -128,4 +130,5 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         sandbox=given["sandbox"] or "",
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
+        allow_home=given["allow_home"],
     )

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from msgspec.structs import replace
 
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
 from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
-from mainspring.cli.ask import approver_for, is_there
+from mainspring.app.workspaces import AllowHome
+from mainspring.cli.ask import ALLOW_HOME, approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
@@ -102,6 +104,7 @@ _TURN_OPTIONS = [
     click.option(
         "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
     ),
+    ALLOW_HOME,
     click.option("--timeout", type=POSITIVE, help="Maximum duration of this turn, in seconds."),
     click.option(
         "--attach",
@@ -164,20 +167,15 @@ async def take_turn(
     max_calls: int | None,
     allow_unpriced: bool,
     timeout: float | None,
+    allow_home: AllowHome = False,
     attach: Sequence[Path] = (),
     output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     files = _attached_files(attach, text)
-    limits = Limits(
-        max_steps=max_steps,
-        max_calls=max_calls,
-        max_tokens=max_tokens,
-        max_cost_usd=max_cost_usd,
-        timeout_s=timeout,
-        day=Cap(usd=max_cost_usd_today),
-    )
+    limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
+    limits = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout)
     say_limits()
     opened = app.open(
         folder or Path(),
@@ -191,6 +189,7 @@ async def take_turn(
         output=load_schema(output_schema) if output_schema else None,
         limits=limits,
         allow_unpriced=allow_unpriced,
+        allow_home=allow_home,
         approver=approver_for(sys.stdin),
         config=load_config(),
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,

@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from mainspring.catalog import Owner
-from mainspring.disk.files import write_private
+from mainspring.disk.files import make_file, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.disk.owner import own, owner_of
 from mainspring.errors import JournalOwned, MainspringError
@@ -103,7 +103,7 @@ class DaemonFiles:
         self._record = self.folder / "record.json"
 
     def make(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self.folder)
 
     def owner(self) -> Owner | None:
         """The daemon that runs now."""
@@ -186,6 +186,7 @@ class DaemonFiles:
             # It is emptied in place: processes that we started have it open as their error output.
             shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
             os.truncate(self.log, 0)
+        make_file(self.log)
         with self.log.open("a", encoding="utf-8") as file:
             file.write(f"{time} {line}\n")
 

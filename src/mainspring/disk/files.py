@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mainspring import system
@@ -27,6 +28,37 @@ def write_private(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder, with those above it that are missing, for its owner only."""
+    if not path.parent.is_dir() and path.parent != path:
+        make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_file(path: Path) -> None:
+    """Makes an empty file for its owner only, unless it is there: for what others open by its name."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def close_tree(path: Path) -> None:
+    """Closes a file, or a folder with all in it, to other users."""
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            close_to_others(Path(folder, name))
+    close_to_others(path)
+
+
+def close_to_others(path: Path) -> bool:
+    """Takes what is ours away from other users; says whether it was open to them."""
+    with suppress(OSError):
+        found = path.lstat()
+        is_kept = stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid()
+        if not is_kept and found.st_mode & 0o077:
+            path.chmod(stat.S_IMODE(found.st_mode) & 0o700)
+            return True
+    return False
+
+
 def sync_folder(folder: Path) -> None:
     """Makes the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -39,7 +71,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def locked(path: Path) -> Generator[None]:
     """Keeps out everybody else who changes a file in this way, until the block or its process ends."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         system.lock(lock)

@@ -38,23 +38,28 @@ from mainspring.events.values import (
 
 
 class SessionStarted(Event, frozen=True):
+    """`allows_home` says that a person allowed a workspace that holds their home folder, settings or data."""
+
     session: Id
     workspace: str
     version: Word
     parent: str = ""
     parent_seq: int = 0
     origin: Origin | None = None
+    allows_home: bool = False
 
 
 class SessionResumed(Event, frozen=True):
     """Another process took this journal over; calls it found open are closed before anything else. `limits`
-    are those of the open turn from here on, when a person gave other ones."""
+    are those of the open turn from here on, when a person gave other ones; `allows_home` is that of the
+    start."""
 
     version: Word
     host: str
     pid: int
     limits: Limits | None = None
     origin: Origin | None = None
+    allows_home: bool = False
 
 
 class PromptSet(Event, frozen=True):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.files import make_file, make_folder
 from mainspring.events import ArtifactChange, ArtifactsChanged, Blob
 from mainspring.evidence.artifacts import LISTED_FROM, Artifact, SeenFile, compare, listing_of, summed
 from mainspring.sandbox.files import Files
@@ -258,7 +259,8 @@ class GoalFolder:
         data = msgspec.msgpack.encode(_Cache(self._rules, entries, ignored))
         temporary = self._cache.with_suffix(f".{os.getpid()}")
         with suppress(OSError):  # without a cache the next process hashes once more
-            self._cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self._cache.parent)
+            make_file(temporary)
             temporary.write_bytes(data)
             temporary.replace(self._cache)
 

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
+from mainspring.disk.files import write_private
 from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
@@ -111,7 +112,8 @@ async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str
     try:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
-        await asyncio.to_thread((sessions.directory(session) / _FILE).write_bytes, msgspec.json.encode(given))
+        order = sessions.directory(session) / _FILE
+        await asyncio.to_thread(write_private, order, msgspec.json.encode(given))
         signal_process(handle, signal.SIGTERM)
         is_over = await readable(handle, _WITHIN_S)
     finally:

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from mainspring.catalog import Sessions
+from mainspring.disk.files import make_folder, write_private
 from mainspring.errors import JournalOwned
 
 _FOLDER = "workspaces"
@@ -31,7 +32,7 @@ class HeldFolder:
         self._place = place
 
     def name(self, goal: str) -> None:
-        (self._place / _NAME).write_text(goal, "utf-8")
+        write_private(self._place / _NAME, goal.encode())
 
 
 @asynccontextmanager
@@ -44,11 +45,11 @@ async def workspace_held(sessions: Sessions, home: Path, workspace: Path) -> Asy
             await stack.enter_async_context(sessions.lock(_lock_name(place)))
         except JournalOwned as error:
             raise await _taken(sessions, place, workspace) from error
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(place)
         stack.callback((place / _NAME).unlink, missing_ok=True)
         stack.callback((place / _PATH).unlink, missing_ok=True)
         # Ours is told before others are looked at: of two that begin at once, at least one sees the other.
-        (place / _PATH).write_bytes(bytes(workspace))
+        write_private(place / _PATH, bytes(workspace))
         await _refuse_overlapping(sessions, place, workspace)
         yield HeldFolder(place)
 

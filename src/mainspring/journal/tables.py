@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import apsw
 
+from mainspring.disk.files import make_file
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign, JournalOwned, JournalUnwritable
 
 FILE_NAME = "journal.sqlite"
@@ -44,6 +45,7 @@ def wal_of(path: Path) -> Path:
 
 def create(path: Path) -> apsw.Connection:
     """A connection to a new, empty journal."""
+    make_file(path)
     connection = apsw.Connection(os.fspath(path))
     _prepare_for_writing(connection)
     with connection:

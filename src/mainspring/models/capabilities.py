@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.files import write_private
+from mainspring.disk.files import make_folder, write_private
 
 _FORMAT = 2
 _KEPT_S = 7 * 24 * 3600.0
@@ -42,7 +42,7 @@ class Capabilities:
         known = {**dict.fromkeys(lacks, now), **found.get(model, {})}
         found[model] = dict(sorted(known.items(), key=lambda item: -item[1])[:_MAX_LACKS])
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._file.parent)
             write_private(self._file, msgspec.json.encode(_Content(found, _FORMAT)))
         except OSError:
             return

@@ -2,8 +2,9 @@
 
 An attack is a bash script in the workspace. It prints ESCAPED when it got what it wanted; the secrets it
 may find contain LEAKED. After it, the ground outside the workspace and every protected path must be as
-before. Variables: OUT (a folder outside), SECRETS (a home), VICTIM (a process of ours), TCP, UDP, ABSTRACT
-and SOCKET (where we listen).
+before. An attack `in_home` works in a home folder with our settings and data in it. Variables: OUT (a
+folder outside), SECRETS (a home), VICTIM (a process of ours), TCP, UDP, ABSTRACT and SOCKET (where we
+listen).
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
     limits: ProcessLimits = ProcessLimits()
     stopped: str = ""
     exit_codes: tuple[int, ...] = ()
+    in_home: bool = False
 
 
 def _attack(name: str, script: str, gap: str = "") -> Attack:
     return Attack(name=name, script=script, gap=gap or name)
+
+
+def _in_home(name: str, script: str) -> Attack:
+    return Attack(name=f"home-{name}", script=script, gap=f"home-{name}", in_home=True)
 
 
 def _python(code: str) -> str:
@@ -152,6 +158,8 @@ KERNEL = [
 
 SECRETS = [
     _attack("read-shadow", "cut -d: -f2 /etc/shadow && echo ESCAPED"),
+    _attack("read-env-above", "cat ../.env ../.env.local"),
+    _attack("read-key-in-workspace", "cat deep/id_ed25519", "read-env-file"),
     _attack("read-ssh-key", "cat $SECRETS/.ssh/id"),
     _attack("read-cloud-keys", "cat $SECRETS/.aws/credentials"),
     _attack("read-netrc", "cat $SECRETS/.netrc"),
@@ -260,6 +268,36 @@ PROTECTED = [
     _attack("deep-editor-settings", "mkdir -p a/b/.vscode; echo LEAKED > a/b/.vscode/tasks.json"),
     _attack("replace-editor-link", "rm .zed; mkdir .zed; echo LEAKED > .zed/tasks.json"),
     _attack("own-data", "mkdir -p .mainspring; echo LEAKED > .mainspring/approvals.toml"),
+]
+
+_RULES = ".config/mainspring/approvals.toml"
+_DATA = ".local/share/mainspring"
+
+HOME = [
+    _in_home("grants-itself", f"echo x >> {_RULES} && echo ESCAPED"),
+    _in_home("replaces-rules", f"rm -f {_RULES}; echo x > {_RULES} && echo ESCAPED"),
+    _in_home("new-settings", "echo x > .config/mainspring/config.toml && echo ESCAPED"),
+    _in_home(
+        "moves-settings", f"mv .config c; mkdir -p .config/mainspring; echo x > {_RULES} && echo ESCAPED"
+    ),
+    _in_home("copies-settings", "cp -r .config c; mv .config d; mv c .config && echo ESCAPED"),
+    _in_home("moves-data", f"mv .local l; mkdir -p {_DATA}; echo x > {_DATA}/grants.json && echo ESCAPED"),
+    _in_home("deletes-data", f"rm -rf {_DATA}; test -e {_DATA} || echo ESCAPED"),
+    _in_home("reads-rules", f"cat {_RULES}"),
+    _in_home("reads-journal", f"cat {_DATA}/sessions/s/journal.sqlite"),
+    _in_home("reads-list-of-sessions", f"cat {_DATA}/index.sqlite"),
+    _in_home("reads-memory", f"cat {_DATA}/memory/project.md"),
+    _in_home("reads-by-copy", "cp -r . /tmp/copy; grep -r LEAKED /tmp/copy | head -c 100"),
+    _in_home("reads-key", "cat .ssh/id; ln .ssh/id k; cat k; cp -r .ssh s; cat s/id"),
+    _in_home("authorizes-key", "echo x >> .ssh/authorized_keys && echo ESCAPED"),
+    _in_home("shell-start", "echo x >> .bashrc && echo ESCAPED"),
+    _in_home("replaces-shell-start", "mv .bashrc b; echo x > .bashrc; echo x > n; mv n .bashrc; rm -f n b"),
+    _in_home("links-shell-start", "ln .bashrc h && echo x >> h && echo ESCAPED"),
+    _in_home("new-shell-start", "echo x > .bash_profile; echo x > .zshenv; echo x > .profile"),
+    _in_home("linked-shell-start", "echo x >> .zshrc; echo x >> dotfiles/zshrc; rm .zshrc; echo x > .zshrc"),
+    _in_home("autostart", "mkdir -p .config/autostart; echo x > .config/autostart/x.desktop"),
+    _in_home("user-unit", "mkdir -p .config/systemd/user; echo x > .config/systemd/user/x.service"),
+    _in_home("shell-settings", "mkdir -p .config/fish; echo x > .config/fish/config.fish"),
 ]
 
 FAULTS = [
@@ -371,7 +409,7 @@ PLANTED = [
     _attack("new-instructions", "echo LEAKED > CLAUDE.md; mkdir -p sub; echo LEAKED > sub/AGENTS.md"),
 ]
 
-ATTACKS = (*WRITES, *KERNEL, *SECRETS, *NETWORK, *PROCESSES, *PROTECTED, *FAULTS, *PLANTED)
+ATTACKS = (*WRITES, *KERNEL, *SECRETS, *NETWORK, *PROCESSES, *PROTECTED, *HOME, *FAULTS, *PLANTED)
 
 BY_SUBJECT = {
     "writes outside the workspace": WRITES,
@@ -381,5 +419,6 @@ BY_SUBJECT = {
     "other processes": PROCESSES,
     "files that other programs run": PROTECTED,
     "what is planted for the next program": PLANTED,
+    "the home folder as workspace": HOME,
 }
 """What is tried by `doctor --security`, a few of each."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.disk.files import make_folder
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.protect import Kept, State, repair
@@ -31,7 +32,7 @@ class _Held(msgspec.Struct, frozen=True):
 
 def hold(folder: Path, policy: Confinement, before: SurveyFindings, remembered: State) -> None:
     """Writes down how things are before a command is started; its folder is private."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     held = _Held(
         policy,
         list(before.protected.items()),

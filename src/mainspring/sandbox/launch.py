@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.disk.files import make_folder
 from mainspring.errors import SandboxError
 from mainspring.sandbox import TIMED_OUT, Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.custody.stub import receive
@@ -266,7 +267,7 @@ class Custody:
 
 
 def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder.resolve()
 
 

@@ -10,13 +10,17 @@ A hidden path is a secret and cannot be read. Patterns are matched against resol
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from mainspring.sandbox.places import secrets_of, startup_files
 
 Mode = Literal["read-only", "workspace-write", "full"]
 
@@ -42,28 +46,14 @@ _DEPENDENCIES = ("/node_modules", "/site-packages")
 _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 """What git itself looks for in a folder of any name: a repository, or one that borrows from another."""
 
-_SECRETS_OF_HOME = """
-    .ssh .aws .azure .gnupg .kube .netrc .pgpass .my.cnf .s3cfg .boto .pypirc .npmrc .vault-token
-    .git-credentials .config/git/credentials .config/gh .config/hub .config/glab-cli .config/gcloud
-    .config/op .config/rclone .config/containers/auth.json .docker/config.json .docker/run .password-store
-    .databrickscfg .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml
-    .terraform.d/credentials.tfrc.json .huggingface/token .cache/huggingface/token .local/share/keyrings
-    .kaggle .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
-    .config/microsoft-edge .config/vivaldi .config/opera .Xauthority .bash_history .zsh_history
-    .python_history .psql_history .mysql_history .node_repl_history .claude/.credentials.json
-    .codex/auth.json .gemini/oauth_creds.json .local/share/opencode/auth.json"""
-
-_SECRETS_OF_SYSTEM = """
-    /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d
-    /etc/ssl/private /etc/krb5.keytab /run/secrets /var/lib/docker /var/lib/containerd"""
-
 PROTECTED_NAMES = tuple(_PROTECTED_NAMES.split())
 INSTRUCTION_NAMES = tuple(_INSTRUCTIONS.split())
 HELD_NAMES = (*INSTRUCTION_NAMES, *_TOOL_SETTINGS.split())
-SECRETS_OF_HOME = tuple(_SECRETS_OF_HOME.split())
-SECRETS_OF_SYSTEM = tuple(Path(path) for path in _SECRETS_OF_SYSTEM.split())
 
-HIDDEN_NAMES = (".env", ".env.*", ".envrc")
+HIDDEN_NAMES = (
+    *(".env", ".env.*", ".envrc"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
+)
 SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults")
 
 
@@ -180,6 +170,12 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{folder.name}/{min(found)}"
         return ""
 
+    def held_inside(self) -> tuple[Path, ...]:
+        """Protected and hidden paths below where a command may write: in a workspace that holds the home."""
+        roots = (self.workspace, *self.writable) if self.mode != "full" else ()
+        known = dict.fromkeys((*self.protected_paths, *self.hidden_paths))
+        return tuple(path for path in known if any(root in path.parents for root in roots))
+
     def _is_granted(self, path: Path) -> bool:
         return any(
             path.is_relative_to(grant) if grant.startswith("/") else grant in path.parts
@@ -227,29 +223,41 @@ def is_hidden_name(name: str, policy: Confinement) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in policy.hidden_names)
 
 
-def secrets_of(home: Path) -> tuple[Path, ...]:
-    return (*(home / name for name in SECRETS_OF_HOME), *SECRETS_OF_SYSTEM)
-
-
 def policy(
     workspace: Path,
     *,
     home: Path,
     data: Path | None = None,
+    settings: Path | None = None,
+    environment: Mapping[str, str] | None = None,
     mode: Mode = "workspace-write",
     network: Network | None = None,
     writable: tuple[Path, ...] = (),
     readable: tuple[Path, ...] = (),
     granted: tuple[str, ...] = (),
 ) -> Confinement:
-    """The usual policy of a workspace. `data` is mainspring's own folder."""
-    return Confinement(
+    """The usual policy of a workspace. `data` and `settings` are mainspring's own folders: hidden, wherever
+    they lie, but for the skills among the settings. `environment` says where programs keep their secrets."""
+    home = home.resolve()
+    own = tuple(dict.fromkeys(path.resolve() for path in (data, settings) if path))
+    skills = (settings.resolve() / "skills",) if settings else ()
+    made = Confinement(
         workspace=workspace.resolve(),
         mode=mode,
         network=network or Network(),
         writable=tuple(path.resolve() for path in writable),
-        readable=tuple(path.resolve() for path in readable),
-        protected_paths=(data.resolve(),) if data else (),
-        hidden_paths=secrets_of(home.resolve()),
+        readable=(*(path.resolve() for path in readable), *skills),
+        protected_paths=(*own, *skills, *startup_files(home, environment)),
+        hidden_paths=(*secrets_of(home, environment), *own),
         granted=granted,
     )
+    above = tuple(_secrets_above(made))
+    return msgspec.structs.replace(made, hidden_paths=(*made.hidden_paths, *above))
+
+
+def _secrets_above(made: Confinement) -> Iterator[Path]:
+    """`.env` files in the folders above a workspace: programs in it would find them."""
+    for folder in made.workspace.parents:
+        with suppress(OSError):
+            names = [name for name in os.listdir(folder) if name.startswith(".env")]
+            yield from (folder / name for name in names if is_hidden_name(name, made))

@@ -157,6 +157,8 @@ async def _landlock(environment: Mapping[str, str], limited: Collection[str]) ->
         return Rung(name="landlock", is_available=False, why_not=why_not, remedy=landlock_rung.REMEDY)
     gaps = {
         "read-env-file": "Landlock cannot hide one file in a folder that it opens",
+        "new-files-beside-secrets": "in a workspace that holds keys or mainspring's data, commands make "
+        "nothing new in the folders around those; MAINSPRING_HOME can move the data out of it",
         "change-modes-outside": "modes and times of files that belong to you can be changed anywhere",
         "protected-while-missing": "protected paths are put back after the command, not before",
         "protected-while-running": "protected paths are put back after the command, not before",

@@ -92,6 +92,7 @@ class Survey:
             protected.update((Path(path, name), inode) for name, inode in folder.protected)
             hidden.update((Path(path, name), inode) for name, inode in folder.hidden)
             git_dirs.update((found, inode_of(found)) for found in _repositories(Path(path), folder))
+        protected.update((path, inode) for path in _startup_in(policy) if (inode := inode_of(path)))
         if ".git" not in policy.granted:
             for git_dir in git_dirs:
                 protected.update((part, inode_of(part)) for part in _protected_parts(git_dir, policy))
@@ -165,7 +166,7 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
     held = policy.names_held_in(path)
     for name, inode in listing.inodes.items():
         is_protected = name.casefold() in held and name not in policy.granted and name != ".git"
-        if not is_protected and (not name.startswith(".") or name == ".git"):
+        if not is_protected and (not name.startswith((".", "id_")) or name == ".git"):
             continue
         is_hidden = is_hidden_name(name, policy) and (is_protected or not Path(path, name).is_dir())
         if not is_protected and not is_hidden:
@@ -176,6 +177,17 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
             hidden.append((name, inode))
         below -= {name}
     return _Folder(listing, protected, hidden, sorted(below - {".git"}))
+
+
+def _startup_in(policy: Confinement) -> Iterator[Path]:
+    """The protected paths of a home folder that can be written, and where their links lead. Hidden ones are
+    not among them: they are held, and what we write there meanwhile is not put back."""
+    for path in policy.held_inside():
+        if path in policy.protected_paths and policy.protected_part(path) and not policy.refuses_read(path):
+            yield path
+            target = Path(os.path.realpath(path))
+            if target != path and any(root in target.parents for root in policy.roots()):
+                yield target
 
 
 def _repositories(path: Path, folder: _Folder) -> Iterator[Path]:

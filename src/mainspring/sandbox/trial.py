@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,12 @@ SECRET_FILES = (
     ".mozilla/firefox/logins.json",
     ".local/share/keyrings/login.keyring",
 )
+OWN_FILES = (
+    ".config/mainspring/approvals.toml",
+    ".local/share/mainspring/index.sqlite",
+    ".local/share/mainspring/sessions/s/journal.sqlite",
+    ".local/share/mainspring/memory/project.md",
+)
 RUNNABLE = (".sample", ".set-aside")
 
 
@@ -37,6 +44,7 @@ class Ground(msgspec.Struct, frozen=True):
 
     folder: Path
     policy: Confinement
+    home_policy: Confinement
     environment: Mapping[str, str]
     variables: Mapping[str, str]
     listeners: tuple[socket.socket, ...]
@@ -54,7 +62,10 @@ def ground(folder: Path, path: str) -> Generator[Ground]:
         made.mkdir(parents=True)
     (outside / "file").write_text("original")
     (home / ".bashrc").write_text("original")
-    for name in SECRET_FILES:
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles/zshrc").write_text("original")
+    (home / ".zshrc").symlink_to("dotfiles/zshrc")
+    for name in (*SECRET_FILES, *OWN_FILES):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("LEAKED")
     _fill(workspace)
@@ -77,7 +88,9 @@ def ground(folder: Path, path: str) -> Generator[Ground]:
         "BASH_ENV": "LEAKED",
     }
     try:
-        yield Ground(folder, make_policy(workspace, home=home), host, variables, listeners)
+        data, settings = home / ".local/share/mainspring", home / ".config/mainspring"
+        rules = partial(make_policy, home=home, data=data, settings=settings)
+        yield Ground(folder, rules(workspace), rules(home), host, variables, listeners)
     finally:
         victim.kill()
         victim.wait()
@@ -87,17 +100,18 @@ def ground(folder: Path, path: str) -> Generator[Ground]:
 
 async def broken(attack: Attack, sandbox: Sandbox, on: Ground) -> str:
     """Runs one attack; what did not hold, or nothing."""
-    before = _state(on)
+    before = _state(on, in_home=attack.in_home)
     command = Command(
         argv=("bash", "-c", attack.script),
-        cwd=on.workspace,
+        cwd=on.home_policy.workspace if attack.in_home else on.workspace,
+        policy=on.home_policy if attack.in_home else None,
         timeout_s=attack.timeout_s,
         env=on.variables,
         limits=attack.limits,
         max_output_bytes=1 << 20,
     )
     done = await sandbox.run(command)
-    return _said(attack, done) or _changed(before, _state(on)) or _reached(on)
+    return _said(attack, done) or _changed(before, _state(on, in_home=attack.in_home)) or _reached(on)
 
 
 def is_listed(attack: Attack, rung: Rung) -> bool:
@@ -131,11 +145,14 @@ def _reached(on: Ground) -> str:
     return "a datagram came out"
 
 
-def _state(on: Ground) -> dict[str, str]:
+def _state(on: Ground, *, in_home: bool) -> dict[str, str]:
     """What must not change: all outside the workspace, and whatever in it could be run by others."""
     state: dict[str, str] = {}
     for folder in (on.folder / "outside", on.folder / "home"):
         for path in folder.rglob("*"):
+            # A new folder alone makes nothing run; what is put in it would.
+            if in_home and (path.is_dir() or any(".set-aside" in part for part in path.parts)):
+                continue
             state[str(path)] = f"{path.lstat().st_mode:o} " + (path.read_text() if path.is_file() else "")
     for path in on.workspace.rglob("*"):
         if path.is_file() and _is_run_by_others(path) and not any(mark in path.name for mark in RUNNABLE):
@@ -196,6 +213,9 @@ def _fill(workspace: Path) -> None:
     (workspace / ".env").write_text("KEY=LEAKED")
     (workspace / "deep").mkdir()
     (workspace / "deep/.env.local").write_text("KEY=LEAKED")
+    (workspace / "deep/id_ed25519").write_text("LEAKED")
+    for name in (".env", ".env.local"):
+        (workspace.parent / name).write_text("KEY=LEAKED")
 
 
 def _listen(address: str | tuple[str, int]) -> socket.socket:

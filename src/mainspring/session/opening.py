@@ -94,6 +94,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     effort: Effort | None = None
     given_limits: Limits = Limits()
     warnings: tuple[str, ...] = ()
+    allows_home: bool = False
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
@@ -101,13 +102,15 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         events: list[Event] = []
         is_new = not state.session
         if is_new:
-            events.append(SessionStarted(session=session, workspace=self.workspace, version=__version__))
+            started = SessionStarted(session=session, workspace=self.workspace, version=__version__)
+            events.append(msgspec.structs.replace(started, allows_home=self.allows_home))
             events.append(PromptSet(system=self.system, tools=tools, parts=self.prompt))
         else:
             is_relimited = state.is_turn_open and self.given_limits != Limits()
             limits = relimited(state.limits, self.given_limits) if is_relimited else None
             host, pid = socket.gethostname(), os.getpid()
-            events.append(SessionResumed(version=__version__, host=host, pid=pid, limits=limits))
+            resumed = SessionResumed(version=__version__, host=host, pid=pid, limits=limits)
+            events.append(msgspec.structs.replace(resumed, allows_home=self.allows_home))
         chosen = self.models.chosen
         if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
             events.append(chosen)

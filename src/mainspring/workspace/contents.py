@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.files import make_folder
 from mainspring.system import try_lock
 from mainspring.workspace.tree import TreeEntry
 
@@ -190,7 +191,7 @@ def _hold(folder: Path) -> tuple[Path, int]:
     """The first free folder of this name and a lock on it; two sessions in one workspace have one each."""
     for slot in range(_SLOTS):
         place = folder.with_name(f"{folder.name}-{slot}")
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(place)
         lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if try_lock(lock):
             return place, lock

@@ -13,6 +13,7 @@ from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
+from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.catalog import UNREADABLE
 from mainspring.context.history import read_all
 from mainspring.errors import UsageError
@@ -72,6 +73,7 @@ async def fork(
     model: str = "",
     folder: Path | None = None,
     is_repaired: bool = False,
+    allow_home: AllowHome = False,
 ) -> Forked:
     """A new session that shares the history of another up to an event, and goes on with another model or in
     another folder when they are given. Files stay as they are now. With `is_repaired` events that cannot be
@@ -82,6 +84,7 @@ async def fork(
         opening.append(ModelChosen(model=model, reason="fork"))
     if folder:
         folder = workspace_at(folder)
+        check_workspace(folder, config, allow_home=allow_home)
         opening.append(NoteAdded(text=f"From here on the workspace is {folder}.", source="user"))
     made, shared = await fork_session(
         session, config, at=at, workspace=str(folder or ""), is_repaired=is_repaired

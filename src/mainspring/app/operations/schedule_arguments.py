@@ -34,11 +34,12 @@ _PACE = {
 }
 _RULES = {**_LIMITS, **_PACE}
 _UNPRICED = "--allow-unpriced"
+_HOME = "--allow-home"
 _OTHERS = (
     "--profile --engine --model --effort --mode --sandbox --check --file --target --evaluate --repeats"
     " --frozen --minimize --maximize --memory"
 )
-FLAGS = frozenset((*_RULES.values(), *_OTHERS.split(), _UNPRICED))
+FLAGS = frozenset((*_RULES.values(), *_OTHERS.split(), _UNPRICED, _HOME))
 _TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
 
 
@@ -52,7 +53,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
     found: defaultdict[str, list[str]] = defaultdict(list)
     rest = iter(arguments)
     for word in rest:
-        value = "" if word == _UNPRICED else next(rest, None)
+        value = "" if word in (_UNPRICED, _HOME) else next(rest, None)
         if word not in FLAGS or value is None:
             raise ConfigError(f"A schedule has the unknown option {word!r}.")
         found[word].append(value)
@@ -79,6 +80,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
         mode=_last(found["--mode"]),
         sandbox=_last(found["--sandbox"]),
         allow_unpriced=_UNPRICED in found,
+        allow_home=_HOME in found,
     )
 
 
@@ -109,6 +111,8 @@ def _words(options: GoalOptions) -> Iterator[tuple[str, ...]]:
     yield from _flag("--memory", options.memory)
     if options.allow_unpriced:
         yield (_UNPRICED,)
+    if options.allow_home is True:
+        yield (_HOME,)
     yield from ((flag, str(options.rules[name])) for name, flag in _PACE.items() if name in options.rules)
 
 

@@ -17,6 +17,7 @@ from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.stores import sessions_of
+from mainspring.app.workspaces import check_workspace
 from mainspring.daemon.files import DaemonFiles, Handled
 from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
@@ -59,7 +60,9 @@ async def plan_schedule(
     parse_cron(cron)
     text, _ = goal_text(given)
     _refuse_secrets(config, text, *arguments_of(options))
-    options = msgspec.structs.replace(options, folder=workspace_at(options.folder))
+    folder = workspace_at(options.folder)
+    allows_home = check_workspace(folder, config, allow_home=options.allow_home)
+    options = msgspec.structs.replace(options, folder=folder, allow_home=allows_home)
     cap_usd = _cost_cap(options, config)
     if cap_usd is None and not is_uncapped and await is_priced(options, config):
         raise UsageError(

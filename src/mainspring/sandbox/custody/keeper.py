@@ -252,5 +252,6 @@ def _meta(job: Job, pid: int) -> dict[str, Any]:
 def write_whole(path: Path, record: dict[str, Any]) -> None:
     """Readers see all of it or nothing."""
     temporary = path.with_suffix(".new")
+    temporary.touch(mode=0o600)
     temporary.write_text(json.dumps(record))
     temporary.rename(path)

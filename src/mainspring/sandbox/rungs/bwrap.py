@@ -48,7 +48,6 @@ class BwrapSandbox(Confined):
     """`program` is bubblewrap's path; `environment` is the host's, of which an allow-list is passed on."""
 
     name = "bwrap"
-    is_containing = True
     is_containing_background = True
     has_own_pids = True
 
@@ -159,10 +158,21 @@ class BwrapSandbox(Confined):
             ]
         arguments += self._shown_programs(policy)
         arguments += self._roots(policy)
+        for path in folders_above(policy):
+            arguments += ["--bind", str(path), str(path)]
         arguments += self._protected(prepared)
         for path in self._hidden(prepared):
-            arguments += ["--ro-bind", str(self._masks.for_path(path)), str(path)]
+            arguments += self._masked(path, policy)
         return arguments
+
+    def _masked(self, path: Path, policy: Confinement) -> list[str]:
+        shown = [each for each in policy.readable if path in each.parents and each.is_dir()]
+        if not shown:
+            return ["--ro-bind", str(self._masks.for_path(path)), str(path)]
+        arguments = ["--perms", "0555", "--tmpfs", str(path)]
+        for each in shown:
+            arguments += ["--ro-bind", str(each), str(each)]
+        return [*arguments, "--remount-ro", str(path)]
 
     def _shown_programs(self, policy: Confinement) -> list[str]:
         """They come first: what the policy says of a path in them wins."""
@@ -205,7 +215,8 @@ class BwrapSandbox(Confined):
                 arguments += ["--bind", str(git_dir), str(git_dir)]
         hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
         paths = set(filter(is_mountable, hooks | prepared.found.protected.keys()))
-        paths.update(path for path in prepared.policy.protected_paths if path.exists())
+        own = (path for path in prepared.policy.protected_paths if path.exists())
+        paths.update(path for path in own if not path.is_symlink())
         for path in sorted(paths):
             if any(path.is_relative_to(root) for root in roots):
                 arguments += ["--ro-bind", str(path), str(path)]
@@ -219,8 +230,19 @@ class BwrapSandbox(Confined):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
             visible = (path for path in paths if _is_visible(path, policy, programs))
-            self._hiding = (policy, there, sorted(path for path in visible if not policy.is_shown(path)))
+            hidden = {path for path in visible if not policy.is_shown(path)}
+            # Under a mask there is nothing left to lay one over.
+            self._hiding = (policy, there, sorted(each for each in hidden if hidden.isdisjoint(each.parents)))
         return self._hiding[2]
+
+
+def folders_above(policy: Confinement) -> list[Path]:
+    """The folders between a workspace and what is protected in it. As mount points they cannot be renamed, so
+    that nothing else takes their place; the outermost first."""
+    roots = set(policy.roots())
+    inside = (path for path in policy.held_inside() if path in policy.protected_paths)
+    above = {each for path in inside for each in path.parents if roots.intersection(each.parents)}
+    return sorted(each for each in above if each.is_dir() and each == Path(os.path.realpath(each)))
 
 
 def _node(path: Path) -> tuple[int, int] | None:

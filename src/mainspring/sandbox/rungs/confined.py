@@ -68,6 +68,12 @@ class Confined(ABC):
         self._custody = Custody()
         self._lock = asyncio.Lock()
         self._look_s = QUICK_S
+        self._is_holding = True
+
+    @property
+    def is_containing(self) -> bool:
+        """Not where a workspace that holds the home folder is too large to be looked through."""
+        return self._is_holding
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
         policy = command.policy or self._policy
@@ -165,6 +171,7 @@ class Confined(ABC):
 
     def _look(self, policy: Confinement) -> tuple[SurveyFindings, State]:
         found = self._survey.look(policy)
+        self._is_holding = not (found.is_partial and policy.held_inside())
         return found, remember(self.loose(found))
 
     def _repair(self, policy: Confinement, found: SurveyFindings, remembered: State) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
 from mainspring.sandbox.limits import name_of, share_of_machine
 from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.rungs.bwrap import folders_above
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.process import PlainSandbox
 
@@ -34,7 +35,6 @@ class ContainerSandbox(Confined):
     """`image` must be on the machine; it is never pulled during a run."""
 
     name = "container"
-    is_containing = True
     is_containing_background = True
     has_own_pids = True
 
@@ -108,18 +108,32 @@ class ContainerSandbox(Confined):
             arguments += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
         if limits.cpu_s:
             arguments += ["--ulimit", f"cpu={limits.cpu_s}"]
-        for path in sorted({policy.workspace, *policy.writable}):
-            arguments += _mount(path, "rw" if path in policy.roots() else "ro")
-        for path in sorted(policy.readable):
-            arguments += _mount(path, "ro")
-        for path in sorted(filter(is_mountable, prepared.found.protected)):
-            arguments += _mount(path, "ro")
-        for path in sorted(prepared.found.hidden):
-            arguments += ["--volume", f"{os.devnull}:{path}:ro"]
+        arguments += _mounts(prepared)
         for key, value in prepared.env.items():
             if key not in ("PATH", "HOME"):
                 arguments += ["--env", f"{key}={value}"]
         return [*arguments, self._image, *prepared.command.argv]
+
+
+def _mounts(prepared: PreparedRun) -> list[str]:
+    """What of the machine is inside; a later one lies over an earlier one."""
+    policy = prepared.policy
+    arguments: list[str] = []
+    for path in sorted({policy.workspace, *policy.writable}):
+        arguments += _mount(path, "rw" if path in policy.roots() else "ro")
+    for path in folders_above(policy):
+        arguments += _mount(path, "rw")
+    for path in sorted(path for path in policy.readable if path.exists()):
+        arguments += _mount(path, "ro")
+    for path in sorted(filter(is_mountable, prepared.found.protected)):
+        arguments += _mount(path, "ro")
+    secrets = {path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()}
+    for path in sorted(
+        secrets.union(each for each in prepared.found.hidden if secrets.isdisjoint(each.parents))
+    ):
+        is_folder = path.is_dir()
+        arguments += ["--tmpfs", f"{path}:ro,mode=000"] if is_folder else _mount(path, "ro", os.devnull)
+    return arguments
 
 
 def find_engine(environment: Mapping[str, str]) -> str | None:
@@ -135,5 +149,5 @@ def _named(command: Command, name: str) -> Command:
     return msgspec.structs.replace(command, env={**command.env, "MAINSPRING_CONTAINER": name})
 
 
-def _mount(path: Path, access: str) -> list[str]:
-    return ["--volume", f"{path}:{path}:{access}"]
+def _mount(path: Path, access: str, source: str = "") -> list[str]:
+    return ["--volume", f"{source or path}:{path}:{access}"]

@@ -2,7 +2,9 @@
 
 Writes stay in the workspace and a private temporary folder; secrets outside the workspace cannot be
 read. Landlock grants whole folders and takes nothing back, so a protected path inside the workspace is
-repaired after the run instead, and a `.env` there can be read. Network off means: no sockets but pairs.
+repaired after the run instead, and a `.env` there can be read. In a workspace that holds keys or our own
+data, commands change what is there, and make nothing new in the folders around those. Network off means: no
+sockets but pairs.
 """
 
 from __future__ import annotations
@@ -57,7 +59,6 @@ class LandlockSandbox(Confined):
     """`environment` is the host's, of which an allow-list is passed on."""
 
     name = "landlock"
-    is_containing = True
     is_containing_background = False
     has_own_pids = False
 
@@ -123,13 +124,27 @@ class LandlockSandbox(Confined):
         )
         hidden = {Path(os.path.realpath(path)) for path in (*policy.hidden_paths, *self._for_root_alone)}
         hidden = {path for path in hidden if not policy.is_shown(path)}
-        for path in carve(Path("/"), hidden, listed):
+        for path in (*carve(Path("/"), hidden, listed), *policy.readable):
             _allow(ruleset, path, READ & everything)
         for path in (*policy.roots(), self._temporary, *SHARED):
-            _allow(ruleset, path, everything)
+            held = _held_in(path, policy, hidden)
+            for each in carve(path, held, listed):
+                _allow(ruleset, each, everything)
+            if held:
+                _allow(ruleset, path, READ_DIR)
         for name in DEVICES:
             _allow(ruleset, Path("/dev", name), (READ_FILE | WRITE_FILE | IOCTL_DEV) & everything)
         return ruleset
+
+
+def _held_in(root: Path, policy: Confinement, hidden: Iterable[Path]) -> set[Path]:
+    """What a command must not touch in a folder that it may write, when a secret lies in there; nothing new
+    can be made beside that. Without a secret it is nothing: what is protected is put back after the run."""
+    if policy.mode == "full":
+        return set()
+    inside = {path for path in hidden if root in path.parents and path.exists()}
+    protected = {path for path in policy.protected_paths if root in path.parents}
+    return inside | protected if inside else set()
 
 
 def _times(folders: Iterable[str]) -> dict[str, int]:

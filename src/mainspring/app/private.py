@@ -1,0 +1,42 @@
+"""Keeps the folders of data and settings for their owner only, also those that an older version left open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.disk.files import close_to_others, close_tree
+from mainspring.settings import Config
+
+_NAMES = (
+    "sessions steps memory contents daemon artifacts workspaces index.sqlite index.sqlite-wal"
+    " index.sqlite-shm grants.json schedules.json healed.json debug.log day.lock config.toml approvals.toml"
+)
+"""By name, since MAINSPRING_HOME may be a folder with other things in it."""
+
+
+def make_private(config: Config) -> tuple[Path, ...]:
+    """Closes the folders of data and settings to other users, and gives those that were open to them. What is
+    inside is looked at only when a folder, or the list of sessions in it, was open."""
+    return tuple(folder for folder in dict.fromkeys((config.home, config.folder)) if _close(folder))
+
+
+def _close(folder: Path) -> bool:
+    is_open = any(_is_open(path) for path in (folder, folder / "index.sqlite"))
+    if is_open:
+        for name in _NAMES.split():
+            close_tree(folder / name)
+        # Last: when we are killed before, the next one sees that there is more to do.
+        close_to_others(folder)
+    return is_open
+
+
+def _is_open(path: Path) -> bool:
+    if sys.platform == "win32":  # which has access lists instead
+        return False
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
+    return False
