@@ -388,7 +388,7 @@ def test_a_level_of_autonomy_is_recorded_and_means_a_mode(machine: Machine) -> N
     assert len([event for event in machine.events(session) if event["kind"] == "ModeChosen"]) == 1
     refused = machine.run("run", "--model", model, "--mode", "L4", "go")
     assert refused.returncode == 2
-    assert "budget" in refused.stderr
+    assert "cost limit" in refused.stderr
 
 
 def test_words_for_the_agent_do_not_allow_a_call(machine: Machine) -> None:

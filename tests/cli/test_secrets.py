@@ -205,7 +205,7 @@ def test_what_a_session_keeps_privately_cannot_be_read_by_its_commands_or_tools(
         call("find", path="data/sessions", depth=9),
         {"text": "done"},
     )
-    ran = machine.run("run", "--model", model, *FREE, "go")
+    ran = machine.run("run", "--allow-home", "--model", model, *FREE, "go")
     assert ran.returncode == 0, ran.stderr
     assert len(list(machine.home.rglob("secrets.json"))) == 1
     told = [m["content"] for m in machine.seen[-1].json()["messages"] if m["role"] == "tool"]
