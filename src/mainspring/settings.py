@@ -75,6 +75,12 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     no limit."""
     new_files: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Files by which that disk may fill while a command runs; 0 is no limit."""
+    hide: tuple[str, ...] = ()
+    """Files and folders that commands and tools cannot read, besides those that hold secrets by their name or
+    place: names as in a shell (`*.sqlite`), or paths (`~/mail`, `config/prod.yml` in the workspace)."""
+    show: tuple[str, ...] = ()
+    """What they may read although it would be hidden, in the same form; mainspring's own settings and data
+    stay hidden."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,6 +54,7 @@ from mainspring.folds.processes import FOLDER as PROCESSES
 from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.vault import Vault, secret_variables
@@ -138,6 +139,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         for each in models.all:
             check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
+        if not session and (notice := hidden_notice(confinement)):
+            warnings = (*warnings, notice)
         opening = Opening(
             models=models,
             workspace=str(known.place),
