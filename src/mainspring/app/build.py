@@ -139,8 +139,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         for each in models.all:
             check_context(each, system, toolbox.specs)
         confinement = confinement_of(known.place, chosen_mode, config)
-        if not session and (notice := hidden_notice(confinement)):
-            warnings = (*warnings, notice)
         opening = Opening(
             models=models,
             workspace=str(known.place),
@@ -151,7 +149,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model else config.settings.effort),
             given_limits=given,
-            warnings=warnings,
+            warnings=warnings if session else (*warnings, *filter(None, [hidden_notice(confinement)])),
             allows_home=allows_home,
             beginning=beginning,
         )

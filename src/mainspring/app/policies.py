@@ -82,6 +82,16 @@ def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
     return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
 
 
+def rule_warnings(config: Config) -> tuple[str, ...]:
+    """What the rules of the user allow less than they seem to, a sentence each."""
+    path = config.folder / RULES_FILE
+    if not os.path.lexists(path):
+        return ()
+    from mainspring.approvals import rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+
+    return rules.warnings(rules.load(path, source="user", home=config.variable("HOME") or "/"))
+
+
 def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     from mainspring.approvals import policy, rules, scripts  # noqa: PLC0415 - loads a shell parser, see `build_policy`
 
@@ -112,10 +122,12 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
         mode="read-only" if mode == "plan" else "workspace-write",
     )
     hide, show = limits.hide, limits.show
+    daily = (config.daily_anchor.resolve(),) if config.daily_anchor else ()
     return msgspec.structs.replace(
         policy,
         hidden_names=(*policy.hidden_names, *(name for name in hide if "/" not in name)),
-        hidden_paths=(*policy.hidden_paths, *_paths_in(hide, workspace, config)),
+        hidden_paths=(*policy.hidden_paths, *_paths_in(hide, workspace, config), *daily),
+        protected_paths=(*policy.protected_paths, *daily),
         shown=tuple(name for name in show if "/" not in name),
         shown_paths=_shown(show, workspace, config),
         memory_bytes=limits.memory_mb if limits.memory_mb is None else limits.memory_mb * MIB,
