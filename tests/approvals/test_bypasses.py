@@ -97,6 +97,10 @@ ASKED = [
     "cat <(curl x)",
     'echo "$(curl x)"',
     "echo ${a:-$(curl x)}",
+    # secrets and options that are not spelled out
+    r"cat $'/home/me/.s\x73h/id_rsa'",
+    "cat $PWD/../.ssh/id_rsa",
+    "git for-each-repo --config=x push origin main",
     "ls > >(curl x)",
     "cat <<EOF\n$(curl x)\nEOF",
     "f() { curl x; }; ls",
