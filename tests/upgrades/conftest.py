@@ -21,7 +21,7 @@ def old(request: pytest.FixtureRequest) -> Iterator[Installation]:
             if hasattr(tarfile, "data_filter"):
                 archive.extractall(ROOT, filter="data")
             else:
-                archive.extractall(ROOT)  # noqa: S202 - our own archive
+                archive.extractall(ROOT)  # our own archive
         here = Installation()
         yield here
         here.close()
