@@ -27,6 +27,7 @@ from mainspring.events import (
     TurnStarted,
     Undone,
     UserSaid,
+    tool_of,
 )
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
@@ -198,7 +199,7 @@ class Guards:
         is_refused_unread = ended.outcome == "error" and asked.call not in self._started
         full = ended.full.sha256 if ended.full else ""
         return Deed(
-            tool=asked.name,
+            tool=tool_of(asked.name),
             arguments=canonical(asked.arguments),
             result=hash((ended.outcome, ended.output, ended.exit_code, full)),
             exit_code=ended.exit_code,

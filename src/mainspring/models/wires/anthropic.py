@@ -34,6 +34,7 @@ from mainspring.models.wires.messages import (
     attached_text,
     base64_text,
     object_raw,
+    wire_name,
     without_last_thoughts,
 )
 from mainspring.models.wires.wire import Wire
@@ -96,7 +97,11 @@ class AnthropicModel(Wire):
             fields["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
         if request.tools:
             fields["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                {
+                    "name": wire_name(tool.name),
+                    "description": tool.description,
+                    "input_schema": tool.parameters,
+                }
                 for tool in request.tools
             ]
         effort = self._effort(request)
@@ -175,7 +180,7 @@ def _assistant(message: AssistantMessage) -> bytes:
             case Thinking():
                 content.extend(_thought(part))
             case CallAsked():
-                call = {"type": "tool_use", "id": part.call, "name": part.name}
+                call = {"type": "tool_use", "id": part.call, "name": wire_name(part.name)}
                 content.append({**call, "input": object_raw(part.arguments)})
     return ENCODER.encode(
         {"role": "assistant", "content": content or [{"type": "text", "text": NOTHING_SAID}]}

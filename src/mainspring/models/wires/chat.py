@@ -28,7 +28,7 @@ from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import is_strict
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text
+from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, wire_name
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
@@ -107,7 +107,7 @@ class ChatModel(Wire):
                 {
                     "type": "function",
                     "function": {
-                        "name": tool.name,
+                        "name": wire_name(tool.name),
                         "description": tool.description,
                         "parameters": tool.parameters,
                     },
@@ -151,7 +151,7 @@ class ChatModel(Wire):
 
 
 def _called(call: CallAsked) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": object_text(call.arguments)}
+    function = {"name": wire_name(call.name), "arguments": object_text(call.arguments)}
     return {"id": call.call, "type": "function", "function": function}
 
 

@@ -27,7 +27,14 @@ from mainspring.models import (
 )
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.messages import ENCODER, NOTHING_SAID, attached_text, base64_text, object_raw
+from mainspring.models.wires.messages import (
+    ENCODER,
+    NOTHING_SAID,
+    attached_text,
+    base64_text,
+    object_raw,
+    wire_name,
+)
 from mainspring.models.wires.wire import Wire
 
 WIRE = "gemini"
@@ -74,7 +81,7 @@ class GeminiModel(Wire):
         if request.tools:
             declared = [
                 {
-                    "name": tool.name,
+                    "name": wire_name(tool.name),
                     "description": tool.description,
                     "parametersJsonSchema": tool.parameters,
                 }
@@ -115,7 +122,7 @@ class GeminiModel(Wire):
                 case Thinking():
                     parts.extend(_thought(part))
                 case CallAsked():
-                    call = {"id": part.call, "name": part.name, "args": object_raw(part.arguments)}
+                    call = {"id": part.call, "name": wire_name(part.name), "args": object_raw(part.arguments)}
                     signature = {"thoughtSignature": part.opaque} if part.opaque else {}
                     parts.append({"functionCall": call, **signature})
         self._sign(parts)
@@ -156,7 +163,7 @@ def _thought(part: Thinking) -> list[dict[str, Any]]:
 
 def _result(result: ToolResult) -> dict[str, Any]:
     response = {"error" if result.is_error else "output": result.text}
-    return {"functionResponse": {"id": result.call, "name": result.name, "response": response}}
+    return {"functionResponse": {"id": result.call, "name": wire_name(result.name), "response": response}}
 
 
 class _Function(msgspec.Struct):
