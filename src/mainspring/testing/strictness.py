@@ -64,6 +64,56 @@ def _anthropic(request: dict[str, Any]) -> Iterator[str]:
                 where = f"messages.{place}.content.{n}.tool_use.name"
                 yield f"{where}: String should match pattern '{_PATTERN}'"
 
+    yield from _thinking(request)
+
+
+_SEE = (
+    "Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+)
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def _thinking(request: dict[str, Any]) -> Iterator[str]:
+    asked = request.get("thinking", {"type": "disabled"})
+    budget = asked.get("budget_tokens", 0)
+    if asked["type"] == "enabled" and budget < 1024:
+        yield "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+    if budget >= request["max_tokens"]:
+        yield f"`max_tokens` must be greater than `thinking.budget_tokens`. {_SEE}"
+    if asked["type"] != "disabled" and request.get("tool_choice", {}).get("type") in ("any", "tool"):
+        yield "Thinking may not be enabled when tool_choice forces tool use."
+    loop = _open_loop(request["messages"])
+    if loop and asked["type"] == "enabled" and (kind := _blocks(loop[0][1])[0]["type"]) not in _THOUGHTS:
+        yield (
+            f"messages.{loop[0][0]}.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
+            f" `{kind}`. When `thinking` is enabled, a final `assistant` message must start with a thinking"
+            " block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you"
+            " include thinking blocks from previous turns. To avoid this requirement, disable `thinking`."
+            f" {_SEE}"
+        )
+    for place, message in loop if asked["type"] == "disabled" else ():
+        if any(block["type"] in _THOUGHTS for block in _blocks(message)):
+            yield (
+                f"messages.{place}.content.0.type: When `thinking` is disabled, an `assistant` message in the"
+                " final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your"
+                f" request. {_SEE}"
+            )
+
+
+def _open_loop(messages: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """The replies whose calls are being answered, the first one first."""
+    loop: list[tuple[int, dict[str, Any]]] = []
+    is_answered = False
+    for place, message in reversed(list(enumerate(messages))):
+        if message["role"] == "assistant":
+            if not is_answered:
+                break
+            loop.insert(0, (place, message))
+        is_answered = any(block["type"] == "tool_result" for block in _blocks(message)) or (
+            is_answered and message["role"] == "user"
+        )
+    return loop
+
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
     content = message["content"]

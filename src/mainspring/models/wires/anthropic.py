@@ -37,7 +37,8 @@ from mainspring.models.wires.messages import (
     wire_name,
     without_last_thoughts,
 )
-from mainspring.models.wires.wire import Wire
+from mainspring.models.wires.thinking import REPLY_END, THOUGHTS, open_loop
+from mainspring.models.wires.wire import THINKING_ORDER, Wire
 
 WIRE = "anthropic"
 VERSION = "2023-06-01"
@@ -79,8 +80,14 @@ class AnthropicModel(Wire):
     def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        marked = list(super()._messages(messages))
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        marked = list(super()._messages(request))
+        start = open_loop(marked) if self._is_loop_checked() else None
+        if start is not None and not self._thinking(msgspec.structs.replace(request, messages=marked)):
+            # Thoughts in an open loop are refused by a model that is not to think.
+            for position in range(start, len(marked)):
+                if marked[position].endswith(REPLY_END):
+                    marked[position] = self._cleaned(marked[position])
         left = _MARKS
         for position in range(len(marked) - 1, -1, -1):
             if left and marked[position].endswith(_USER_END):
@@ -105,31 +112,49 @@ class AnthropicModel(Wire):
                 for tool in request.tools
             ]
         effort = self._effort(request)
-        if self._thinks_by_effort():
-            fields["thinking"] = {"type": "adaptive", "display": "summarized"}
-            if effort:
-                fields["output_config"] = {"effort": effort}
+        if effort and self._thinks_by_effort():
+            fields["output_config"] = {"effort": effort}
         if request.schema is not None:
             described = {"type": "json_schema", "schema": without_limits(request.schema)}
             fields["output_config"] = {**fields.get("output_config", {}), "format": described}
         return fields
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        name, effort = self._endpoint.model, self._effort(request)
-        usual = _USUAL_OUTPUT
-        if _WITHOUT_THINKING.search(name):
-            usual = _SMALLEST_OUTPUT if _SMALL_OUTPUT.search(name) else _OLD_OUTPUT
-        limit = request.max_output_tokens or usual
-        fields: dict[str, Any] = {"max_tokens": limit}
-        budget = min(_BUDGETS[effort], limit // 2) if effort else 0
-        # Reasoning that was taken out of the history may not be asked for again while its calls are open.
-        is_wanted = budget >= _LEAST_BUDGET and not self._stale
-        if is_wanted and _WITH_BUDGET.search(name):
-            fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
-        # A model that thinks may not be forced to call a tool.
-        if request.must_call and not self._thinks_by_effort() and "thinking" not in fields:
+        fields: dict[str, Any] = {"max_tokens": self._output_limit(request)}
+        thinking = self._thinking(request)
+        if thinking:
+            fields["thinking"] = thinking
+        elif request.must_call:  # a model that thinks may not be forced to call a tool
             fields["tool_choice"] = {"type": "any"}
         return fields
+
+    def _output_limit(self, request: Request) -> int:
+        name, usual = self._endpoint.model, _USUAL_OUTPUT
+        if _WITHOUT_THINKING.search(name):
+            usual = _SMALLEST_OUTPUT if _SMALL_OUTPUT.search(name) else _OLD_OUTPUT
+        return request.max_output_tokens or usual
+
+    def _thinking(self, request: Request) -> dict[str, Any]:
+        """How the model is to think, empty when it is not to: an open loop of calls goes on as it began."""
+        start = open_loop(request.messages) if self._is_loop_checked() else None
+        has_thought = start is not None and request.messages[start].startswith(THOUGHTS)
+        if start is not None and not has_thought:
+            return {}
+        if self._thinks_by_effort():
+            return {"type": "adaptive", "display": "summarized"}
+        budget = self._budget(request, has_thought=has_thought)
+        return {"type": "enabled", "budget_tokens": budget} if budget else {}
+
+    def _budget(self, request: Request, *, has_thought: bool) -> int:
+        effort = self._effort(request) or ("low" if has_thought else None)
+        if effort is None or "effort" in self._lacks or not _WITH_BUDGET.search(self._endpoint.model):
+            return 0
+        budget = min(_BUDGETS[effort], self._output_limit(request) // 2)
+        return budget if budget >= _LEAST_BUDGET else 0
+
+    def _is_loop_checked(self) -> bool:
+        """Whether thoughts must stand at the beginning of a loop, or nowhere in it."""
+        return not self._thinks_by_effort() or THINKING_ORDER in self._lacks
 
     def _takes_schema(self, request: Request) -> bool:
         # Its objects are closed, so a map could only be empty.

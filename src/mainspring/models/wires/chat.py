@@ -132,8 +132,8 @@ class ChatModel(Wire):
         system = self._system(request)
         return ENCODER.encode({"role": "system", "content": system}) if system else b""
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        messages = super()._messages(messages)
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        messages = super()._messages(request)
         if not self._quirks.needs_bridge and "user after tool" not in self._lacks:
             return messages
         bridged: list[bytes] = []

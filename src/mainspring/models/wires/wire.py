@@ -23,6 +23,8 @@ from mainspring.models.wires.messages import ENCODER, described_tools
 from mainspring.models.wires.transport import TransportLimits
 
 _STALE = "signatures until "
+THINKING_ORDER = "thinking order"
+"""Noted of a model that wants thinking in all of a loop of calls or in none of it."""
 
 
 class Options(TypedDict, total=False):
@@ -72,8 +74,9 @@ class Wire(ABC):
 
     def body(self, request: Request) -> bytes:
         opening, leading = self._begin(request)
-        messages = self._messages(request.messages)
+        messages = self._messages(request)
         self._sent = request.messages
+        request = msgspec.structs.replace(request, messages=messages)
         closing = ENCODER.encode(self._without_lacks(self._closing_fields(request)))[1:]
         # Joined once: a long history is megabytes.
         pieces = [leading, *messages] if leading else list(messages) or [b""]
@@ -96,8 +99,11 @@ class Wire(ABC):
         if not isinstance(error, BadRequest):
             return False
         match error.cause:
-            case "signature":
+            case "signature" | "thinking":
                 is_new = len(self._sent) > self._stale
+                if error.cause == "thinking":
+                    is_new = is_new or THINKING_ORDER not in self._lacks
+                    self._lacks.add(THINKING_ORDER)
                 self._stale = max(self._stale, len(self._sent))
                 self._lacks.update(_mark(message) for message in self._sent[-1:])
                 return is_new
@@ -138,7 +144,7 @@ class Wire(ABC):
 
     @abstractmethod
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        """What may differ from one request to the next."""
+        """What may differ from one request to the next; its messages are those that are sent."""
 
     @abstractmethod
     def _without_thinking(self, message: bytes) -> bytes:
@@ -165,7 +171,8 @@ class Wire(ABC):
             return None
         return "high" if request.effort == "max" and "max effort" in self._lacks else request.effort
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        messages = request.messages
         if not self._stale:
             self._stale = self._known_stale(messages)
         if not self._stale:
