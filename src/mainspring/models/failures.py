@@ -94,12 +94,30 @@ _STALE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_TOO_MUCH_OUTPUT = re.compile(
+    r"max_(completion_|output_)?tokens[`'\"]?:? (is too large|must be less than|\d+ > \d)"
+    r"|maxOutputTokens value of|valid range of max_tokens",
+    re.IGNORECASE,
+)
+_MOST = re.compile(
+    r"at most (\d+) (?:completion|output)|> (\d+), which is the maximum|less than or equal to [`']?(\d+)"
+    r"|max_tokens is \[1, (\d+)\]|range is from 1 \(inclusive\) to (\d+) \(exclusive\)",
+    re.IGNORECASE,
+)
 _THINKING_ORDER = re.compile(
     r"expected [`']?thinking[`']? or [`']?redacted_thinking|when [`']?thinking[`']? is disabled, an?\b",
     re.IGNORECASE,
 )
 
 _RULES = (
+    _Rule(
+        BadRequest,
+        "{model} does not give so much output at once.",
+        "Choose a model with a larger output limit.",
+        wording=_TOO_MUCH_OUTPUT,
+        wording_statuses=frozenset({400, 422}),
+        cause="output",
+    ),
     _Rule(
         BadRequest,
         "{provider} wants thinking in all of an exchange of calls, or in none of it.",
@@ -261,8 +279,17 @@ def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule) -> ModelEr
     remedy = rule.remedy.format_map(words)
     if rule.error is not BadRequest:
         return rule.error(happened, remedy=remedy, retry_after_s=refusal.retry_after_s)
-    cause, param = (rule.cause, "") if rule.cause else _unsupported(refusal)
+    cause, param = (rule.cause, _most_output(refusal)) if rule.cause else _unsupported(refusal)
     return BadRequest(happened, remedy=remedy, cause=cause, param=param)
+
+
+def _most_output(refusal: ProviderRefusal) -> str:
+    """How many tokens of output a refusal allows; empty when it does not say."""
+    found = _MOST.search(refusal.said)
+    if found is None:
+        return ""
+    most = int(next(filter(None, found.groups())))
+    return str(most - 1 if "exclusive" in found[0] else most)
 
 
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})

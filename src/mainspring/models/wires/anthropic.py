@@ -16,7 +16,6 @@ from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Think
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Effort,
     Message,
     ReplyFinished,
     Request,
@@ -26,6 +25,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.output import thinking_share, wanted_output
 from mainspring.models.structured import has_maps, without_limits
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
@@ -52,9 +52,12 @@ _MARKS = 2
 _WITH_BUDGET = re.compile(r"claude-(3[-.]7|(opus|sonnet|haiku)-4([-.][0-5])?(-\d{8})?$)")
 _WITHOUT_THINKING = re.compile(r"claude-(2|3[-.]5|3-(opus|sonnet|haiku)|instant)")
 _WITHOUT_SCHEMA = re.compile(r"claude-(2|3|instant|(opus|sonnet)-4(-0)?(-\d{8})?$)")
-_BUDGETS: dict[Effort, int] = {"low": 4_000, "medium": 10_000, "high": 20_000, "max": 28_000}
-_SMALL_OUTPUT = re.compile(r"claude-(2|3-(opus|sonnet|haiku)|instant)")
-_USUAL_OUTPUT, _OLD_OUTPUT, _SMALLEST_OUTPUT = 32_000, 8_192, 4_096
+# How many tokens of output a model takes, by name; what is not here takes at least 64,000.
+_MOST_OUTPUT = (
+    (re.compile(r"claude-(2|3-(opus|sonnet|haiku)|instant)"), 4_096),
+    (re.compile(r"claude-3[-.]5"), 8_192),
+    (re.compile(r"claude-opus-4([-.][01])?(-\d{8})?$"), 32_000),
+)
 _LEAST_BUDGET = 1_024
 
 
@@ -129,10 +132,9 @@ class AnthropicModel(Wire):
         return fields
 
     def _output_limit(self, request: Request) -> int:
-        name, usual = self._endpoint.model, _USUAL_OUTPUT
-        if _WITHOUT_THINKING.search(name):
-            usual = _SMALLEST_OUTPUT if _SMALL_OUTPUT.search(name) else _OLD_OUTPUT
-        return request.max_output_tokens or usual
+        limit = request.max_output_tokens or wanted_output(self._effort(request))
+        known = [most for pattern, most in _MOST_OUTPUT if pattern.search(self._endpoint.model)]
+        return min(limit, *known, self._most_output or limit)
 
     def _thinking(self, request: Request) -> dict[str, Any]:
         """How the model is to think, empty when it is not to: an open loop of calls goes on as it began."""
@@ -146,11 +148,11 @@ class AnthropicModel(Wire):
         return {"type": "enabled", "budget_tokens": budget} if budget else {}
 
     def _budget(self, request: Request, *, has_thought: bool) -> int:
-        effort = self._effort(request) or ("low" if has_thought else None)
+        effort, limit = self._effort(request) or ("low" if has_thought else None), self._output_limit(request)
         if effort is None or "effort" in self._lacks or not _WITH_BUDGET.search(self._endpoint.model):
             return 0
-        budget = min(_BUDGETS[effort], self._output_limit(request) // 2)
-        return budget if budget >= _LEAST_BUDGET else 0
+        # With less than that the answer would have no room.
+        return max(thinking_share(effort, limit), _LEAST_BUDGET) if limit >= 2 * _LEAST_BUDGET else 0
 
     def _is_loop_checked(self) -> bool:
         """Whether thoughts must stand at the beginning of a loop, or nowhere in it."""

@@ -122,11 +122,12 @@ class ChatModel(Wire):
         return self._quirks.has_schema and super()._takes_schema(request)
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        if request.max_output_tokens is None:
+        limit = self._output_limit(request)
+        if limit is None:
             return {}
         field = self._quirks.max_tokens_field
         # Newer models refuse the older name, and say so.
-        return {_NEW_LIMIT if field in self._lacks else field: request.max_output_tokens}
+        return {_NEW_LIMIT if field in self._lacks else field: limit}
 
     def _leading(self, request: Request) -> bytes:
         system = self._system(request)

@@ -93,7 +93,7 @@ class ResponsesModel(Wire):
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
         # The wire refuses a limit below 16.
-        limit = request.max_output_tokens
+        limit = self._output_limit(request)
         return {} if limit is None else {"max_output_tokens": max(limit, 16)}
 
     def _without_thinking(self, message: bytes) -> bytes:
