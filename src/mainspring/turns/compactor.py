@@ -2,8 +2,8 @@
 
 What must not be forgotten comes from the journal, word for word. A model for summaries that fails or is too
 dear is replaced by the session's own; when that is down, the turn goes on with its next one first, as in any
-step. A summary that cannot be had never fails a turn: one is not asked for again that twice leaves out what it
-must not, and without one the oldest outputs go, and steps.
+step. One that twice leaves out what it must not is not asked again. Without a summary the oldest outputs go,
+and steps; it never fails a turn.
 """
 
 from __future__ import annotations
