@@ -26,6 +26,7 @@ from mainspring.context.history import History, recall
 from mainspring.context.stubs import handle_of, seq_of, stub, text_of
 from mainspring.errors import (
     AuthFailed,
+    BadRequest,
     ContextOverflow,
     JournalDamaged,
     ModelUnknown,
@@ -360,6 +361,28 @@ def test_a_failing_model_for_summaries_is_replaced_by_the_sessions_own(tmp_path,
     assert [spend.model for spend in spends] == ["writer", "own"]
     assert len(stage.events(SpendSettled)) == len(stage.events(SpendReserved))
     assert [chosen.model for chosen in stage.events(ModelChosen)] == ["own"]
+
+
+@pytest.mark.parametrize("error", [Overloaded("no"), NetworkFailed("no"), AuthFailed("no"), BadRequest("no")])
+@pytest.mark.parametrize("has_writer", [True, False])
+def test_a_turn_goes_on_when_nobody_can_write_a_summary(tmp_path, error, has_writer):
+    stage = staged(tmp_path)
+    steps = stage.model()
+
+    class Own(ScriptedModel):
+        async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+            if request.system == INSTRUCTIONS:
+                raise error
+            async for item in steps.stream(request):
+                yield item
+
+    compactor = Compactor(Writer("", error=error)) if has_writer else Compactor()
+    model = Own(stage.script, name="own")
+    ended = stage.take(GOAL, compactor=compactor, model=model, limits=Limits(max_steps=7))
+    assert ended.ending == "limit", "after all of its steps"
+    compacted = stage.events(Compacted)[0]
+    assert compacted.model == ""
+    assert compacted.stubbed
 
 
 def test_a_model_for_summaries_that_does_not_fit_the_budget_is_replaced_by_the_sessions_own(tmp_path):

@@ -205,6 +205,52 @@ def test_a_reply_that_was_cut_off_or_refused_is_not_an_empty_one():
     assert told.said == []
 
 
+@pytest.mark.parametrize("token", ["<|im_end|>", "</s>", "<end_of_turn>", "<|endoftext|><|endoftext|>"])
+def test_control_tokens_are_an_empty_reply(token):
+    told = Watched()
+    told.step(text=token)
+    assert told.said == ["empty"]
+
+
+NOISE = [
+    "!" * 60,
+    "GGGG" * 20,
+    "I am here. " * 10,
+    "and then the same line again\n" * 30,
+    "ab" * 5000 + "a",
+]
+
+
+@pytest.mark.parametrize("text", NOISE)
+@pytest.mark.parametrize("stop", ["end", "length"])
+def test_an_answer_that_only_repeats_itself_is_asked_for_once_more(text, stop):
+    told = Watched()
+    told.step(text=text, stop=stop)
+    told.step(text=text * 2, stop=stop)
+    assert told.said == ["repetition", "repetition final"]
+    told.user()
+    told.step(text=text, stop=stop)
+    assert told.said[2:] == ["repetition"], "what a person says starts anew"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Done.",
+        "!!!",
+        "The tests pass, and nothing else has changed.\n" + "-" * 80,
+        "\n".join(f"- file_{number}.py is unchanged" for number in range(200)),
+        "[" + "0, " * 300 + "0]",
+        "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 9 + "These are all.",
+    ],
+)
+def test_an_answer_with_some_repetition_is_an_answer(text):
+    told = Watched()
+    told.step(text=text)
+    told.step(("shell", {"command": "x"}, "y"), text="ha" * 300)
+    assert told.said == []
+
+
 def test_stopping_with_an_unfinished_plan_is_answered_twice_and_then_accepted():
     told = Watched()
     told.add(plan_set(("read the code", "done"), ("fix it", "doing"), ("test it", "open")))

@@ -32,7 +32,9 @@ from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
 from mainspring.models.wires.wire import Wire
 from mainspring.testing.memory import MemoryJournal
+from mainspring.testing.strictness import problem
 from tests.context.test_context_properties import CUTS, check_chat, compacted, journals
+from tests.models.every_wire import DIALECTS
 
 HERE = "http://127.0.0.1:9"
 TOOLS = (ToolSpec(name="read", description="Reads.", parameters={"type": "object"}),)
@@ -113,6 +115,16 @@ WIRES: dict[str, tuple[Callable[[], Wire], Callable[[dict[str, Any]], None]]] = 
 
 
 @st.composite
+def renamed(draw: st.DrawFn, part: Part) -> Part:
+    """A call of a tool that a model made up."""
+    if not isinstance(part, CallAsked):
+        return part
+    return msgspec.structs.replace(
+        part, name=draw(st.sampled_from([part.name, "functions.do", "", "a b", "ä" * 99]))
+    )
+
+
+@st.composite
 def thoughtful(draw: st.DrawFn) -> list[Recorded]:
     """A journal in which models of all wires have thought, and said nothing but spaces."""
     recorded = draw(journals())
@@ -120,7 +132,8 @@ def thoughtful(draw: st.DrawFn) -> list[Recorded]:
         if isinstance(item.event, AssistantSaid) and draw(st.booleans()):
             before: list[Part] = [draw(st.sampled_from(THOUGHTS))]
             before += [Text(text="\n ")] if draw(st.booleans()) else []
-            event = msgspec.structs.replace(item.event, parts=(*before, *item.event.parts))
+            said = [draw(renamed(part)) for part in item.event.parts]
+            event = msgspec.structs.replace(item.event, parts=(*before, *said))
             recorded[position] = Recorded(item.seq, item.time_us, event)
     return recorded
 
@@ -145,6 +158,7 @@ def test_every_request_is_one_that_its_provider_takes(wire: str, recorded: list[
     model = build()
     body, _ = sent(history_of(recorded, model), model)
     check(msgspec.json.decode(body))
+    assert problem(DIALECTS[wire], body) == ""
     assert body == sent(history_of(recorded, build()), build())[0]
 
 
@@ -157,6 +171,7 @@ def test_it_still_is_after_a_compaction(wire: str, recorded: list[Recorded], how
     after = [*recorded, Recorded(len(recorded) + 1, 0, compacted(recorded, *how))]
     body, _ = sent(history_of(after, model), model)
     check(msgspec.json.decode(body))
+    assert problem(DIALECTS[wire], body) == ""
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -43,7 +43,10 @@ class Journaled:
     def __init__(self, name: str = "one", limits: Limits | None = None, **more: Any) -> None:
         self.log: list[Event] = []
         self.state = State()
-        self.models = SimpleNamespace(current=SimpleNamespace(name="priced", price=more.get("price", PRICE)))
+        priced = SimpleNamespace(
+            name="priced", price=more.get("price", PRICE), context_tokens=more.get("window")
+        )
+        self.models = SimpleNamespace(current=priced)
         self.budget = Budget(parent=more.get("parent"), day=more.get("day"))
         self._add(
             SessionStarted(session=name, workspace="/", version="1"),

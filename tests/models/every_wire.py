@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mainspring.app import build as app
 from mainspring.events import Part
 from mainspring.models import Message, ReplyFinished, Request
 from mainspring.models.reply import ReplyBuilder
-from mainspring.models.scripted import Script
+from mainspring.models.retry import Retried, RetryPolicy
+from mainspring.models.scripted import Fault, Script, ScriptedReply
 from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
 from mainspring.models.wires.wire import Wire
+from mainspring.settings import load_config
+from mainspring.testing.dialects.anthropic import Anthropic
+from mainspring.testing.dialects.chat import Chat
+from mainspring.testing.dialects.gemini import Gemini
+from mainspring.testing.dialects.responses import Responses
 from mainspring.testing.server import ModelServer, SeenRequest
 
 NAMES = {
@@ -26,6 +34,7 @@ NAMES = {
     "gemini": "gemini-3-pro",
 }
 WIRES = tuple(NAMES)
+DIALECTS = {"chat": Chat(), "responses": Responses(), "anthropic": Anthropic(), "gemini": Gemini()}
 
 
 def build(wire: str, server: ModelServer | None = None, model: str = "", **options: Any) -> Wire:
@@ -40,6 +49,44 @@ def build(wire: str, server: ModelServer | None = None, model: str = "", **optio
             return AnthropicModel(f"test/{name}", address, "key", name, **options)
         case _:
             return GeminiModel(f"test/{name}", f"{address}/v1beta", "key", name, **options)
+
+
+class Wired:
+    """A session over the scripted server, turn by turn, on whichever wire; `seen` is what the last turn sent.
+    Each turn is a process of its own, as far as the session can tell."""
+
+    def __init__(self, folder: Path, *replies: ScriptedReply, faults: Sequence[Fault] = ()) -> None:
+        self.script = Script(replies, tuple(faults))
+        self.workspace = folder / "work"
+        self.workspace.mkdir()
+        settings = {"MAINSPRING_HOME": str(folder / "home"), "HOME": str(folder), "PATH": "/usr/bin:/bin"}
+        self.config = load_config(settings)
+        self.session = ""
+        self.seen: list[SeenRequest] = []
+
+    def run(self, wire: str, text: str, *, name: str = "", **options: Any) -> list[Any]:
+        """The events of one turn."""
+
+        async def turn() -> list[Any]:
+            async with ModelServer(self.script) as server:
+                inner = build(wire, server, name)
+                model = Retried(inner, heal=inner.heal, keep=inner.keep, policy=RetryPolicy(waits_s=(0.0,)))
+                opened = app.open(
+                    self.workspace,
+                    session=self.session,
+                    model=model,
+                    config=self.config,
+                    sandbox="none",
+                    mode="auto",
+                    **options,
+                )
+                async with opened as session:
+                    self.session = session.id
+                    events = [event async for event in session.run(text)]
+                self.seen = server.seen
+            return events
+
+        return asyncio.run(turn())
 
 
 class Heard(msgspec.Struct):

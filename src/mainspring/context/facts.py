@@ -31,6 +31,7 @@ from mainspring.events import (
     UserSaid,
     WaitEnded,
     WaitStarted,
+    tool_of,
 )
 from mainspring.waits.describe import joined
 
@@ -127,11 +128,12 @@ class SessionFacts:
             return
         touched = touched_by(asked.arguments)
         about = touched.command or next(iter(touched.paths), "") or canonical(asked.arguments)
-        key = (asked.name, about)
+        tool = tool_of(asked.name)
+        key = (tool, about)
         if ended.outcome == "ok":
             self.errors.pop(key, None)
             for path in touched.paths:
-                self._touch(path, asked.name)
+                self._touch(path, tool)
         elif ended.outcome in ("error", "unknown"):
             self.errors.pop(key, None)
             self.errors[key] = _shown(ended.output)

@@ -7,12 +7,14 @@ the trip is final and the turn must end. What a person says starts everything an
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable
 
 import msgspec
 
 from mainspring.context.intent import announces
+from mainspring.context.repetition import is_repetition
 from mainspring.context.values import canonical
 from mainspring.events import (
     AssistantSaid,
@@ -27,6 +29,7 @@ from mainspring.events import (
     TurnStarted,
     Undone,
     UserSaid,
+    tool_of,
 )
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
@@ -39,6 +42,8 @@ PLAN_NUDGES = 2
 IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
+# What a local server should have taken out of a reply, and is no answer.
+_CONTROL_TOKEN = re.compile(r"<\|[\w▁ ]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|<eos>")
 _LOOKED_BACK = 2000
 _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
@@ -166,7 +171,7 @@ class Guards:
     def _begin_step(self, said: AssistantSaid) -> None:
         recent = self.recent
         self._asked, self._started, self._ended = said.calls, set(), {}
-        recent.text, recent.stop = said.text.strip(), said.stop
+        recent.text, recent.stop = _CONTROL_TOKEN.sub("", said.text).strip(), said.stop
         is_empty = not said.calls and not recent.text
         recent.has_stopped = not said.calls
         recent.empty = recent.empty + 1 if is_empty else 0
@@ -198,7 +203,7 @@ class Guards:
         is_refused_unread = ended.outcome == "error" and asked.call not in self._started
         full = ended.full.sha256 if ended.full else ""
         return Deed(
-            tool=asked.name,
+            tool=tool_of(asked.name),
             arguments=canonical(asked.arguments),
             result=hash((ended.outcome, ended.output, ended.exit_code, full)),
             exit_code=ended.exit_code,
@@ -315,6 +320,17 @@ def empty(recent: Recent) -> GuardTripped | None:
     return GuardTripped(guard="empty", message=message)
 
 
+def repetition(recent: Recent) -> GuardTripped | None:
+    """An answer that only repeats itself."""
+    if not recent.has_stopped or recent.stop == "refused" or not is_repetition(recent.text):
+        return None
+    if recent.trips["repetition"]:
+        message = "The model's answer only repeats itself, also after it was asked again."
+        return GuardTripped(guard="repetition", message=message, is_final=True)
+    message = "Your answer only repeated itself. Answer again, in your own words and without repetition."
+    return GuardTripped(guard="repetition", message=message)
+
+
 def plan(recent: Recent) -> GuardTripped | None:
     """The model stops while its own plan is unfinished."""
     is_over = recent.has_stopped and recent.stop == "end" and not recent.text.endswith("?")
@@ -358,6 +374,7 @@ RULES: tuple[Callable[[Recent], GuardTripped | None], ...] = (
     malformed,
     echo,
     empty,
+    repetition,
     stall,
     plan,
     promise,

@@ -97,8 +97,17 @@ class Thinking(Value, frozen=True, tag="thinking", tag_field="part"):
     wire: Word = ""
 
 
+_NAMESPACES = ("functions.", "default_api.", "default_api:")
+
+
+def tool_of(name: str) -> str:
+    """The tool that a model means: `functions.read` is `read`, as its provider writes it inside."""
+    return next((name[len(space) :] for space in _NAMESPACES if name.startswith(space)), name)
+
+
 class CallAsked(Value, frozen=True, tag="call", tag_field="part"):
-    """A call that the model asked for; `arguments` is the text it wrote, which may not be JSON."""
+    """A call that the model asked for, as it said it; `arguments` is the text it wrote, which may not be
+    JSON."""
 
     call: Id
     name: str

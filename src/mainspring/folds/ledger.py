@@ -39,8 +39,12 @@ ENGINE = "engine"
 Counted = CallStarted | TurnStarted | GoalSet | BudgetWarned
 """The events that a ledger takes, beside spends."""
 
-_LEAST_OUTPUT_TOKENS = 64
-_USUAL_OUTPUT_TOKENS = 8192
+LEAST_OUTPUT_TOKENS = 64
+"""A request that may not have so much back is not made."""
+
+MODEST_OUTPUT_TOKENS = 8192
+"""What a request may have back, as far as it can be paid, whatever else is under way."""
+
 _CENT_OF_A_CENT = 1e-9
 _WARNED_PERCENTS = (80, 50)
 _OPTIONS = {
@@ -160,17 +164,26 @@ class Ledger:
             opened.steps -= settled.is_failed and held.reserved.source == STEP
 
     def affordable_output(
-        self, price: Price | None, input_tokens: int, limits: Limits, *, is_step: bool, today: Tally | None
+        self,
+        price: Price | None,
+        input_tokens: int,
+        limits: Limits,
+        *,
+        wanted: int = MODEST_OUTPUT_TOKENS,
+        is_step: bool,
+        today: Tally | None,
     ) -> int | Refusal:
-        """How many tokens one more request may give back at most, or why it may not be made."""
-        output = _USUAL_OUTPUT_TOKENS
+        """How many tokens one more request may give back at most, or why it may not be made. Beyond a modest
+        reply, one request sets aside no more than a quarter of what is left: others may run beside it, and a
+        crash can lose it."""
+        output = wanted
         for scope, cap, used in self._capped(limits, today):
             if is_step and cap.steps is not None and used.steps >= cap.steps:
                 return _refused(scope, "steps", f"of {plural(cap.steps, 'step')} is reached", ending="limit")
-            fitting = _fitting(scope, cap, used, price, input_tokens)
+            fitting = _fitting(scope, cap, used, price, input_tokens, 4 * wanted)
             if isinstance(fitting, Refusal):
                 return fitting
-            output = min(output, fitting)
+            output = min(output, max(fitting // 4, min(fitting, MODEST_OUTPUT_TOKENS)))
         return output
 
     def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float, CapScope] | None:
@@ -308,12 +321,13 @@ class _Held(msgspec.Struct, frozen=True):
     scopes: tuple[_Open, ...]
 
 
-def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_tokens: int) -> int | Refusal:
-    """What output fits into one scope's tokens and money."""
-    output = _USUAL_OUTPUT_TOKENS
+def _fitting(
+    scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_tokens: int, output: int
+) -> int | Refusal:
+    """What output, up to this, fits into one scope's tokens and money."""
     if cap.tokens is not None:
         left = cap.tokens - used.tokens - input_tokens
-        if left < _LEAST_OUTPUT_TOKENS:
+        if left < LEAST_OUTPUT_TOKENS:
             return Refusal(
                 f"The token limit{_of(scope)} is reached: {used.tokens:,} of {cap.tokens:,} tokens are"
                 f" used, and the next request needs about {input_tokens:,}.",
@@ -326,7 +340,7 @@ def _fitting(scope: CapScope, cap: Cap, used: Tally, price: Price | None, input_
         return output
     if price is not None:
         output = _affordable(price, input_tokens, output, cap.usd - used.usd + _CENT_OF_A_CENT)
-    if output < _LEAST_OUTPUT_TOKENS or used.usd >= cap.usd - _CENT_OF_A_CENT > 0:
+    if output < LEAST_OUTPUT_TOKENS or used.usd >= cap.usd - _CENT_OF_A_CENT > 0:
         return Refusal(
             f"The budget{_of(scope)} is used up: {used.usd:.4f} of {cap.usd:.4f} USD are spent,"
             " and the next request does not fit into the rest.",

@@ -8,9 +8,7 @@ to do about it.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -28,9 +26,9 @@ from mainspring.errors import (
     Overloaded,
     RateLimited,
 )
+from mainspring.models.retry_after import retry_after_s
 
 _SAID_CHARACTERS = 400
-_HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -96,7 +94,38 @@ _STALE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_TOO_MUCH_OUTPUT = re.compile(
+    r"max_(completion_|output_)?tokens[`'\"]?:? (is too large|must be less than|\d+ > \d)"
+    r"|maxOutputTokens value of|valid range of max_tokens",
+    re.IGNORECASE,
+)
+_MOST = re.compile(
+    r"at most (\d+) (?:completion|output)|> (\d+), which is the maximum|less than or equal to [`']?(\d+)"
+    r"|max_tokens is \[1, (\d+)\]|range is from 1 \(inclusive\) to (\d+) \(exclusive\)",
+    re.IGNORECASE,
+)
+_THINKING_ORDER = re.compile(
+    r"expected [`']?thinking[`']? or [`']?redacted_thinking|when [`']?thinking[`']? is disabled, an?\b",
+    re.IGNORECASE,
+)
+
 _RULES = (
+    _Rule(
+        BadRequest,
+        "{model} does not give so much output at once.",
+        "Choose a model with a larger output limit.",
+        wording=_TOO_MUCH_OUTPUT,
+        wording_statuses=frozenset({400, 422}),
+        cause="output",
+    ),
+    _Rule(
+        BadRequest,
+        "{provider} wants thinking in all of an exchange of calls, or in none of it.",
+        "Try again with another --effort, or start a new session.",
+        wording=_THINKING_ORDER,
+        wording_statuses=frozenset({400}),
+        cause="thinking",
+    ),
     _Rule(
         BadRequest,
         "{model} takes no tools.",
@@ -250,8 +279,17 @@ def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule) -> ModelEr
     remedy = rule.remedy.format_map(words)
     if rule.error is not BadRequest:
         return rule.error(happened, remedy=remedy, retry_after_s=refusal.retry_after_s)
-    cause, param = (rule.cause, "") if rule.cause else _unsupported(refusal)
+    cause, param = (rule.cause, _most_output(refusal)) if rule.cause else _unsupported(refusal)
     return BadRequest(happened, remedy=remedy, cause=cause, param=param)
+
+
+def _most_output(refusal: ProviderRefusal) -> str:
+    """How many tokens of output a refusal allows; empty when it does not say."""
+    found = _MOST.search(refusal.said)
+    if found is None:
+        return ""
+    most = int(next(filter(None, found.groups())))
+    return str(most - 1 if "exclusive" in found[0] else most)
 
 
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
@@ -282,7 +320,7 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = "" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
-        return ProviderRefusal(status, said=_one_line(said), retry_after_s=_retry_after_s(headers, {}))
+        return ProviderRefusal(status, said=_one_line(said), retry_after_s=retry_after_s(headers, []))
     outer = _mapping(found[0] if isinstance(found, list) and found else found)
     inner = _mapping(outer.get("error")) or _mapping(outer.get("response")) or outer
     inner = _mapping(inner.get("error")) or inner
@@ -302,7 +340,7 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
         codes=frozenset(codes),
         said=_one_line(_said(outer, inner)),
         param=value if isinstance(value := inner.get("param"), str) else "",
-        retry_after_s=_retry_after_s(headers, inner),
+        retry_after_s=retry_after_s(headers, _details(inner)),
     )
 
 
@@ -326,62 +364,3 @@ def _details(inner: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())[:_SAID_CHARACTERS].rstrip(".")
-
-
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
-_RESETS = (
-    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
-    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-    ("x-ratelimit-remaining", "x-ratelimit-reset"),
-    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
-    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
-)
-
-
-def _retry_after_s(headers: Mapping[str, str], error: dict[str, Any]) -> float | None:
-    """What `Retry-After` says, else what the body says, else when the limit that was used up resets."""
-    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
-    if (wait := _wait_s(headers.get("retry-after", ""))) is not None:
-        return wait
-    for detail in _details(error):
-        if (wait := _wait_s(str(detail.get("retryDelay", "")))) is not None:
-            return wait
-    waits = [
-        wait
-        for remaining, reset in _RESETS
-        if headers.get(remaining) == "0" and (wait := _wait_s(headers.get(reset, ""))) is not None
-    ]
-    return max(waits, default=None)
-
-
-def _wait_s(text: str) -> float | None:
-    """Seconds, a duration such as `6m0.5s`, a moment since 1970, or a date."""
-    number = _number(text)
-    if number is not None:
-        if number > 1e11:
-            number /= 1000
-        return max(number - time.time(), 0.0) if number > 1e9 else number
-    if text and (match := _DURATION.fullmatch(text)):
-        days, hours, minutes, seconds, milliseconds = (float(group or 0) for group in match.groups())
-        return days * 86400 + hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
-    return _until(text) if text else None
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < 1e15 else None
-
-
-def _until(text: str) -> float | None:
-    try:
-        if text[:4].isdigit():
-            moment = datetime.fromisoformat(text)
-        else:
-            moment = datetime.strptime(text.strip(), _HTTP_DATE).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return max(moment.timestamp() - time.time(), 0.0)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from mainspring.events import CallDelta, TextDelta
+from mainspring.events import CallDelta, TextDelta, tool_of
 from mainspring.models import ReplyFinished, Request, Retrying, StreamItem
 from mainspring.models.wrapper import ModelWrapper
 
@@ -147,7 +147,7 @@ def _from_value(value: Any, known: Collection[str]) -> list[RescuedCall]:
     if isinstance(inner, dict):
         return _from_value(inner, known)
     name: str = next((fields[key] for key in _NAMES if isinstance(fields.get(key), str)), "")
-    if name not in known:
+    if tool_of(name) not in known:
         return []
     arguments: Any = next((fields[key] for key in _ARGUMENTS if key in fields), dict[str, Any]())
     if isinstance(arguments, str):

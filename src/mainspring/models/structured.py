@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from mainspring.events import CallDelta, TextDelta, ToolSpec
+from mainspring.events import CallDelta, TextDelta, ToolSpec, tool_of
 from mainspring.models import ReplyFinished, Request, Retrying, StreamItem
 
 ANSWER = "final_answer"
@@ -39,7 +39,7 @@ async def answered(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamIt
                 case TextDelta():
                     held.append(item)
                 case CallDelta():
-                    if item.name == ANSWER:
+                    if tool_of(item.name) == ANSWER:
                         answers.add(item.index)
                     if item.index not in answers:
                         has_calls = True

@@ -2,7 +2,8 @@
 
 Which reply a request gets depends only on the request: on how many replies stand in it already. So a client
 that was killed and resumed gets the reply that it would have got. Faults are counted, and come first. Every
-request is recorded, with when it was complete and when the last byte of the answer before it had been sent.
+request is checked as its provider would (`strictness.py`), and recorded, with when it was complete and when
+the last byte of the answer before it had been sent.
 From a shell: `python -m mainspring.testing.server SCRIPT.json [--port N]`; the first line is the base URL.
 """
 
@@ -32,6 +33,7 @@ from mainspring.testing.dialects.gemini import Gemini
 from mainspring.testing.dialects.responses import Responses
 from mainspring.testing.http11 import HttpAnswer, Incoming, ServerConnection, chunked, whole
 from mainspring.testing.refusals import overflows
+from mainspring.testing.strictness import problem
 
 _GIVES_REPLY = frozenset({"slow", "gzip", "whole"})
 
@@ -65,7 +67,7 @@ class Scripted:
     def __init__(self, script: Script, *, keep_bodies: bool = True) -> None:
         self.script = script
         self.seen: list[SeenRequest] = []
-        self._keep_bodies = keep_bodies
+        self._keep_bodies = self._is_strict = keep_bodies
         self._answered_ns: int | None = None
         self._faults: dict[int, list[Fault]] = {}
 
@@ -83,10 +85,14 @@ class Scripted:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
         else:
-            reply_index = asked.replies
-            reply = self.script.reply(reply_index, (incoming.body,))
-            fault = self._next_fault(reply)
-            answer = self._reply(dialect, asked, reply, fault, len(incoming.body))
+            refusal = problem(dialect, incoming.body) if self._is_strict else ""
+            if refusal:
+                answer = whole(400, dialect.refusal(refusal))
+            else:
+                reply_index = asked.replies
+                reply = self.script.reply(reply_index, (incoming.body,))
+                fault = self._next_fault(reply)
+                answer = self._reply(dialect, asked, reply, fault, len(incoming.body))
         self._record(incoming, arrived_ns, reply_index, fault)
         return msgspec.structs.replace(answer, on_sent=self._mark_sent)
 
@@ -320,7 +326,7 @@ def main() -> None:
     )
     parser.add_argument("script", type=Path)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--no-bodies", action="store_true", help="record requests without what they said")
+    parser.add_argument("--no-bodies", action="store_true", help="neither record nor check what requests say")
     options = parser.parse_args()
     try:
         script = load_script(options.script)

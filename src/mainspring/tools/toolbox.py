@@ -15,13 +15,27 @@ import msgspec
 
 from mainspring.approvals import Effect
 from mainspring.errors import JournalError, UsageError
-from mainspring.events import CallAsked, ToolSpec
+from mainspring.events import CallAsked, ToolSpec, tool_of
+from mainspring.models.wires.messages import wire_name
 from mainspring.tools import CallContext, FileVersions, Output, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
 from mainspring.tools.text import whole_characters
 
 _GRACE_S = 0.8
+_SHOWN_NAME = 80
+_PARALLEL = "multi_tool_use.parallel"
+
+
+class _InnerCall(msgspec.Struct, frozen=True):
+    recipient_name: str
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Parallel(msgspec.Struct, frozen=True):
+    """What a model writes that was taught to pack several calls into one."""
+
+    tool_uses: tuple[_InnerCall, ...]
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -51,21 +65,20 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         if len(self._tools) != len(tools):
             raise UsageError("Two tools have the same name; each name must be unique.")
+        self._renamed = {wire_name(name): tool for name, tool in self._tools.items()}
         self.specs: tuple[ToolSpec, ...] = tuple(spec_of(tool) for tool in self._tools.values())
         self.seen = FileVersions()
         self._leftover: set[asyncio.Task[Any]] = set()
 
     def tool(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        """The tool that is meant by this name, or by what it is called on the wire."""
+        return self._tools.get(name) or self._tools.get(tool_of(name)) or self._renamed.get(name)
 
     def prepare(self, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
         """The call, ready to be judged and run, or the error that the model is told instead."""
-        tool = self._tools.get(asked.name)
+        tool = self.tool(asked.name)
         if tool is None:
-            names = ", ".join(sorted(self._tools))
-            return Output(
-                text=f"There is no tool named {asked.name!r}. The tools are: {names}.", is_error=True
-            )
+            return Output(text=self._unknown(asked), is_error=True)
         text = asked.arguments if edited is None else edited
         arguments = decode_arguments(tool, text)
         if isinstance(arguments, str):
@@ -87,6 +100,15 @@ class Toolbox:
         prepared = self.prepare(asked, edited)
         return prepared.text if isinstance(prepared, Output) else ""
 
+    def _unknown(self, asked: CallAsked) -> str:
+        inner = _inner_calls(asked)
+        if inner:
+            calls = [f"{tool_of(call.recipient_name)} {bytes(call.parameters).decode()}" for call in inner]
+            wanted = "Call each tool directly, all in one message"
+            return "\n".join([f"Not run: {asked.name} is no tool here. {wanted}:", *calls])
+        name = asked.name if len(asked.name) <= _SHOWN_NAME else f"{asked.name[:_SHOWN_NAME]}…"
+        return f"There is no tool named {name!r}. The tools are: {', '.join(sorted(self._tools))}."
+
     async def run(self, prepared: Prepared, place: CallContext) -> Output:
         # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
         task = asyncio.create_task(_run(prepared, place))
@@ -101,6 +123,15 @@ class Toolbox:
         if task.cancelled():  # by the tool itself: nobody asked this session to stop
             return Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
         return task.result()
+
+
+def _inner_calls(asked: CallAsked) -> tuple[_InnerCall, ...]:
+    if asked.name not in (_PARALLEL, wire_name(_PARALLEL)):
+        return ()
+    try:
+        return msgspec.json.decode(asked.arguments, type=_Parallel).tool_uses
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return ()
 
 
 async def _run(prepared: Prepared, place: CallContext) -> Output:

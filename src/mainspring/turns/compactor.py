@@ -2,7 +2,8 @@
 
 What must not be forgotten comes from the journal, word for word. A model for summaries that fails or is too
 dear is replaced by the session's own; when that is down, the turn goes on with its next one first, as in any
-step. One that twice leaves out what it must not is not asked again: then the oldest outputs go, and steps.
+step. One that twice leaves out what it must not is not asked again. Without a summary the oldest outputs go,
+and steps; it never fails a turn.
 """
 
 from __future__ import annotations
@@ -155,12 +156,18 @@ async def _ask(runtime: Runtime, model: Model, text: str, *, spend: str) -> str 
     try:
         reply, finished = await ask(runtime, model, request, reservation, input_tokens=input_tokens)
     except ModelError as error:
-        if isinstance(error, ELSEWHERE) and model is runtime.models.current and runtime.state.is_turn_open:
+        if isinstance(error, ELSEWHERE) and model is runtime.models.current and _has_another(runtime):
             raise  # another model goes on with the turn, and makes the history short
         return None  # on record, and history can be made short by another model, or without one
     await settle(runtime, reservation, finished.usage)
     told = "".join(part.text for part in reply.parts(0) if isinstance(part, Text))
     return told if finished.stop == "end" else ""
+
+
+def _has_another(runtime: Runtime) -> bool:
+    """Whether a turn is open that a model can go on with that has not failed."""
+    state = runtime.state
+    return state.is_turn_open and any(name not in state.failed_models for name in state.fallbacks)
 
 
 async def _read(journal: JournalReader, until: int) -> _Found:

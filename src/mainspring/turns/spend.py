@@ -16,8 +16,9 @@ import msgspec
 from mainspring.approvals import Allowance
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.folds.caps import is_spend_capped
-from mainspring.folds.ledger import STEP, Refusal, Tally, most_usd
+from mainspring.folds.ledger import LEAST_OUTPUT_TOKENS, MODEST_OUTPUT_TOKENS, STEP, Refusal, Tally, most_usd
 from mainspring.models import Model, Price
+from mainspring.models.output import wanted_output
 from mainspring.turns.runtime import Runtime, lineage
 
 
@@ -53,6 +54,7 @@ async def reserve(
                 price,
                 input_tokens,
                 limits,
+                wanted=_wanted(runtime, model, input_tokens) if source == STEP else MODEST_OUTPUT_TOKENS,
                 is_step=source == STEP,
                 today=_day_of(each, today),
             )
@@ -81,6 +83,15 @@ async def reserve(
             await settle(runtime, reservation, Usage())
             raise
     return reservation
+
+
+def _wanted(runtime: Runtime, model: Model, input_tokens: int) -> int:
+    """How much a step may have back if it can be paid: what its effort needs, and the model's window holds.
+    The input is an estimate, so not all of the rest is asked for."""
+    wanted = wanted_output(runtime.state.effort)
+    if model.context_tokens is None:
+        return wanted
+    return min(wanted, max((model.context_tokens - input_tokens) * 3 // 4, LEAST_OUTPUT_TOKENS))
 
 
 CALL = "call"

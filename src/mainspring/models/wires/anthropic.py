@@ -16,7 +16,6 @@ from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Think
 from mainspring.models import (
     AssistantMessage,
     Attachment,
-    Effort,
     Message,
     ReplyFinished,
     Request,
@@ -26,6 +25,7 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.output import thinking_share, wanted_output
 from mainspring.models.structured import has_maps, without_limits
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
@@ -34,9 +34,11 @@ from mainspring.models.wires.messages import (
     attached_text,
     base64_text,
     object_raw,
+    wire_name,
     without_last_thoughts,
 )
-from mainspring.models.wires.wire import Wire
+from mainspring.models.wires.thinking import REPLY_END, THOUGHTS, open_loop
+from mainspring.models.wires.wire import THINKING_ORDER, Wire
 
 WIRE = "anthropic"
 VERSION = "2023-06-01"
@@ -50,9 +52,12 @@ _MARKS = 2
 _WITH_BUDGET = re.compile(r"claude-(3[-.]7|(opus|sonnet|haiku)-4([-.][0-5])?(-\d{8})?$)")
 _WITHOUT_THINKING = re.compile(r"claude-(2|3[-.]5|3-(opus|sonnet|haiku)|instant)")
 _WITHOUT_SCHEMA = re.compile(r"claude-(2|3|instant|(opus|sonnet)-4(-0)?(-\d{8})?$)")
-_BUDGETS: dict[Effort, int] = {"low": 4_000, "medium": 10_000, "high": 20_000, "max": 28_000}
-_SMALL_OUTPUT = re.compile(r"claude-(2|3-(opus|sonnet|haiku)|instant)")
-_USUAL_OUTPUT, _OLD_OUTPUT, _SMALLEST_OUTPUT = 32_000, 8_192, 4_096
+# How many tokens of output a model takes, by name; what is not here takes at least 64,000.
+_MOST_OUTPUT = (
+    (re.compile(r"claude-(2|3-(opus|sonnet|haiku)|instant)"), 4_096),
+    (re.compile(r"claude-3[-.]5"), 8_192),
+    (re.compile(r"claude-opus-4([-.][01])?(-\d{8})?$"), 32_000),
+)
 _LEAST_BUDGET = 1_024
 
 
@@ -78,8 +83,14 @@ class AnthropicModel(Wire):
     def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        marked = list(super()._messages(messages))
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        marked = list(super()._messages(request))
+        start = open_loop(marked) if self._is_loop_checked() else None
+        if start is not None and not self._thinking(msgspec.structs.replace(request, messages=marked)):
+            # Thoughts in an open loop are refused by a model that is not to think.
+            for position in range(start, len(marked)):
+                if marked[position].endswith(REPLY_END):
+                    marked[position] = self._cleaned(marked[position])
         left = _MARKS
         for position in range(len(marked) - 1, -1, -1):
             if left and marked[position].endswith(_USER_END):
@@ -96,35 +107,56 @@ class AnthropicModel(Wire):
             fields["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
         if request.tools:
             fields["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                {
+                    "name": wire_name(tool.name),
+                    "description": tool.description,
+                    "input_schema": tool.parameters,
+                }
                 for tool in request.tools
             ]
         effort = self._effort(request)
-        if self._thinks_by_effort():
-            fields["thinking"] = {"type": "adaptive", "display": "summarized"}
-            if effort:
-                fields["output_config"] = {"effort": effort}
+        if effort and self._thinks_by_effort():
+            fields["output_config"] = {"effort": effort}
         if request.schema is not None:
             described = {"type": "json_schema", "schema": without_limits(request.schema)}
             fields["output_config"] = {**fields.get("output_config", {}), "format": described}
         return fields
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        name, effort = self._endpoint.model, self._effort(request)
-        usual = _USUAL_OUTPUT
-        if _WITHOUT_THINKING.search(name):
-            usual = _SMALLEST_OUTPUT if _SMALL_OUTPUT.search(name) else _OLD_OUTPUT
-        limit = request.max_output_tokens or usual
-        fields: dict[str, Any] = {"max_tokens": limit}
-        budget = min(_BUDGETS[effort], limit // 2) if effort else 0
-        # Reasoning that was taken out of the history may not be asked for again while its calls are open.
-        is_wanted = budget >= _LEAST_BUDGET and not self._stale
-        if is_wanted and _WITH_BUDGET.search(name):
-            fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
-        # A model that thinks may not be forced to call a tool.
-        if request.must_call and not self._thinks_by_effort() and "thinking" not in fields:
+        fields: dict[str, Any] = {"max_tokens": self._output_limit(request)}
+        thinking = self._thinking(request)
+        if thinking:
+            fields["thinking"] = thinking
+        elif request.must_call:  # a model that thinks may not be forced to call a tool
             fields["tool_choice"] = {"type": "any"}
         return fields
+
+    def _output_limit(self, request: Request) -> int:
+        limit = request.max_output_tokens or wanted_output(self._effort(request))
+        known = [most for pattern, most in _MOST_OUTPUT if pattern.search(self._endpoint.model)]
+        return min(limit, *known, self._most_output or limit)
+
+    def _thinking(self, request: Request) -> dict[str, Any]:
+        """How the model is to think, empty when it is not to: an open loop of calls goes on as it began."""
+        start = open_loop(request.messages) if self._is_loop_checked() else None
+        has_thought = start is not None and request.messages[start].startswith(THOUGHTS)
+        if start is not None and not has_thought:
+            return {}
+        if self._thinks_by_effort():
+            return {"type": "adaptive", "display": "summarized"}
+        budget = self._budget(request, has_thought=has_thought)
+        return {"type": "enabled", "budget_tokens": budget} if budget else {}
+
+    def _budget(self, request: Request, *, has_thought: bool) -> int:
+        effort, limit = self._effort(request) or ("low" if has_thought else None), self._output_limit(request)
+        if effort is None or "effort" in self._lacks or not _WITH_BUDGET.search(self._endpoint.model):
+            return 0
+        # With less than that the answer would have no room.
+        return max(thinking_share(effort, limit), _LEAST_BUDGET) if limit >= 2 * _LEAST_BUDGET else 0
+
+    def _is_loop_checked(self) -> bool:
+        """Whether thoughts must stand at the beginning of a loop, or nowhere in it."""
+        return not self._thinks_by_effort() or THINKING_ORDER in self._lacks
 
     def _takes_schema(self, request: Request) -> bool:
         # Its objects are closed, so a map could only be empty.
@@ -175,7 +207,7 @@ def _assistant(message: AssistantMessage) -> bytes:
             case Thinking():
                 content.extend(_thought(part))
             case CallAsked():
-                call = {"type": "tool_use", "id": part.call, "name": part.name}
+                call = {"type": "tool_use", "id": part.call, "name": wire_name(part.name)}
                 content.append({**call, "input": object_raw(part.arguments)})
     return ENCODER.encode(
         {"role": "assistant", "content": content or [{"type": "text", "text": NOTHING_SAID}]}

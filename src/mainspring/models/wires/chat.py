@@ -28,7 +28,7 @@ from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import is_strict
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text
+from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, wire_name
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
@@ -107,7 +107,7 @@ class ChatModel(Wire):
                 {
                     "type": "function",
                     "function": {
-                        "name": tool.name,
+                        "name": wire_name(tool.name),
                         "description": tool.description,
                         "parameters": tool.parameters,
                     },
@@ -122,18 +122,19 @@ class ChatModel(Wire):
         return self._quirks.has_schema and super()._takes_schema(request)
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        if request.max_output_tokens is None:
+        limit = self._output_limit(request)
+        if limit is None:
             return {}
         field = self._quirks.max_tokens_field
         # Newer models refuse the older name, and say so.
-        return {_NEW_LIMIT if field in self._lacks else field: request.max_output_tokens}
+        return {_NEW_LIMIT if field in self._lacks else field: limit}
 
     def _leading(self, request: Request) -> bytes:
         system = self._system(request)
         return ENCODER.encode({"role": "system", "content": system}) if system else b""
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        messages = super()._messages(messages)
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        messages = super()._messages(request)
         if not self._quirks.needs_bridge and "user after tool" not in self._lacks:
             return messages
         bridged: list[bytes] = []
@@ -151,7 +152,7 @@ class ChatModel(Wire):
 
 
 def _called(call: CallAsked) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": object_text(call.arguments)}
+    function = {"name": wire_name(call.name), "arguments": object_text(call.arguments)}
     return {"id": call.call, "type": "function", "function": function}
 
 

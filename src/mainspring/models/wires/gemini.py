@@ -26,8 +26,16 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.output import thinking_share
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.messages import ENCODER, NOTHING_SAID, attached_text, base64_text, object_raw
+from mainspring.models.wires.messages import (
+    ENCODER,
+    NOTHING_SAID,
+    attached_text,
+    base64_text,
+    object_raw,
+    wire_name,
+)
 from mainspring.models.wires.wire import Wire
 
 WIRE = "gemini"
@@ -35,6 +43,7 @@ _UNCHECKED = "skip_thought_signature_validator"
 _WITHOUT_THINKING = re.compile(r"gemini-(1|2\.0)|gemma")
 _WITH_BUDGET = re.compile(r"gemini-2\.5")
 _BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
+_LEAST_BUDGET = 512
 _LEVELS: dict[Effort, str] = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 
 
@@ -74,7 +83,7 @@ class GeminiModel(Wire):
         if request.tools:
             declared = [
                 {
-                    "name": tool.name,
+                    "name": wire_name(tool.name),
                     "description": tool.description,
                     "parametersJsonSchema": tool.parameters,
                 }
@@ -87,16 +96,12 @@ class GeminiModel(Wire):
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
         settings: dict[str, Any] = {}
-        if request.max_output_tokens is not None:
-            settings["maxOutputTokens"] = request.max_output_tokens
-        name, effort = self._endpoint.model, self._effort(request)
+        limit = self._output_limit(request)
+        if limit is not None:
+            settings["maxOutputTokens"] = limit
+        name = self._endpoint.model
         if "effort" not in self._lacks and not _WITHOUT_THINKING.search(name):
-            thinking: dict[str, Any] = {"includeThoughts": True}
-            if effort and _WITH_BUDGET.search(name):
-                thinking["thinkingBudget"] = _BUDGETS[effort]
-            elif effort:
-                thinking["thinkingLevel"] = _LEVELS[effort]
-            settings["thinkingConfig"] = thinking
+            settings["thinkingConfig"] = _thinking(name, self._effort(request), limit)
         if request.schema is not None:
             settings |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
         return {"generationConfig": settings} if settings else {}
@@ -115,7 +120,7 @@ class GeminiModel(Wire):
                 case Thinking():
                     parts.extend(_thought(part))
                 case CallAsked():
-                    call = {"id": part.call, "name": part.name, "args": object_raw(part.arguments)}
+                    call = {"id": part.call, "name": wire_name(part.name), "args": object_raw(part.arguments)}
                     signature = {"thoughtSignature": part.opaque} if part.opaque else {}
                     parts.append({"functionCall": call, **signature})
         self._sign(parts)
@@ -140,6 +145,19 @@ class GeminiModel(Wire):
         return ENCODER.encode({**fields, "parts": kept or [{"text": NOTHING_SAID}]})
 
 
+def _thinking(model: str, effort: Effort | None, limit: int | None) -> dict[str, Any]:
+    if not _WITH_BUDGET.search(model):
+        return {"includeThoughts": True, **({"thinkingLevel": _LEVELS[effort]} if effort else {})}
+    if limit is None:
+        return {"includeThoughts": True, **({"thinkingBudget": _BUDGETS[effort]} if effort else {})}
+    # Thoughts count as output: a budget that is not told is as large as the model likes.
+    budget = min(thinking_share(effort, limit), _BUDGETS[effort or "max"])
+    if budget >= _LEAST_BUDGET:
+        return {"includeThoughts": True, "thinkingBudget": budget}
+    # Pro cannot do without; its least is 128.
+    return {"includeThoughts": True, "thinkingBudget": 128} if "pro" in model else {"thinkingBudget": 0}
+
+
 def _attached(attachment: Attachment) -> dict[str, Any]:
     kind = attachment.media_type
     if kind.startswith(("image/", "audio/", "video/")) or kind == "application/pdf":
@@ -156,7 +174,7 @@ def _thought(part: Thinking) -> list[dict[str, Any]]:
 
 def _result(result: ToolResult) -> dict[str, Any]:
     response = {"error" if result.is_error else "output": result.text}
-    return {"functionResponse": {"id": result.call, "name": result.name, "response": response}}
+    return {"functionResponse": {"id": result.call, "name": wire_name(result.name), "response": response}}
 
 
 class _Function(msgspec.Struct):

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from base64 import b64encode
 
 import msgspec
 
-from mainspring.events import Part, Thinking, ToolSpec
+from mainspring.events import Part, Thinking, ToolSpec, tool_of
 from mainspring.models import Attachment
 
 ENCODER = msgspec.json.Encoder(order="deterministic")
 NOTHING_SAID = "(nothing)"
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# What all providers take; Gemini also refuses a digit or a dash in front.
+_TAKEN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_KEPT_OF_NAME = 48
+
+
+def wire_name(name: str) -> str:
+    """The name of a tool as every provider takes it, always the same for the same name. What had to be
+    changed carries a hash of what was said, so two names stay two."""
+    meant = tool_of(name)
+    if _TAKEN_NAME.fullmatch(meant):
+        return meant
+    plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", meant)[:_KEPT_OF_NAME].strip("_")
+    return f"_{plain}_{hashlib.sha256(meant.encode()).hexdigest()[:12]}"
 
 
 def is_object(text: str) -> bool:

@@ -31,6 +31,7 @@ from mainspring.models.wires.messages import (
     attached_text,
     data_url,
     object_text,
+    wire_name,
     without_last_thoughts,
 )
 from mainspring.models.wires.wire import Wire
@@ -76,7 +77,7 @@ class ResponsesModel(Wire):
             fields["tools"] = [
                 {
                     "type": "function",
-                    "name": tool.name,
+                    "name": wire_name(tool.name),
                     "description": tool.description,
                     "parameters": tool.parameters,
                     "strict": False,
@@ -92,7 +93,7 @@ class ResponsesModel(Wire):
 
     def _closing_fields(self, request: Request) -> dict[str, Any]:
         # The wire refuses a limit below 16.
-        limit = request.max_output_tokens
+        limit = self._output_limit(request)
         return {} if limit is None else {"max_output_tokens": max(limit, 16)}
 
     def _without_thinking(self, message: bytes) -> bytes:
@@ -126,7 +127,7 @@ def _assistant(message: AssistantMessage) -> bytes:
                 if part.wire == WIRE and part.opaque:
                     items.append(part.opaque.encode())
             case CallAsked():
-                call = {"type": "function_call", "call_id": part.call, "name": part.name}
+                call = {"type": "function_call", "call_id": part.call, "name": wire_name(part.name)}
                 items.append(ENCODER.encode({**call, "arguments": object_text(part.arguments)}))
     return b",".join(items) or _said(NOTHING_SAID)
 

@@ -23,6 +23,9 @@ from mainspring.models.wires.messages import ENCODER, described_tools
 from mainspring.models.wires.transport import TransportLimits
 
 _STALE = "signatures until "
+_MOST_OUTPUT = "output tokens above "
+THINKING_ORDER = "thinking order"
+"""Noted of a model that wants thinking in all of a loop of calls or in none of it."""
 
 
 class Options(TypedDict, total=False):
@@ -62,6 +65,9 @@ class Wire(ABC):
         self._opening: tuple[Request, bytes, bytes] | None = None
         self._healed = options.get("healed")
         self._lacks = set(self._healed.known(self._id)) if self._healed else set[str]()
+        learned = [int(lack[len(_MOST_OUTPUT) :]) for lack in self._lacks if lack.startswith(_MOST_OUTPUT)]
+        self._most_output = min(learned, default=None)
+        self._asked_output: int | None = None
         self._sent: Sequence[bytes] = ()
         self._stale = 0
         self._looked = 0
@@ -72,8 +78,9 @@ class Wire(ABC):
 
     def body(self, request: Request) -> bytes:
         opening, leading = self._begin(request)
-        messages = self._messages(request.messages)
-        self._sent = request.messages
+        messages = self._messages(request)
+        self._sent, self._asked_output = request.messages, self._output_limit(request)
+        request = msgspec.structs.replace(request, messages=messages)
         closing = ENCODER.encode(self._without_lacks(self._closing_fields(request)))[1:]
         # Joined once: a long history is megabytes.
         pieces = [leading, *messages] if leading else list(messages) or [b""]
@@ -96,11 +103,16 @@ class Wire(ABC):
         if not isinstance(error, BadRequest):
             return False
         match error.cause:
-            case "signature":
+            case "signature" | "thinking":
                 is_new = len(self._sent) > self._stale
+                if error.cause == "thinking":
+                    is_new = is_new or THINKING_ORDER not in self._lacks
+                    self._lacks.add(THINKING_ORDER)
                 self._stale = max(self._stale, len(self._sent))
                 self._lacks.update(_mark(message) for message in self._sent[-1:])
                 return is_new
+            case "output":
+                return self._lower_output(error.param)
             case "effort":
                 asked = self._opening[0].effort if self._opening else None
                 lack = "max effort" if asked == "max" and "max effort" not in self._lacks else "effort"
@@ -122,6 +134,22 @@ class Wire(ABC):
         if self._healed is not None:
             self._healed.keep(self._id, self._lacks)
 
+    def _lower_output(self, most: str) -> bool:
+        """Learns how many tokens of output the model takes at most, as it said; unsaid, half of what it was
+        last asked for."""
+        asked = self._asked_output or 0
+        lowered = int(most) if most else asked // 2
+        if not 0 < lowered < asked:
+            return False
+        self._most_output = lowered
+        self._lacks.add(f"{_MOST_OUTPUT}{lowered}")
+        return True
+
+    def _output_limit(self, request: Request) -> int | None:
+        """How many tokens the reply may have, None when nothing bounds it."""
+        limit = request.max_output_tokens
+        return None if limit is None else min(limit, self._most_output or limit)
+
     @property
     def _id(self) -> str:
         return f"{self._endpoint.base_url} {self._endpoint.model}"
@@ -138,7 +166,7 @@ class Wire(ABC):
 
     @abstractmethod
     def _closing_fields(self, request: Request) -> dict[str, Any]:
-        """What may differ from one request to the next."""
+        """What may differ from one request to the next; its messages are those that are sent."""
 
     @abstractmethod
     def _without_thinking(self, message: bytes) -> bytes:
@@ -165,7 +193,8 @@ class Wire(ABC):
             return None
         return "high" if request.effort == "max" and "max effort" in self._lacks else request.effort
 
-    def _messages(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        messages = request.messages
         if not self._stale:
             self._stale = self._known_stale(messages)
         if not self._stale:

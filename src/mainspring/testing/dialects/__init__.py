@@ -55,6 +55,10 @@ class Dialect(Protocol):
         """The body that usually comes with this status."""
         ...
 
+    def refusal(self, message: str) -> bytes:
+        """The body that comes with 400 and this message."""
+        ...
+
     def error_frame(self) -> bytes:
         """A failure that is told inside a stream."""
         ...

@@ -55,6 +55,10 @@ class Anthropic(WithMessages):
         error = {"type": _ERRORS.get(status, "api_error"), "message": "This did not work."}
         return msgspec.json.encode({"type": "error", "error": error, "request_id": "req_1"})
 
+    def refusal(self, message: str) -> bytes:
+        error = {"type": "invalid_request_error", "message": message}
+        return msgspec.json.encode({"type": "error", "error": error, "request_id": "req_1"})
+
     def error_frame(self) -> bytes:
         error = {"type": "overloaded_error", "message": "Overloaded"}
         return _frame("close", "error", error=error).data

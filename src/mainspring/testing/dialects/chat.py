@@ -67,6 +67,9 @@ class Chat(WithMessages):
     def error(self, status: int) -> bytes:
         return openai_error(status)
 
+    def refusal(self, message: str) -> bytes:
+        return openai_refusal(message)
+
     def error_frame(self) -> bytes:
         error = {"message": "Provider returned error", "code": 502}
         return b"data: %b\n\n" % msgspec.json.encode({"error": error, "choices": []})
@@ -76,6 +79,12 @@ def openai_error(status: int) -> bytes:
     """The error body that OpenAI sends on both of its wires."""
     kind, code, message = _ERRORS.get(status, ("server_error", None, "The server had an error."))
     return msgspec.json.encode({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+def openai_refusal(message: str) -> bytes:
+    """How OpenAI refuses a request that is not valid, on both of its wires."""
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return msgspec.json.encode({"error": error})
 
 
 def _head(model: str) -> dict[str, Any]:

@@ -62,6 +62,9 @@ class Gemini:
         named = {"code": status, "message": "This did not work.", "status": _ERRORS.get(status, "UNKNOWN")}
         return msgspec.json.encode({"error": named})
 
+    def refusal(self, message: str) -> bytes:
+        return msgspec.json.encode({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+
     def error_frame(self) -> bytes:
         error = {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
         return _frame("close", {"error": error}).data

@@ -11,7 +11,7 @@ from mainspring.events import Usage
 from mainspring.models.scripted import ScriptedReply
 from mainspring.testing.dialects import Asked, Frame, pieces
 from mainspring.testing.dialects import named_frame as _frame
-from mainspring.testing.dialects.chat import openai_error
+from mainspring.testing.dialects.chat import openai_error, openai_refusal
 
 
 class _Item(msgspec.Struct):
@@ -57,6 +57,9 @@ class Responses:
 
     def error(self, status: int) -> bytes:
         return openai_error(status)
+
+    def refusal(self, message: str) -> bytes:
+        return openai_refusal(message)
 
     def error_frame(self) -> bytes:
         error = {"code": "server_error", "message": "The server had an error."}

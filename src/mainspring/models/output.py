@@ -1,0 +1,26 @@
+"""How much a reply may have, and how much of that is for thinking.
+
+Providers count thinking as output, so room for the answer must stay beside it. A limit that a model does not
+take is found by its refusal (`Wire.heal`).
+"""
+
+from __future__ import annotations
+
+from mainspring.events import Effort
+
+USUAL_OUTPUT = 32_000
+"""Tokens of a reply, thinking included, where nothing else bounds it."""
+
+_MOST_OUTPUT = 64_000
+_SHARES: dict[Effort, float] = {"low": 1 / 8, "medium": 5 / 16, "high": 1 / 2, "max": 3 / 4}
+_USUAL_SHARE = 5 / 16
+
+
+def wanted_output(effort: Effort | None) -> int:
+    """How many tokens a reply may have at most, if they can be paid."""
+    return _MOST_OUTPUT if effort == "max" else USUAL_OUTPUT
+
+
+def thinking_share(effort: Effort | None, output_limit: int) -> int:
+    """How many of these tokens are for thinking: more with each effort, and never all of them."""
+    return int(output_limit * (_SHARES[effort] if effort else _USUAL_SHARE))
