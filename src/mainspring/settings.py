@@ -45,7 +45,7 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goal: Cap = Cap()
     """Limits of one goal, over all its iterations."""
     day: Cap = Cap()
-    """Limits of all sessions together in one day (UTC): usd, tokens or steps."""
+    """Limits of all sessions together in one day of local time: usd, tokens or steps."""
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

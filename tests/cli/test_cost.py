@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
+
+from mainspring.catalog import local_day
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
 from tests.cli.conftest import Machine, lines
@@ -44,7 +48,7 @@ def two_sessions(machine: Machine) -> None:
 
 def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
     two_sessions(machine)
-    today = datetime.now(UTC).date().isoformat()
+    today = datetime.now().astimezone().date().isoformat()
     expected = {
         "model": {"large": 0.75, "small": 0.003},
         "source": {"step": 0.752, "title": 0.001},
@@ -57,6 +61,34 @@ def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
     assert lines(machine.run("cost", "--today", "--by", "day", "--json").stdout) == lines(
         machine.run("cost", "--by", "day", "--json").stdout
     )
+
+
+def test_a_day_is_one_of_the_time_zone_of_this_machine(machine: Machine) -> None:
+    two_sessions(machine)
+    for zone, hours in (("Etc/GMT-14", 14), ("Etc/GMT+12", -12)):  # never the same day in both
+        day = datetime.now(timezone(timedelta(hours=hours))).date().isoformat()
+        for options in ((), ("--today",)):
+            (row,) = lines(machine.run("cost", "--by", "day", "--json", *options, TZ=zone).stdout)
+            assert row["day"] == day
+
+
+def test_the_day_changes_at_midnight_also_when_clocks_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        for moment, day in (
+            ("2026-03-28T22:59:59", "2026-03-28"),  # the last second in winter time
+            ("2026-03-28T23:00:00", "2026-03-29"),
+            ("2026-03-29T21:59:59", "2026-03-29"),  # a day of 23 hours
+            ("2026-03-29T22:00:00", "2026-03-30"),
+            ("2026-10-25T22:59:59", "2026-10-25"),  # a day of 25 hours
+            ("2026-10-25T23:00:00", "2026-10-26"),
+        ):
+            at_us = int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()) * 1_000_000
+            assert local_day(at_us) == day
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import get_args
 
 import click
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
+from mainspring.app.operations.cost import today as this_day
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
@@ -20,7 +20,7 @@ _HEADINGS = ("requests", "input", "cached", "output", "cost")
 
 @click.command("cost")
 @click.argument("session", default="")
-@click.option("--today", is_flag=True, help="Only what was spent today (UTC).")
+@click.option("--today", is_flag=True, help="Only what was spent today (local time).")
 @click.option(
     "--by",
     type=click.Choice(get_args(CostKey)),
@@ -32,7 +32,7 @@ _HEADINGS = ("requests", "input", "cached", "output", "cost")
 def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> None:
     """Show what SESSION (by default all of them) has spent. What was reserved and never settled, because the
     run was killed, counts as spent."""
-    day = datetime.now(UTC).date().isoformat() if today else ""
+    day = this_day() if today else ""
     found = asyncio.run(costs(load_config_or_defaults(), session=session, by=by, day=day))
     for each in found.unreadable:
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)

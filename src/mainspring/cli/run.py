@@ -98,7 +98,7 @@ _TURN_OPTIONS = [
     click.option(
         "--max-cost-usd-today",
         type=POSITIVE,
-        help="Maximum cost of all sessions together today (UTC).",
+        help="Maximum cost of all sessions together today (local time).",
     ),
     click.option("--max-calls", type=click.IntRange(min=1), help="Maximum tool calls in this turn."),
     click.option(

@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from mainspring.catalog import Sessions
@@ -148,7 +148,7 @@ async def spends_are_by_purpose_and_a_fork_does_not_pay_again(sessions: Sessions
         await journal.append(*_spent("s3", 0.125))
     found = {each.id: each.spent for each in await sessions.spends()}
     (purpose,) = found["one"]
-    assert (purpose.day, purpose.model) == (datetime.now(UTC).date().isoformat(), "m")
+    assert (purpose.day, purpose.model) == (datetime.now().astimezone().date().isoformat(), "m")
     assert found["one"][purpose].usd == 0.75
     assert found["one"][purpose].unsettled == 1
     assert sum(spent.usd for spent in found[fork].values()) == 0.125

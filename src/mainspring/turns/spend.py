@@ -7,13 +7,14 @@ above it, whose caps hold as well. Under a cap for the day it is made while no o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 import msgspec
 
 from mainspring.approvals import Allowance
+from mainspring.catalog import local_day
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.folds.caps import is_spend_capped
 from mainspring.folds.ledger import STEP, Refusal, Tally, most_usd
@@ -221,5 +222,5 @@ async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[Tally | None]:
         yield None
         return
     async with day.held() as spent:
-        date = datetime.now(UTC).date().isoformat()
+        date = local_day(time.time_ns() // 1000)
         yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date)
