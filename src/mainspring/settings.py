@@ -93,6 +93,18 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds before a crashed goal is resumed."""
 
 
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is deleted by itself (`[retention]` in `config.toml`): by the daemon, once a day. Without these
+    nothing is; `mainspring sessions delete` and `mainspring clean` do it by hand."""
+
+    sessions_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Sessions that did not change for so many days are deleted, except what runs, waits or was forked."""
+    clean_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """As `mainspring clean` every day: records of `exec`, logs and caches that are so many days old."""
+    contents_mb: Annotated[int, msgspec.Meta(ge=1)] = 1024
+    """Megabytes of file contents that are kept for each workspace, so that `undo` can put them back."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
@@ -142,6 +154,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of commands that have none of their own."""
     daemon: DaemonSettings = DaemonSettings()
     """Settings of the daemon."""
+    retention: Retention = Retention()
+    """How long data is kept, and how much of it."""
 
 
 FACE = "MAINSPRING_FACE"
