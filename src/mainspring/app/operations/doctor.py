@@ -17,6 +17,7 @@ from mainspring import __version__
 from mainspring.app.build import skills_of
 from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.operations.cleaning import disk_use
+from mainspring.app.operations.models import without_login
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
 from mainspring.daemon.files import DaemonFiles
@@ -85,6 +86,7 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
         _disk(config),
+        *_gateway(config),
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
@@ -158,6 +160,21 @@ def _other(name: str, found: str, remedy: str) -> DoctorCheck:
 def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> DoctorCheck:
     found = shutil.which(name, path=config.variable("PATH"))
     return DoctorCheck(name=name, is_ok=bool(found), found=found or "", remedy=remedy, is_needed=is_needed)
+
+
+def _gateway(config: Config) -> Iterator[DoctorCheck]:
+    """The server that model calls go through, when there is one."""
+    gateway = config.gateway
+    if not gateway.url:
+        return
+    whose = ", ".join(gateway.providers) or "all providers"
+    has_key = not gateway.key_variable or bool(config.variable(gateway.key_variable))
+    yield DoctorCheck(
+        name="gateway",
+        is_ok=has_key,
+        found=f"{without_login(gateway.url)} for {whose}" + ("" if has_key else ", without a key"),
+        remedy=f"set {gateway.key_variable}",
+    )
 
 
 def _disk(config: Config) -> DoctorCheck:
