@@ -11,6 +11,7 @@ import pytest
 from mainspring.catalog import local_day
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
+from mainspring.models import Price
 from tests.cli.conftest import Machine, lines
 
 USAGE = Usage(input_tokens=1000, cached_tokens=400, output_tokens=50)
@@ -89,6 +90,15 @@ def test_the_day_changes_at_midnight_also_when_clocks_change(monkeypatch: pytest
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_no_amount_has_a_tail_of_binary_fractions(machine: Machine) -> None:
+    record(machine, "one", *spent(1, "m", "step", 0.1), *spent(2, "m", "title", 0.2))
+    assert 0.1 + 0.2 != 0.3
+    (row,) = lines(machine.run("cost", "--json").stdout)
+    assert (row["usd"], machine.only_session()["cost_usd"]) == (0.3, 0.3)
+    price = Price(input=0.3, output=0.7)
+    assert price.cost_usd(Usage(input_tokens=100_001, output_tokens=100_003)) == 0.1000024
 
 
 def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine) -> None:

@@ -28,6 +28,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.events.counts import rounded_usd
 
 _FOLDED = tuple(
     kind.__name__
@@ -77,7 +78,8 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.output_tokens + self.held_tokens
 
     def plus(self, other: Spent) -> Spent:
-        return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
+        total = Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
+        return msgspec.structs.replace(total, usd=rounded_usd(total.usd))
 
 
 class Reserved(msgspec.Struct, frozen=True):
@@ -114,7 +116,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def cost_usd(self) -> float:
-        return sum(spent.usd for spent in self.spent().values())
+        return rounded_usd(sum(spent.usd for spent in self.spent().values()))
 
     def spent(self) -> dict[Purpose, Spent]:
         """What was spent for each purpose; what is reserved and not settled counts as spent."""

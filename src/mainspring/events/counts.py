@@ -9,6 +9,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+def rounded_usd(usd: float) -> float:
+    """Money as it is recorded and told: with twelve decimal places, so that a sum has no tail such as
+    0.10000000000000007."""
+    return round(usd, 12)
+
+
 def readable_bytes(count: int) -> str:
     """A size for people, with three digits: `1.23 MB`."""
     size = float(count)
