@@ -30,7 +30,7 @@ def spent(number: int, model: str, source: str, usd: float) -> tuple[Event, Even
     name = f"{source}:{number}"
     return (
         SpendReserved(spend=name, source=source, model=model, tokens=9000, usd=usd * 2),
-        SpendSettled(spend=name, usage=USAGE, usd=usd),
+        SpendSettled(spend=name, usage=USAGE, usd=usd, saved_usd=0.05),
     )
 
 
@@ -105,10 +105,10 @@ def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine)
     two_sessions(machine)
     told = machine.run("cost")
     heading, large, small, total = told.stdout.splitlines()
-    assert heading.split() == ["model", "requests", "input", "cached", "output", "cost"]
-    assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500"]
-    assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030"]
-    assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530"]
+    assert heading.split() == ["model", "requests", "input", "cached", "output", "cost", "saved"]
+    assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500", "$0.0500"]
+    assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030", "$0.1000"]
+    assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530", "$0.1500"]
     assert "Requests reserved and not settled, which count as spent: 1 (700 tokens)" in told.stderr
 
 

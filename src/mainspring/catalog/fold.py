@@ -61,7 +61,8 @@ class Purpose(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Money and tokens. `unsettled` of the requests were reserved and their end was not recorded."""
+    """Money and tokens. `unsettled` of the requests were reserved and their end was not recorded; `saved_usd`
+    is what the providers' caches saved."""
 
     usd: float = 0.0
     input_tokens: int = 0
@@ -72,6 +73,7 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     unsettled: int = 0
     unpriced: int = 0
+    saved_usd: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -79,7 +81,9 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def plus(self, other: Spent) -> Spent:
         total = Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
-        return msgspec.structs.replace(total, usd=rounded_usd(total.usd))
+        return msgspec.structs.replace(
+            total, usd=rounded_usd(total.usd), saved_usd=rounded_usd(total.saved_usd)
+        )
 
 
 class Reserved(msgspec.Struct, frozen=True):
@@ -307,6 +311,7 @@ def _settle(fold: SessionFold, settled: SpendSettled) -> None:
         requests=1,
         steps=0 if settled.is_failed else held.spent.steps,
         unpriced=held.spent.unpriced,
+        saved_usd=settled.saved_usd,
     )
     fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)
 

@@ -15,7 +15,7 @@ from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
 
-_HEADINGS = ("requests", "input", "cached", "output", "cost")
+_HEADINGS = ("requests", "input", "cached", "output", "cost", "saved")
 
 
 @click.command("cost")
@@ -65,7 +65,12 @@ def _fields(spent: Spent) -> dict[str, float]:
 
 def _cells(spent: Spent) -> tuple[str, ...]:
     counts = (spent.requests, spent.input_tokens, spent.cached_tokens, spent.output_tokens)
-    return (*(f"{count:,}" for count in counts), money(spent.usd))
+    return (*(f"{count:,}" for count in counts), money(spent.usd), _saved(spent))
+
+
+def _saved(spent: Spent) -> str:
+    """What the providers' caches saved; a request that only filled one costs more than it would have."""
+    return f"-{money(-spent.saved_usd)}" if spent.saved_usd < 0 else money(spent.saved_usd)
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterable[str]:

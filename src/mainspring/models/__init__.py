@@ -88,6 +88,12 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     long: tuple[LongPrice, ...] = ()
     """Other prices for large requests, the smallest first."""
 
+    def saved_usd(self, usage: Usage) -> float:
+        """How much more a request would cost without the provider's cache; less than 0 when it only filled
+        that."""
+        uncached = msgspec.structs.replace(usage, cached_tokens=0, cache_write_tokens=0)
+        return rounded_usd(self.cost_usd(uncached) - self.cost_usd(usage))
+
     def cost_usd(self, usage: Usage) -> float:
         for step in reversed(self.long):
             if usage.input_tokens > step.above_tokens:

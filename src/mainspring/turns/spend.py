@@ -162,6 +162,7 @@ async def settle(
             total_usd=max(ledger.spent_usd - reserved.usd, 0.0) + usd,
             speed=speed,
             is_failed=is_failed,
+            saved_usd=reservation.price.saved_usd(usage) if reservation.price else 0.0,
         )
         limits, today = each.limits, _day_of(each, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
