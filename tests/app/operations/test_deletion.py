@@ -203,12 +203,13 @@ def test_the_use_of_the_disk_is_told_by_kind(tmp_path: Path) -> None:
 
 
 def test_uninstalling_removes_what_is_ours_and_nothing_else(tmp_path: Path) -> None:
-    config = config_of(tmp_path, "mode = 'ask'\n")
+    config = config_of(tmp_path, f"mode = 'ask'\n[journal]\ndaily_anchor = '{tmp_path}/days'\n")
+    (tmp_path / "days").write_text("2026-01-01 one 3 abc\n")
     made(config, "one", *turn("done"), workspace=str(tmp_path))
     (config.home / "mine.txt").write_text("not of mainspring")
     found = asyncio.run(written_places(config))
     named = {each.path.name: each.kind for each in found.places if each.kind != "scratch"}
-    assert named["sessions"] == "data"
+    assert named["sessions"] == named["days"] == "data"
     assert named["config.toml"] == "settings"
     assert "mine.txt" not in named
     assert found.workspaces == (str(tmp_path),)

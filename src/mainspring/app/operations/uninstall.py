@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -46,6 +47,7 @@ async def written_places(config: Config) -> WrittenPlaces:
     data = _of_folder(config, config.home, DATA_NAMES)
     settings = _of_folder(config, config.folder, SETTINGS_NAMES)
     found: dict[Path, WrittenKind] = {**dict.fromkeys(settings, "settings"), **dict.fromkeys(data, "data")}
+    found |= dict.fromkeys(_files_elsewhere(config), "data")
     unit = service_unit(config).path
     found |= dict.fromkeys(unit.parent.glob(unit.name), "unit")
     found |= dict.fromkeys(left_behind(Path(tempfile.gettempdir())), "scratch")
@@ -90,6 +92,13 @@ def remove_places(config: Config, places: tuple[WrittenPlace, ...]) -> tuple[Pat
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
     return tuple(place.path for place in places if place.path.exists())
+
+
+def _files_elsewhere(config: Config) -> Iterator[Path]:
+    """The files that the settings put outside of our folders."""
+    for path in (config.log_file, config.daily_anchor):
+        if path is not None and path.is_file() and not path.is_relative_to(config.home):
+            yield path
 
 
 def _of_folder(config: Config, folder: Path, names: tuple[str, ...]) -> list[Path]:
