@@ -27,6 +27,7 @@ SOURCE = "This page is made from the code by `make docs-pages`."
 VARIABLES = {
     "MAINSPRING_HOME": "The folder for data and settings, instead of the usual two.",
     "MAINSPRING_MODEL": "The default model; comes before `model` of `config.toml`.",
+    "MAINSPRING_GATEWAY": "`0` asks providers directly, whatever `[gateway]` says, as `--no-gateway` does.",
     "MAINSPRING_LOG": "Where a log without secrets is appended; `1` is `debug.log` in the data folder, `0`"
     " none; see [troubleshooting](troubleshooting.md).",
     "OPENAI_BASE_URL": "An OpenAI-compatible server; plain names of models are asked for there.",

@@ -4,6 +4,8 @@ with settings. Nothing else in the house looks at the environment.
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,7 @@ from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
+from mainspring.models.gateway import Gateway
 from mainspring.models.retry import RetryPolicy
 from mainspring.system import account_home
 from mainspring.turns.router import Breaker
@@ -35,6 +38,9 @@ _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
 
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 24 * 3600)]
+
+
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits for every run, by scope; options of a run replace them."""
 
@@ -45,7 +51,7 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goal: Cap = Cap()
     """Limits of one goal, over all its iterations."""
     day: Cap = Cap()
-    """Limits of all sessions together in one day (UTC): usd, tokens or steps."""
+    """Limits of all sessions together in one day of local time: usd, tokens or steps."""
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,11 +60,11 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     commands: tuple[str, ...] = ()
     """Patterns of allowed commands; empty: whatever the approval rules allow."""
-    timeout_s: float = 600.0
+    timeout_s: _Seconds = 600.0
     """Maximum duration in seconds."""
-    cpu_s: int = 0
+    cpu_s: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Maximum CPU time in seconds; 0: no limit."""
-    memory_mb: int = 1024
+    memory_mb: Annotated[int, msgspec.Meta(ge=0)] = 1024
     """Maximum memory in MiB; 0: as `[sandbox]` says."""
     mode: str = ""
     """Approval mode for this command; empty: the default mode."""
@@ -104,8 +110,20 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Resume crashed sessions without a goal as well."""
     max_crashes: Annotated[int, msgspec.Meta(ge=1)] = 3
     """Crashes in a row without progress after which a goal is no longer resumed."""
-    crash_wait_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    crash_wait_s: Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 24 * 3600)] = 10.0
     """Seconds before a crashed goal is resumed."""
+
+
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is deleted by itself (`[retention]` in `config.toml`): by the daemon, once a day. Without these
+    nothing is; `mainspring sessions delete` and `mainspring clean` do it by hand."""
+
+    sessions_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Sessions that did not change for so many days are deleted, except what runs, waits or was forked."""
+    clean_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """As `mainspring clean` every day: records of `exec`, logs and caches that are so many days old."""
+    contents_mb: Annotated[int, msgspec.Meta(ge=1)] = 1024
+    """Megabytes of file contents that are kept for each workspace, so that `undo` can put them back."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,15 +147,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often failed requests are retried, and after which delay."""
     mode: str = ""
     """What needs approval: plan, ask, edits, auto, yolo, or a level L0 to L5."""
-    approval_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    approval_timeout_s: _Seconds | None = None
     """Seconds after which an unanswered approval counts as refused; unset: never."""
     prices: dict[str, Price] = {}
     """Prices by model name; they replace those of the built-in table."""
     caps: Caps = Caps()
     """Limits on money, tokens, steps, calls and time, by scope."""
-    local_context_tokens: int = 16 * 1024
+    local_context_tokens: Annotated[int, msgspec.Meta(ge=1)] = 16 * 1024
     """Context window of local models, in tokens."""
-    context_tokens: dict[str, int] = {}
+    context_tokens: dict[str, Annotated[int, msgspec.Meta(ge=1)]] = {}
     """Context windows by model name, in tokens, where they are unknown."""
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     """Filled share of the context window at which the history is compacted."""
@@ -153,13 +171,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Engine that takes the turns; empty: builtin."""
     engines: dict[str, EngineSettings] = {}
     """Settings of outside agents, by name."""
+    gateway: Gateway = Gateway()
+    """One server that all model calls go through."""
     sandbox: SandboxSettings = SandboxSettings()
     """Limits of commands that have none of their own, and what is hidden from them."""
     journal: JournalSettings = JournalSettings()
     """What is kept about journals besides themselves."""
     daemon: DaemonSettings = DaemonSettings()
     """Settings of the daemon."""
+    retention: Retention = Retention()
+    """How long data is kept, and how much of it."""
 
+
+GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"
+"""`0` in this variable asks providers directly, whatever `[gateway]` says; `--no-gateway` sets it."""
 
 FACE = "MAINSPRING_FACE"
 """The variable by which the daemon tells the commands that it starts that no person gave them."""
@@ -191,6 +216,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def _models(self) -> tuple[str, ...]:
         settings = self.settings
         return (settings.model, *settings.models) if settings.model else settings.models
+
+    @property
+    def gateway(self) -> Gateway:
+        """Where models are asked instead of at their providers; its address is empty when at none."""
+        is_off = self.variable(GATEWAY_VARIABLE).lower() in _NO
+        return Gateway() if is_off else self.settings.gateway
 
     @property
     def zone(self) -> tzinfo:
@@ -258,13 +289,19 @@ def _load_settings(file: Path) -> Settings:
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise ConfigError(
-            f"{file} cannot be read: {error.strerror}.",
-            remedy="Check its permissions, and MAINSPRING_HOME if that is set.",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8 text.", remedy="Save it as UTF-8.") from error
-    return read_toml(text, Settings, file=file, known=_FORMAT)
+        is_other_text = error.errno == errno.EILSEQ
+        usual = "Check its permissions, and MAINSPRING_HOME if that is set."
+        remedy = "Save it as UTF-8." if is_other_text else usual
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.", remedy=remedy) from error
+    settings = read_toml(text, Settings, file=file, known=_FORMAT)
+    for scope in Caps.__struct_fields__:
+        for unit, limit in msgspec.structs.asdict(getattr(settings.caps, scope)).items():
+            if limit is not None and not 0 <= limit < math.inf:
+                raise ConfigError(
+                    f"{file} is not valid: `caps.{scope}.{unit}` must be a number at least 0, not {limit}.",
+                    remedy="Edit this file.",
+                )
+    return settings
 
 
 def with_caps(limits: Limits, caps: Caps) -> Limits:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
+
+from mainspring.catalog import local_day
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
+from mainspring.models import Price
 from tests.cli.conftest import Machine, lines
 
 USAGE = Usage(input_tokens=1000, cached_tokens=400, output_tokens=50)
@@ -25,7 +30,7 @@ def spent(number: int, model: str, source: str, usd: float) -> tuple[Event, Even
     name = f"{source}:{number}"
     return (
         SpendReserved(spend=name, source=source, model=model, tokens=9000, usd=usd * 2),
-        SpendSettled(spend=name, usage=USAGE, usd=usd),
+        SpendSettled(spend=name, usage=USAGE, usd=usd, saved_usd=0.05),
     )
 
 
@@ -44,7 +49,7 @@ def two_sessions(machine: Machine) -> None:
 
 def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
     two_sessions(machine)
-    today = datetime.now(UTC).date().isoformat()
+    today = datetime.now().astimezone().date().isoformat()
     expected = {
         "model": {"large": 0.75, "small": 0.003},
         "source": {"step": 0.752, "title": 0.001},
@@ -59,14 +64,51 @@ def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
     )
 
 
+def test_a_day_is_one_of_the_time_zone_of_this_machine(machine: Machine) -> None:
+    two_sessions(machine)
+    for zone, hours in (("Etc/GMT-14", 14), ("Etc/GMT+12", -12)):  # never the same day in both
+        day = datetime.now(timezone(timedelta(hours=hours))).date().isoformat()
+        for options in ((), ("--today",)):
+            (row,) = lines(machine.run("cost", "--by", "day", "--json", *options, TZ=zone).stdout)
+            assert row["day"] == day
+
+
+def test_the_day_changes_at_midnight_also_when_clocks_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        for moment, day in (
+            ("2026-03-28T22:59:59", "2026-03-28"),  # the last second in winter time
+            ("2026-03-28T23:00:00", "2026-03-29"),
+            ("2026-03-29T21:59:59", "2026-03-29"),  # a day of 23 hours
+            ("2026-03-29T22:00:00", "2026-03-30"),
+            ("2026-10-25T22:59:59", "2026-10-25"),  # a day of 25 hours
+            ("2026-10-25T23:00:00", "2026-10-26"),
+        ):
+            at_us = int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()) * 1_000_000
+            assert local_day(at_us) == day
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_no_amount_has_a_tail_of_binary_fractions(machine: Machine) -> None:
+    record(machine, "one", *spent(1, "m", "step", 0.1), *spent(2, "m", "title", 0.2))
+    assert 0.1 + 0.2 != 0.3
+    (row,) = lines(machine.run("cost", "--json").stdout)
+    assert (row["usd"], machine.only_session()["cost_usd"]) == (0.3, 0.3)
+    price = Price(input=0.3, output=0.7)
+    assert price.cost_usd(Usage(input_tokens=100_001, output_tokens=100_003)) == 0.1000024
+
+
 def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine) -> None:
     two_sessions(machine)
     told = machine.run("cost")
     heading, large, small, total = told.stdout.splitlines()
-    assert heading.split() == ["model", "requests", "input", "cached", "output", "cost"]
-    assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500"]
-    assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030"]
-    assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530"]
+    assert heading.split() == ["model", "requests", "input", "cached", "output", "cost", "saved"]
+    assert large.split() == ["large", "2", "1,000", "400", "50", "$0.7500", "$0.0500"]
+    assert small.split() == ["small", "2", "2,000", "800", "100", "$0.0030", "$0.1000"]
+    assert total.split() == ["total", "4", "3,000", "1,200", "150", "$0.7530", "$0.1500"]
     assert "Requests reserved and not settled, which count as spent: 1 (700 tokens)" in told.stderr
 
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -277,7 +277,7 @@ def test_each_share_of_a_cap_for_the_day_is_told_once_a_day() -> None:
         ("day", 50, 5000),
         ("day", 80, 8100),
     ]
-    assert warned[0].day == warned[1].day == datetime.now(UTC).date().isoformat()
+    assert warned[0].day == warned[1].day == datetime.now().astimezone().date().isoformat()
 
 
 def test_a_failed_step_does_not_count_and_its_money_does() -> None:

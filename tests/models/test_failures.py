@@ -138,3 +138,19 @@ def test_every_refusal_is_told_in_one_sentence(provider: str, body: bytes, statu
 def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
     told = not_the_protocol(ENDPOINT, "<html>\n hello").message
     assert told == "OpenAI sent an invalid reply (<html> hello)."
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        (
+            "https://me:pw@there.example/v1/chat?key=1",
+            "wants the request at https://there.example/v1/chat (307).",
+        ),
+        ("/v2/", "wants the request at /v2/ (307)."),
+        ("", "wants the request at another address, which it does not name (307)."),
+    ],
+)
+def test_a_redirection_says_where_it_points_without_secrets(location: str, said: str) -> None:
+    error = refused(ENDPOINT, 307, b"", {"location": location})
+    assert error.message.endswith(said)

@@ -92,3 +92,12 @@ def test_a_damaged_refreshed_table_is_not_used(tmp_path: Path, content: bytes) -
     file = tmp_path / "price-table.json"
     file.write_bytes(content)
     assert book(refreshed=file).find(parse_model("openai/gpt-5.2")).price is not None
+
+
+def test_what_the_cache_saved_is_known_and_filling_it_costs() -> None:
+    price = Price(input=10, output=20, cached=1, cache_write=12.5)
+    read = Usage(input_tokens=1_000_000, cached_tokens=800_000, output_tokens=5)
+    assert price.saved_usd(read) == pytest.approx(0.8 * 9)
+    written = Usage(input_tokens=1_000_000, cache_write_tokens=1_000_000)
+    assert price.saved_usd(written) == pytest.approx(-2.5)
+    assert price.saved_usd(Usage(input_tokens=1_000, output_tokens=7)) == 0

@@ -290,6 +290,25 @@ HEALED = {
         {},
         ["stream_options"],
     ),
+    "usage in the stream, at a server of FastAPI": (
+        Fault(
+            kind="status",
+            status=422,
+            body={
+                "detail": [
+                    {
+                        "type": "extra_forbidden",
+                        "loc": ["body", "stream_options"],
+                        "msg": "Extra inputs are not permitted",
+                        "input": {"include_usage": True},
+                    }
+                ]
+            },
+        ),
+        "chat",
+        {},
+        ["stream_options"],
+    ),
     "tools at Ollama": (refusal("registry/library/gemma:2b does not support tools"), "chat", {}, ["tools"]),
     "tools at OpenRouter": (
         refusal("No endpoints found that support tool use. To learn more, read on.", status=404),

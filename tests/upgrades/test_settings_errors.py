@@ -38,6 +38,23 @@ WRONG = [
     ("[caps.day]\nusd = '5'", '`caps.day.usd` must be a number, not "5".'),
     ("[daemon]\nmax_running = true", "`daemon.max_running` must be a whole number at least 1, not true."),
     ('[[prices."a/b".long]]\nprice = {}', '`prices."a/b".long.above_tokens` is missing.'),
+    (
+        "[prices.m]\ninput = -1.0",
+        "`prices.m.input` must be a number at least 0 and at most 1,000,000, not -1.0.",
+    ),
+    (
+        "[prices.m]\noutput = inf",
+        "`prices.m.output` must be a number at least 0 and at most 1,000,000, not inf.",
+    ),
+    (
+        "[prices.m]\ncached = nan",
+        "`prices.m.cached` must be a number at least 0 and at most 1,000,000, not nan.",
+    ),
+    ("[retry]\nwaits_s = [1.0, -2.0]", "`retry.waits_s` must be a number at least 0 and at most "),
+    ("[retry]\ntotal_s = -1.0", "`retry.total_s` must be a number at least 0 and at most "),
+    ("approval_timeout_s = inf", "`approval_timeout_s` must be a number more than 0 and at most "),
+    ("[caps.day]\nusd = -1.0", "`caps.day.usd` must be a number at least 0, not -1.0."),
+    ("[caps.session]\nusd = inf", "`caps.session.usd` must be a number at least 0, not inf."),
     ("model = ", "Invalid value (at "),
     ("format_version = 'x'", "format_version must be a whole number."),
 ]
@@ -49,6 +66,13 @@ def test_wrong_settings_are_told_with_what_was_meant(tmp_path: Path, text: str, 
     with pytest.raises(ConfigError) as raised:
         load_config({"MAINSPRING_HOME": str(tmp_path)})
     assert raised.value.message.startswith(f"{tmp_path / 'config.toml'} is not valid: {said}")
+
+
+def test_settings_that_are_no_utf_8_are_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"model = 'caf\xe9'")
+    with pytest.raises(ConfigError, match=r"config\.toml cannot be read: it is not UTF-8 text") as raised:
+        load_config({"MAINSPRING_HOME": str(tmp_path)})
+    assert raised.value.remedy == "Save it as UTF-8."
 
 
 def test_settings_of_the_first_version_may_say_so(tmp_path: Path) -> None:

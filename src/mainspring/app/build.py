@@ -65,6 +65,7 @@ from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.permissions import Permissions
 from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
+from mainspring.workspace.contents import MEGABYTE
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
 from mainspring.workspace.memory import ProjectMemory
 from mainspring.workspace.project import look_at
@@ -298,6 +299,7 @@ def _workbench(
         holds_secrets=vault.holds_secrets,
         hide=vault.redact,
         expand=vault.expand,
+        max_bytes=config.settings.retention.contents_mb * MEGABYTE,
     )
     return Workbench(
         toolbox=toolbox,

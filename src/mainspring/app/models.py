@@ -48,7 +48,9 @@ def build_model(spec: str, config: Config) -> Model:
     `local` and `local/FILE.gguf`, which are on this machine."""
     if not spec:
         raise UsageError("No model is set.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
-    spec = model_of(spec, config.settings.tiers, config.environment, usual=config.model)
+    spec = model_of(
+        spec, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
+    )
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
     if spec.startswith("scripted@"):
@@ -59,6 +61,7 @@ def build_model(spec: str, config: Config) -> Model:
         prices=price_book(config),
         policy=config.settings.retry,
         healed=Capabilities(config.home / "healed.json"),
+        gateway=config.gateway,
     )
 
 

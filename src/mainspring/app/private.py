@@ -10,11 +10,13 @@ from pathlib import Path
 from mainspring.disk.files import close_to_others, close_tree
 from mainspring.settings import Config
 
-_NAMES = (
-    "sessions steps memory contents daemon artifacts workspaces index.sqlite index.sqlite-wal"
-    " index.sqlite-shm grants.json schedules.json healed.json debug.log day.lock config.toml approvals.toml"
+DATA_NAMES = (
+    *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models"),
+    *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
 )
-"""By name, since MAINSPRING_HOME may be a folder with other things in it."""
+SETTINGS_NAMES = ("config.toml", "approvals.toml", "daemon.env")
+"""What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other
+things in it."""
 
 
 def make_private(config: Config) -> tuple[Path, ...]:
@@ -26,8 +28,8 @@ def make_private(config: Config) -> tuple[Path, ...]:
 def _close(folder: Path) -> bool:
     is_open = any(_is_open(path) for path in (folder, folder / "index.sqlite"))
     if is_open:
-        for name in _NAMES.split():
-            close_tree(folder / name)
+        for path in (path for name in (*DATA_NAMES, *SETTINGS_NAMES) for path in folder.glob(name)):
+            close_tree(path)
         # Last: when we are killed before, the next one sees that there is more to do.
         close_to_others(folder)
     return is_open

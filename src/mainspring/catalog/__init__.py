@@ -16,20 +16,30 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, take
+from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, local_day, take
 from mainspring.disk.owner import Owner
 from mainspring.events import Origin
 from mainspring.journal import Journal, JournalReader, KnownEvents, Verification
 from mainspring.journal.lines import Header
 
-__all__ = ["Header", "Owner", "Purpose", "SessionFold", "SessionRow", "SessionSpend", "Spent", "take"]
+__all__ = [
+    "Header",
+    "Owner",
+    "Purpose",
+    "SessionFold",
+    "SessionRow",
+    "SessionSpend",
+    "Spent",
+    "local_day",
+    "take",
+]
 
 UNREADABLE = "Unreadable"
 """The kind of an event that stands in a repaired copy for one that cannot be decoded."""
 
 
 class Day(Protocol):
-    """What all sessions spend in one day of UTC."""
+    """What all sessions spend in one day of this machine's time zone."""
 
     def held(self) -> AbstractAsyncContextManager[Spent]:
         """What they have spent today, on record; nobody else who asks here reserves until this ends."""
@@ -48,6 +58,10 @@ class Sessions(Protocol):
         """The journal of a session, for writing; `JournalOwned` names the process that has it. What a process
         left that is gone is taken over, and from then on that process could not append any more.
         `JournalDamaged` when the chain is broken or ends before its anchor: nothing is written on it."""
+        ...
+
+    async def delete(self, session: str) -> None:
+        """Deletes a session with its files, for ever; `JournalOwned` names the process that runs it."""
         ...
 
     async def accept(self, session: str) -> Verification:

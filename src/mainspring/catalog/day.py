@@ -1,4 +1,4 @@
-"""What all sessions of a data folder spend in one day, for a cap that they share.
+"""What all sessions of a data folder spend in one day of local time, for a cap that they share.
 
 There is no second account: the journals say what was spent. Whoever reserves under a cap for the day holds a
 lock from reading them until its own reservation is on disk, so processes cannot jointly pass the cap. A
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
-from mainspring.catalog.fold import SessionSpend, Spent
+from mainspring.catalog.fold import SessionSpend, Spent, local_day
 from mainspring.catalog.folder import SessionFiles
 from mainspring.errors import JournalUnwritable
 from mainspring.system import try_lock
@@ -44,7 +44,7 @@ class Today:
 
 
 def spent_today(spends: Iterable[SessionSpend]) -> Spent:
-    day = datetime.now(UTC).date().isoformat()
+    day = local_day(time.time_ns() // 1000)
     total = Spent()
     for session in spends:
         for purpose, spent in session.spent.items():

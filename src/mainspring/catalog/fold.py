@@ -6,7 +6,7 @@ Reads only the kinds it needs, and of long texts only the one it shows, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -28,6 +28,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.events.counts import rounded_usd
 
 _FOLDED = tuple(
     kind.__name__
@@ -48,11 +49,11 @@ _FOLDED = tuple(
 )
 _PAGE = 2000
 _LINE_LENGTH = 200
-_LAST_US = 253_402_300_799_000_000  # the end of the year 9999, up to which there are dates
+_LAST_US = 253_402_200_000_000_000  # the end of the year 9999 in every time zone, up to which there are dates
 
 
 class Purpose(msgspec.Struct, frozen=True):
-    """What a spend was for: the day (of UTC) on which it was reserved, the model, and its source."""
+    """What a spend was for: the day (of local time) on which it was reserved, the model, and its source."""
 
     day: str
     model: str
@@ -60,7 +61,8 @@ class Purpose(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Money and tokens. `unsettled` of the requests were reserved and their end was not recorded."""
+    """Money and tokens. `unsettled` of the requests were reserved and their end was not recorded; `saved_usd`
+    is what the providers' caches saved."""
 
     usd: float = 0.0
     input_tokens: int = 0
@@ -71,13 +73,17 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     unsettled: int = 0
     unpriced: int = 0
+    saved_usd: float = 0.0
 
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens + self.held_tokens
 
     def plus(self, other: Spent) -> Spent:
-        return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
+        total = Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__struct_fields__))
+        return msgspec.structs.replace(
+            total, usd=rounded_usd(total.usd), saved_usd=rounded_usd(total.saved_usd)
+        )
 
 
 class Reserved(msgspec.Struct, frozen=True):
@@ -110,10 +116,11 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_verified: bool = False
     iterations: int = 0
     waits: tuple[str, ...] = ()
+    parent: str = ""
 
     @property
     def cost_usd(self) -> float:
-        return sum(spent.usd for spent in self.spent().values())
+        return rounded_usd(sum(spent.usd for spent in self.spent().values()))
 
     def spent(self) -> dict[Purpose, Spent]:
         """What was spent for each purpose; what is reserved and not settled counts as spent."""
@@ -122,6 +129,12 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
             purpose = _purpose(held.key)
             totals[purpose] = totals.get(purpose, Spent()).plus(held.spent)
         return totals
+
+
+def local_day(time_us: int) -> str:
+    """The day (`2026-01-31`) that this machine's clock shows at a moment: caps of a day, `cost` and schedules
+    all mean this one."""
+    return datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6).astimezone().date().isoformat()
 
 
 class EventSource(Protocol):
@@ -137,7 +150,7 @@ class EventSource(Protocol):
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
     `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
-    it sleeps until something happens."""
+    it sleeps until something happens; `parent` is the session that it was forked from."""
 
     id: str
     started_us: int
@@ -154,6 +167,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int = 0
     is_verified: bool = False
     is_waiting: bool = False
+    parent: str = ""
 
 
 class SessionSpend(msgspec.Struct, frozen=True):
@@ -190,6 +204,7 @@ def row_of(name: str, fold: SessionFold, *, problem: str, is_owned: Callable[[],
         iterations=fold.iterations,
         is_verified=fold.is_verified,
         is_waiting=bool(fold.waits),
+        parent=fold.parent,
     )
 
 
@@ -219,8 +234,8 @@ def advance(fold: SessionFold, file: EventSource) -> SessionFold:
 def take(fold: SessionFold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
-        case SessionStarted(workspace=workspace, parent_seq=parent_seq):
-            fold.workspace, fold.inherited_seq = workspace, parent_seq
+        case SessionStarted(workspace=workspace, parent=parent, parent_seq=parent_seq):
+            fold.workspace, fold.parent, fold.inherited_seq = workspace, parent, parent_seq
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):
@@ -265,7 +280,6 @@ def _take_goal(
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
-    day = datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6, UTC).date().isoformat()
     spent = Spent(
         usd=reserved.usd,
         held_tokens=reserved.tokens,
@@ -274,7 +288,9 @@ def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
         unsettled=1,
         unpriced=int(not reserved.priced),
     )
-    return Reserved(msgspec.json.encode((day, reserved.model, reserved.source)).decode(), spent)
+    return Reserved(
+        msgspec.json.encode((local_day(time_us), reserved.model, reserved.source)).decode(), spent
+    )
 
 
 def _purpose(key: str) -> Purpose:
@@ -295,6 +311,7 @@ def _settle(fold: SessionFold, settled: SpendSettled) -> None:
         requests=1,
         steps=0 if settled.is_failed else held.spent.steps,
         unpriced=held.spent.unpriced,
+        saved_usd=settled.saved_usd,
     )
     fold.settled[held.key] = fold.settled.get(held.key, Spent()).plus(spent)
 

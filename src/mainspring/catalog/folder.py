@@ -69,6 +69,20 @@ class SessionFiles:
         """What each session spent."""
         return list_spends(self.home / "index.sqlite", self.folder, self.names())
 
+    def remove(self, session: str) -> None:
+        """Deletes the folder of a session. It is gone from the list at once; what a crash leaves of it is
+        found by `unfinished`."""
+        doomed = self.folder / f".deleted-{new_id()}"
+        try:
+            self.directory(session).rename(doomed)
+            sync_folder(self.folder)
+            shutil.rmtree(doomed)
+        except OSError as error:
+            raise JournalUnwritable(
+                f"Session {session} cannot be deleted ({error.strerror}).",
+                remedy="Check the permissions of the data folder.",
+            ) from error
+
     @contextmanager
     def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
         """The id and the folder of a session in the making; it becomes visible when the block succeeds."""

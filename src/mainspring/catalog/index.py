@@ -27,7 +27,7 @@ from mainspring.errors import JournalError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 
-_VERSION = 4
+_VERSION = 6
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
 
@@ -112,6 +112,12 @@ def _refreshed(path: Path, name: str, fold: SessionFold | None, signature: _Sign
         return _Known(signature, fold or SessionFold(), error.message)
 
 
+def _version() -> int:
+    """Of the index, with the time zone: it has spends by local days, so another zone has another index."""
+    zone = f"{_VERSION} {time.tzname} {time.timezone} {time.altzone}"
+    return zlib.crc32(zone.encode()) >> 1
+
+
 def _load(index: Path) -> dict[str, _Known]:
     """What the index says; nothing when it is missing, damaged or of another version."""
     if not index.exists():
@@ -120,7 +126,7 @@ def _load(index: Path) -> dict[str, _Known]:
         connection = apsw.Connection(os.fspath(index))
         try:
             connection.set_busy_timeout(1000)
-            if connection.pragma("user_version") != _VERSION:
+            if connection.pragma("user_version") != _version():
                 return {}
             rows: list[Any] = connection.execute("SELECT id, known, crc FROM sessions").fetchall()
             return {name: _DECODE(known) for name, known, crc in rows if zlib.crc32(known) == crc}
@@ -150,10 +156,10 @@ def _write(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
         connection.set_busy_timeout(1000)
         connection.pragma("synchronous", "off")
         with connection:
-            if connection.pragma("user_version") != _VERSION:
+            if connection.pragma("user_version") != _version():
                 connection.execute("DROP TABLE IF EXISTS sessions")
                 connection.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, known BLOB, crc INTEGER)")
-                connection.pragma("user_version", _VERSION)
+                connection.pragma("user_version", _version())
             encoded = ((name, _ENCODE(known)) for name, known in changed.items())
             connection.executemany(
                 "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",

@@ -58,6 +58,9 @@ class SqliteSessions:
             opening.add_done_callback(_give_back)
             raise
 
+    async def delete(self, session: str) -> None:
+        await asyncio.to_thread(self._delete, session)
+
     async def accept(self, session: str) -> Verification:
         return await asyncio.to_thread(self._accept, session)
 
@@ -152,6 +155,13 @@ class SqliteSessions:
             file.close()
             owned.release()
         return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
+
+    def _delete(self, session: str) -> None:
+        owned = own(self.directory(session), session)
+        try:
+            self.shelf.remove(session)
+        finally:
+            owned.release()
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

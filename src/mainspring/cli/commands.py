@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "cost": Entry("cost", "Show what was spent.", is_common=True),
     },
     "Machine": {
+        "clean": Entry("disk", "Free disk space: old logs, records, caches."),
         "models": Entry("models", "List providers, keys and local models.", is_common=True),
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
         "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
@@ -65,6 +66,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "stop": Entry("processes", "End a background process and its children."),
         "export": Entry("transfer", "Write a session to one portable file."),
         "import": Entry("imports", "Import a session, also from Claude Code or Codex."),
+        "uninstall": Entry("disk", "List all that mainspring wrote on this machine; remove it."),
     },
 }
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}

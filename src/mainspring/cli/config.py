@@ -16,6 +16,22 @@ from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
 
 
+def _leave_gateway(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001, FBT001
+    if value:
+        ctx.meta[_NO_GATEWAY] = True
+
+
+NO_GATEWAY = click.option(
+    "--no-gateway",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_leave_gateway,
+    help="Ask providers directly, not through [gateway].",
+)
+_NO_GATEWAY = "mainspring.no_gateway"
+
+
 def load_config_or_defaults() -> Config:
     """The settings, for commands that change nothing: with a `config.toml` that is not valid they say so and
     go on with the defaults."""
@@ -28,6 +44,11 @@ def load_config_or_defaults() -> Config:
 def load_config(*, is_config_optional: bool = False) -> Config:
     """The settings, for commands that are given on the command line, or by the daemon through it."""
     config = settings.load_config(is_config_optional=is_config_optional)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(_NO_GATEWAY):
+        config = msgspec.structs.replace(
+            config, environment={**config.environment, settings.GATEWAY_VARIABLE: "0"}
+        )
     for folder in make_private(config):
         click.echo(f"{folder} was open to other users of this machine; now it is yours alone.", err=True)
     try:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import get_args
 
 import click
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
+from mainspring.app.operations.cost import today as this_day
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
 
-_HEADINGS = ("requests", "input", "cached", "output", "cost")
+_HEADINGS = ("requests", "input", "cached", "output", "cost", "saved")
 
 
 @click.command("cost")
 @click.argument("session", default="")
-@click.option("--today", is_flag=True, help="Only what was spent today (UTC).")
+@click.option("--today", is_flag=True, help="Only what was spent today (local time).")
 @click.option(
     "--by",
     type=click.Choice(get_args(CostKey)),
@@ -32,7 +32,7 @@ _HEADINGS = ("requests", "input", "cached", "output", "cost")
 def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> None:
     """Show what SESSION (by default all of them) has spent. What was reserved and never settled, because the
     run was killed, counts as spent."""
-    day = datetime.now(UTC).date().isoformat() if today else ""
+    day = this_day() if today else ""
     found = asyncio.run(costs(load_config_or_defaults(), session=session, by=by, day=day))
     for each in found.unreadable:
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)
@@ -65,7 +65,12 @@ def _fields(spent: Spent) -> dict[str, float]:
 
 def _cells(spent: Spent) -> tuple[str, ...]:
     counts = (spent.requests, spent.input_tokens, spent.cached_tokens, spent.output_tokens)
-    return (*(f"{count:,}" for count in counts), money(spent.usd))
+    return (*(f"{count:,}" for count in counts), money(spent.usd), _saved(spent))
+
+
+def _saved(spent: Spent) -> str:
+    """What the providers' caches saved; a request that only filled one costs more than it would have."""
+    return f"-{money(-spent.saved_usd)}" if spent.saved_usd < 0 else money(spent.saved_usd)
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterable[str]:

@@ -12,6 +12,7 @@ from mainspring.app.goals import GoalOptions
 from mainspring.app.operations.schedule_arguments import parse_target
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.ask import ALLOW_HOME
+from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks
@@ -20,6 +21,7 @@ _LOOP_OPTIONS = [
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
     click.option("--engine", default="", help="Agent that takes the turns; see mainspring engines."),
     click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
+    NO_GATEWAY,
     click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
     click.option("--mode", type=click.Choice(MODE_NAMES), help="What needs approval."),
     click.option("--sandbox", type=click.Choice(RUNG_NAMES), help="How to confine commands."),

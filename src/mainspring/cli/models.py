@@ -106,6 +106,7 @@ def _line(listed: ProviderStatus) -> str:
     else:
         page = f" ({listed.key_page})" if listed.key_page else ""
         status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}{page}"
+        status += ", through the gateway" if listed.is_through_gateway else ""
     head = f"{listed.provider:<18} {listed.wire:<10} {listed.base_url}  {status}"
     return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])
 

@@ -25,7 +25,7 @@ from mainspring.app.policies import MODE_NAMES, RUNG_NAMES, rule_warnings
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.ask import ALLOW_HOME, approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
-from mainspring.cli.config import load_config, newest_here
+from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
@@ -74,6 +74,7 @@ _TURN_OPTIONS = [
         help="Model (anthropic/claude-…, provider@URL#name) or tier (fast). Given again: a fallback."
         " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
     ),
+    NO_GATEWAY,
     click.option("--fallback", multiple=True, help="Model to use when the one before it fails."),
     click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
     click.option(
@@ -98,7 +99,7 @@ _TURN_OPTIONS = [
     click.option(
         "--max-cost-usd-today",
         type=POSITIVE,
-        help="Maximum cost of all sessions together today (UTC).",
+        help="Maximum cost of all sessions together today (local time).",
     ),
     click.option("--max-calls", type=click.IntRange(min=1), help="Maximum tool calls in this turn."),
     click.option(

@@ -6,34 +6,58 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from importlib import import_module
 
 import click
+import msgspec
 
-from mainspring.app.operations.sessions import Follower, list_sessions, read_events
+from mainspring.app.operations.sessions import Follower, list_sessions, read_events, session_bytes
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
+from mainspring.events.counts import readable_bytes
 from mainspring.secrets.screen import plain
 
 _LINE = 60
 
 
-@click.command("sessions")
+class _Sessions(click.Group):
+    """A list does not wait for what deletes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return ["delete"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        is_known = cmd_name == "delete"
+        return import_module("mainspring.cli.disk").delete_command if is_known else None
+
+
+@click.group("sessions", cls=_Sessions, invoke_without_command=True)
 @click.option("--json", "is_json", is_flag=True, help="Print one session per line as JSON.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many to list.")
 @click.option("--all", "is_all", is_flag=True, help="List all of them.")
-def sessions_command(*, is_json: bool, limit: int, is_all: bool) -> None:
+@click.option("--sizes", "is_sized", is_flag=True, help="Show the disk space of each.")
+@click.pass_context
+def sessions_command(
+    context: click.Context, *, is_json: bool, limit: int, is_all: bool, is_sized: bool
+) -> None:
     """List sessions, the most recent first."""
-    rows = asyncio.run(list_sessions(load_config_or_defaults()))
+    if context.invoked_subcommand is not None:
+        return
+    config = load_config_or_defaults()
+    rows = asyncio.run(list_sessions(config))
     shown = rows if is_all else rows[:limit]
+    sizes = asyncio.run(session_bytes(config, [row.id for row in shown])) if is_sized else {}
     for row in shown:
         if is_json:
-            click.echo(json_line(row))
+            size = {"bytes": sizes[row.id]} if is_sized else {}
+            click.echo(json_line({**msgspec.to_builtins(row), **size}))
             continue
         line = plain(row.last_line or row.title)[:_LINE]
+        size = f"  {readable_bytes(sizes[row.id]):>9}" if is_sized else ""
         click.echo(
-            f"{row.id}  {when(row.updated_us)}  {row.state:<11} {money(row.cost_usd):>8}"
+            f"{row.id}  {when(row.updated_us)}  {row.state:<11} {money(row.cost_usd):>8}{size}"
             f"  {plain(row.workspace)}  {line}"
         )
     if not is_json and len(rows) > len(shown):

@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,14 +43,22 @@ _LIST_S = 300.0
 _BEGIN_WITHIN_S = 120.0
 _END_WITHIN_S = 60.0
 _DETAIL = 300
+_RETAIN_S = 24 * 3600.0
 
 
 class Daemon:
     """Holds the place for as long as it runs."""
 
     def __init__(
-        self, config: Config, place: DaemonFiles, say: Callable[[str], None], sessions: Sessions
+        self,
+        config: Config,
+        place: DaemonFiles,
+        say: Callable[[str], None],
+        sessions: Sessions,
+        retain: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
+        """`retain` deletes what is too old by the settings, and says what that was."""
+        self._retain, self._retained_s = retain, -_RETAIN_S
         self._config, self._place, self._say = config, place, say
         self._settings = config.settings.daemon
         self._sessions = sessions
@@ -90,6 +98,7 @@ class Daemon:
             is_woken = self._poke.is_set()
             self._poke.clear()
             await self._pass(is_woken=is_woken)
+            await self._delete_old()
             if is_once and not self._handles and not self._poke.is_set():
                 break
             await self._sleep()
@@ -112,6 +121,18 @@ class Daemon:
             await self._resume(await self._rows() if comes else rows)
         if msgspec.json.encode(self._record) != before:
             self._place.save(self._record)
+
+    async def _delete_old(self) -> None:
+        """Once a day."""
+        if self._retain is None or time.monotonic() - self._retained_s < _RETAIN_S:
+            return
+        self._retained_s = time.monotonic()
+        try:
+            said = await self._retain()
+        except (MainspringError, OSError) as error:
+            said = f"not possible: {error}"
+        if said:
+            self._say(f"retention: {said}")
 
     async def _rows(self) -> dict[str, SessionRow]:
         self._listed_s = time.monotonic()

@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -54,13 +55,19 @@ class ScratchFolder:
 
 def sweep(parent: Path) -> None:
     """Removes the folders that killed processes of this user left."""
+    for folder in left_behind(parent):
+        remove(folder)
+
+
+def left_behind(parent: Path) -> Iterator[Path]:
+    """The folders that killed processes of this user left; nobody else removes one while it is looked at."""
     if not system.this_system().has_locks:
         return
     with suppress(OSError):
         for name in os.listdir(parent):
             if _NAME.fullmatch(name):
                 with suppress(OSError):
-                    _sweep_one(parent / name)
+                    yield from _left(parent / name)
 
 
 def remove(folder: Path) -> None:
@@ -75,11 +82,11 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, onerror=open_up)
 
 
-def _sweep_one(folder: Path) -> None:
+def _left(folder: Path) -> Iterator[Path]:
     lock = os.open(folder, _OPEN)
     try:
         if os.fstat(lock).st_uid == os.geteuid() and system.try_lock(lock) and not _is_in_use(folder):
-            remove(folder)
+            yield folder
     finally:
         os.close(lock)
 

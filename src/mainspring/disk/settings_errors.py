@@ -102,6 +102,8 @@ def _shown(value: object) -> str:
         if isinstance(value, dict)
         else "a list"
         if isinstance(value, list)
+        else str(value)
+        if isinstance(value, float)
         else msgspec.json.encode(value).decode()
     )
 
@@ -131,7 +133,7 @@ def _described(kind: inspect.Type) -> str:
     match kind:
         case inspect.IntType() | inspect.FloatType():
             bounds = {"more than": kind.gt, "at least": kind.ge, "less than": kind.lt, "at most": kind.le}
-            said = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+            said = [f"{word} {bound:,.12g}" for word, bound in bounds.items() if bound is not None]
             name = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
             return " ".join([name, " and ".join(said)]).strip()
         case inspect.LiteralType(values=values):

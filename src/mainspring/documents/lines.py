@@ -278,7 +278,7 @@ def call_line(call: CallAsked) -> str:
     """A call on one line, with its most telling argument when there is one."""
     try:
         known = msgspec.json.decode(call.arguments, type=_Telling)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         known = _Telling()
     shown = known.command or known.path or call.arguments
     first, *rest = shown.splitlines() or [""]

@@ -158,7 +158,8 @@ class SpendReserved(Event, frozen=True):
 
 class SpendSettled(Event, frozen=True):
     """What was spent in truth. `total_usd` is what the session has spent by then, for whoever watches. A
-    request that failed has no reply; as a step it does not count."""
+    request that failed has no reply; as a step it does not count. `saved_usd` is how much more it would have
+    cost without the provider's cache."""
 
     spend: Id
     usage: Usage = Usage()
@@ -166,6 +167,7 @@ class SpendSettled(Event, frozen=True):
     total_usd: float = 0.0
     speed: Speed | None = None
     is_failed: bool = False
+    saved_usd: float = 0.0
 
 
 class BudgetWarned(Event, frozen=True):

@@ -157,7 +157,7 @@ class Speed(Value, frozen=True):
 
 
 CapScope = Literal["turn", "session", "goal", "day"]
-"""What a cap holds for. A day is one of UTC, and holds for all sessions of one data folder together."""
+"""What a cap holds for. A day is one of local time, and holds for all sessions of a data folder together."""
 
 
 CapUnit = Literal["usd", "tokens", "steps", "calls", "time_s"]

@@ -172,7 +172,7 @@ def command_of(call: CallAsked) -> str:
     """The command line that a call runs; else the name of its tool."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return call.name
     for key in ("command", "cmd"):
         if isinstance(text := arguments.get(key), str) and text.strip():

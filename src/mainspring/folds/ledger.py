@@ -26,7 +26,7 @@ from mainspring.events import (
     TurnStarted,
     Usage,
 )
-from mainspring.events.counts import plural
+from mainspring.events.counts import plural, rounded_usd
 from mainspring.folds.caps import OWN_SCOPES, UNCAPPED, cap_of
 from mainspring.models import Price
 
@@ -109,7 +109,7 @@ class Ledger:
         opened = self._scopes[scope]
         held = [each.reserved for each in self._held.values() if opened in each.scopes]
         return Tally(
-            usd=opened.usd + sum(spend.usd for spend in held),
+            usd=rounded_usd(opened.usd + sum(spend.usd for spend in held)),
             tokens=opened.tokens + sum(spend.tokens for spend in held),
             steps=opened.steps,
             calls=opened.calls,
@@ -159,7 +159,7 @@ class Ledger:
             return
         tokens = settled.usage.total_tokens
         for opened in held.scopes:
-            opened.usd += settled.usd
+            opened.usd = rounded_usd(opened.usd + settled.usd)
             opened.tokens += tokens
             opened.steps -= settled.is_failed and held.reserved.source == STEP
 

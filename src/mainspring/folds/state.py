@@ -50,6 +50,7 @@ from mainspring.events import (
     UserSaid,
     WaitEnded,
 )
+from mainspring.events.counts import rounded_usd
 from mainspring.folds.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.folds.processes import Custodial, Processes
 from mainspring.folds.task import Task, Telling
@@ -241,7 +242,7 @@ class State:
             self.ledger.settle(event)
         self.turn_steps -= event.is_failed and event.spend.startswith(_STEP_SPEND)
         self.turn_usage = _sum(self.turn_usage, event.usage)
-        self.turn_cost_usd += event.usd
+        self.turn_cost_usd = rounded_usd(self.turn_cost_usd + event.usd)
         if event.spend.startswith(_ENGINE_SPEND):
             self.conversation_usage = _sum(self.conversation_usage, event.usage)
 

@@ -25,6 +25,7 @@ from mainspring.events import (
     WaitStarted,
     WorkFinished,
 )
+from mainspring.events.counts import rounded_usd
 from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
@@ -169,7 +170,7 @@ class Goal(msgspec.Struct, kw_only=True):
                 self.paused = None
             case TurnEnded() as event:
                 current.ending, current.ended_seq = event, recorded.seq
-                current.cost_usd += event.cost_usd
+                current.cost_usd = rounded_usd(current.cost_usd + event.cost_usd)
                 current.tokens += event.usage.total_tokens
                 if event.steps > 1 or not current.down_since_us:
                     current.down_since_us = recorded.time_us

@@ -8,7 +8,7 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
@@ -23,6 +23,7 @@ from mainspring.events import (
     ToolSpec,
     Usage,
 )
+from mainspring.events.counts import rounded_usd
 
 
 class Attachment(msgspec.Struct, frozen=True, gc=False):
@@ -70,19 +71,28 @@ class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The price of all tokens of such a request."""
 
 
+UsdPerMillion = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
 
-    input: float = 0.0
+    input: UsdPerMillion = 0.0
     """US dollars per million tokens of input."""
-    output: float = 0.0
+    output: UsdPerMillion = 0.0
     """US dollars per million tokens of output."""
-    cached: float | None = None
+    cached: UsdPerMillion | None = None
     """US dollars per million tokens read from the provider's cache; unset: as `input`."""
-    cache_write: float | None = None
+    cache_write: UsdPerMillion | None = None
     """US dollars per million tokens written to that cache; unset: as `input`."""
     long: tuple[LongPrice, ...] = ()
     """Other prices for large requests, the smallest first."""
+
+    def saved_usd(self, usage: Usage) -> float:
+        """How much more a request would cost without the provider's cache; less than 0 when it only filled
+        that."""
+        uncached = msgspec.structs.replace(usage, cached_tokens=0, cache_write_tokens=0)
+        return rounded_usd(self.cost_usd(uncached) - self.cost_usd(usage))
 
     def cost_usd(self, usage: Usage) -> float:
         for step in reversed(self.long):
@@ -91,12 +101,15 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write
-        return (
-            max(plain, 0) * self.input
-            + usage.cached_tokens * cached
-            + usage.cache_write_tokens * written
-            + usage.output_tokens * self.output
-        ) / 1_000_000
+        return rounded_usd(
+            (
+                max(plain, 0) * self.input
+                + usage.cached_tokens * cached
+                + usage.cache_write_tokens * written
+                + usage.output_tokens * self.output
+            )
+            / 1_000_000
+        )
 
 
 class Request(msgspec.Struct, frozen=True):

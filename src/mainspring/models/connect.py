@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from mainspring.errors import ConfigError
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
+from mainspring.models.gateway import Gateway
 from mainspring.models.prices import PriceBook
 from mainspring.models.providers import (
     COMPATIBLE,
@@ -36,10 +37,15 @@ def connect(
     prices: PriceBook | None = None,
     policy: RetryPolicy | None = None,
     healed: Capabilities | None = None,
+    gateway: Gateway | None = None,
 ) -> Model:
-    """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent."""
+    """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent. What a
+    `gateway` is for is asked there, at the same price."""
     spec = resolve(name, environment)
     known = (prices or PriceBook()).find(spec, name)
+    if gateway is not None and "@" not in name and gateway.is_for(spec.provider, spec.base_url):
+        gateway.check_key(environment)
+        spec = gateway.through(spec)
     is_local = spec.provider.is_local or is_here(spec.base_url)
     options = Options(
         provider=spec.provider.title,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -26,6 +27,7 @@ from mainspring.errors import (
     Overloaded,
     RateLimited,
 )
+from mainspring.models.field_faults import first_fault
 from mainspring.models.retry_after import retry_after_s
 
 _SAID_CHARACTERS = 400
@@ -234,7 +236,7 @@ _BAD_REQUEST = _Rule(
     "If this is a fault of mainspring, please report it with `mainspring export`.",
 )
 _REDIRECTED = _Rule(
-    BadRequest, "{provider} wants the request somewhere else.", "Set the base URL to where it points."
+    BadRequest, "{provider} wants the request at {location}.", "Set the base URL to where it points."
 )
 
 
@@ -244,7 +246,7 @@ def refused(
     """The error that an HTTP answer other than success, or an error object inside a stream, stands for."""
     refusal = read_refusal(status, body, headers or {})
     if 300 <= refusal.status < 400:
-        return _error(endpoint, refusal, _REDIRECTED)
+        return _error(endpoint, refusal, _REDIRECTED, location=_location(headers or {}))
     # What goes wrong after a reply began, and has no name, is the provider's own trouble.
     default = _BAD_REQUEST if refusal.status else _RULES[-1]
     return _error(endpoint, refusal, next((rule for rule in _RULES if rule.fits(refusal)), default))
@@ -264,12 +266,20 @@ def dropped(endpoint: Endpoint) -> NetworkFailed:
     )
 
 
-def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule) -> ModelError:
+def _location(headers: Mapping[str, str]) -> str:
+    """Where a redirection points, without what may be secret in it."""
+    url = urlsplit(headers.get("location", ""))
+    host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}" if url.netloc else ""
+    return _one_line(f"{host}{url.path}") or "another address, which it does not name"
+
+
+def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule, *, location: str = "") -> ModelError:
     key = endpoint.key_variable
     words = {
         "provider": endpoint.provider,
         "model": endpoint.model,
         "url": endpoint.base_url,
+        "location": location,
         "set_key": f"Set {key} to a valid key." if key else "Give the key that this server wants.",
     }
     happened = rule.happened.format_map(words)
@@ -332,14 +342,15 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
     }
     if "reasons" in _mapping(inner.get("metadata")):
         codes.add("moderation")
+    fault = first_fault(outer)
     number = inner.get("code")
     if not status and isinstance(number, int):
         status = number
     return ProviderRefusal(
         status=status,
         codes=frozenset(codes),
-        said=_one_line(_said(outer, inner)),
-        param=value if isinstance(value := inner.get("param"), str) else "",
+        said=_one_line(fault.said or _said(outer, inner)),
+        param=value if isinstance(value := inner.get("param"), str) else fault.param,
         retry_after_s=retry_after_s(headers, _details(inner)),
     )
 

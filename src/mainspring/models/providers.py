@@ -20,7 +20,8 @@ class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where servers of chat completions differ. `thinking_field` is where one wants earlier reasoning back,
     `effort` how it wants to be told how hard to think (empty: not at all), `max_effort` its word for most,
     `needs_bridge` whether a reply must stand between results and what a user says, `has_schema` whether
-    it can be told the schema of a reply, and `more` what else is sent with each request."""
+    it can be told the schema of a reply, `has_cache_marks` whether it takes marks for the cache with Claude,
+    and `more` what else is sent with each request."""
 
     max_tokens_field: str = "max_tokens"
     thinking_field: str = ""
@@ -29,6 +30,7 @@ class ChatQuirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_effort: str = "high"
     needs_bridge: bool = False
     has_schema: bool = True
+    has_cache_marks: bool = False
     more: dict[str, float] = {}
 
 
@@ -53,7 +55,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 COMPATIBLE = Provider(
-    id="openai-compatible", title="The server", key_variables=("OPENAI_API_KEY",), quirks=ChatQuirks()
+    id="openai-compatible",
+    title="The server",
+    key_variables=("OPENAI_API_KEY",),
+    quirks=ChatQuirks(has_cache_marks=True),
 )
 
 PROVIDERS: tuple[Provider, ...] = (
@@ -97,7 +102,12 @@ PROVIDERS: tuple[Provider, ...] = (
         key_variables=("OPENROUTER_API_KEY",),
         key_page="https://openrouter.ai/keys",
         price_id="openrouter",
-        quirks=ChatQuirks(thinking_field="reasoning_details", effort="reasoning", max_effort="xhigh"),
+        quirks=ChatQuirks(
+            thinking_field="reasoning_details",
+            effort="reasoning",
+            max_effort="xhigh",
+            has_cache_marks=True,
+        ),
     ),
     Provider(
         id="deepseek",

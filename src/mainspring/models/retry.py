@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import Annotated
 
 import msgspec
 
@@ -20,19 +21,21 @@ from mainspring.errors import ModelError, RateLimited
 from mainspring.models import Model, ReplyFinished, Request, Retrying, StreamItem
 from mainspring.models.wrapper import ModelWrapper
 
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 24 * 3600)]
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Waits are what the provider asks for, else these by attempt, shortened at random by up to a quarter."""
 
-    max_requests: int = 4
+    max_requests: Annotated[int, msgspec.Meta(ge=1)] = 4
     """Maximum attempts per request, the first included."""
-    total_s: float = 1800.0
+    total_s: _Seconds = 1800.0
     """Seconds after which a request is not retried any more."""
-    longest_wait_s: float = 60.0
+    longest_wait_s: _Seconds = 60.0
     """Delays longer than this many seconds become a recorded wait, which survives a restart."""
-    waits_s: tuple[float, ...] = (2.0, 8.0, 20.0)
+    waits_s: tuple[_Seconds, ...] = (2.0, 8.0, 20.0)
     """Delays before each retry in seconds, when the provider names none."""
-    rate_limit_waits_s: tuple[float, ...] = (10.0, 30.0, 60.0)
+    rate_limit_waits_s: tuple[_Seconds, ...] = (10.0, 30.0, 60.0)
     """Delays before each retry after a rate limit, in seconds."""
 
 

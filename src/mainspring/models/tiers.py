@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mainspring.errors import ConfigError, UsageError
+from mainspring.models.gateway import Gateway
 from mainspring.models.providers import find_key, find_provider, provider_of
 
 USUAL = ("fast", "coder", "reasoner")
@@ -30,9 +31,16 @@ def find_tier(name: str, tiers: TierMap) -> str:
     return tail if isinstance(models, dict) and provider in models else ""
 
 
-def model_of(name: str, tiers: TierMap, environment: Mapping[str, str], *, usual: str = "") -> str:
+def model_of(
+    name: str,
+    tiers: TierMap,
+    environment: Mapping[str, str],
+    *,
+    usual: str = "",
+    gateway: Gateway | None = None,
+) -> str:
     """The model that a name stands for; a model's own name is its own. Of several providers it is the one
-    that is named, else that of the `usual` model, else the first that has a key."""
+    that is named, else that of the `usual` model, else the first that has a key, or a gateway's."""
     tier = find_tier(name, tiers)
     if not tier:
         return name
@@ -49,7 +57,10 @@ def model_of(name: str, tiers: TierMap, environment: Mapping[str, str], *, usual
             return models[provider]
     for provider, model in models.items():
         known = find_provider(provider)
-        if known is not None and (known.is_local or find_key(known, environment)):
+        if known is None:
+            continue
+        is_ours = gateway is not None and bool(gateway.key_variable) and gateway.is_for(known, known.base_url)
+        if known.is_local or is_ours or find_key(known, environment):
             return model
     raise ConfigError(
         f"The tier {tier} has models of {', '.join(models)}, and none of them has a key.",

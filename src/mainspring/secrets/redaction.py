@@ -195,9 +195,9 @@ def _in_text(text: str, change: _Text) -> str:
 def _in_json(text: str, change: _Text) -> str:
     try:
         value = msgspec.json.decode(text)
+        changed = in_texts(change, value)
     except (msgspec.DecodeError, RecursionError):
         return change(text)
-    changed = in_texts(change, value)
     if changed == value and change(text) == text:
         return text
     # Of two keys that are the same only one is decoded, and the other may hold a secret. A number that is a

@@ -201,6 +201,13 @@ class MemorySessions:
         kept.owner = this_process()
         return _Opened(session, kept, self._changed)
 
+    async def delete(self, session: str) -> None:
+        kept = self._known(session)
+        if kept.is_owned:
+            raise refusal(session, kept.owner)
+        shutil.rmtree(self.directory(session))
+        del self._kept[session]
+
     async def accept(self, session: str) -> Verification:
         kept = self._known(session)
         if kept.is_owned:

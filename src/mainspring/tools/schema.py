@@ -18,6 +18,9 @@ from mainspring.events import ToolSpec
 from mainspring.tools import CallContext, Output, Tool
 
 T = TypeVar("T")
+_MAX_DEPTH = 100
+_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS = re.compile(r"[\[\]{}]")
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +66,8 @@ def _resolve(node: Any, components: Mapping[str, Any]) -> Any:
 
 def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
     """The arguments of a call, or the sentence that tells the model what is wrong with them."""
+    if _is_too_deep(text):
+        return f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep. Send them flatter."
     try:
         value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError) as error:
@@ -75,6 +80,18 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
         fields = ", ".join(tool.arguments.__struct_fields__) or "none"
         reason = _located(str(error), parameters_of(tool.arguments))
         return f"The arguments of {tool.name} do not fit: {reason}. Its fields are: {fields}."
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether lists and objects lie so deep in each other that code which looks into all of them fails."""
+    if text.count("[") + text.count("{") <= _MAX_DEPTH:
+        return False
+    depth = 0
+    for mark in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if mark in "[{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return False
 
 
 def _located(message: str, schema: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -61,16 +62,19 @@ class TierHold(msgspec.Struct, frozen=True):
     reason: str
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When to escalate (0: never), and what one task may use before that stops."""
 
-    after_failures: int = 2
+    after_failures: _Count = 2
     """Failed turns of one task after which the next tier takes over; 0: never."""
-    max_attempts: int = 8
+    max_attempts: _Count = 8
     """Maximum turns of one task with escalation."""
-    max_escalations: int = 2
+    max_escalations: _Count = 2
     """Maximum changes to a stronger tier in one task."""
-    max_usd: float | None = None
+    max_usd: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
     """Maximum cost of one task with escalation, in US dollars."""
 
 

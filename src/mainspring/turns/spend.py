@@ -7,13 +7,14 @@ above it, whose caps hold as well. Under a cap for the day it is made while no o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 import msgspec
 
 from mainspring.approvals import Allowance
+from mainspring.catalog import local_day
 from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
 from mainspring.folds.caps import is_spend_capped
 from mainspring.folds.ledger import LEAST_OUTPUT_TOKENS, MODEST_OUTPUT_TOKENS, STEP, Refusal, Tally, most_usd
@@ -172,6 +173,7 @@ async def settle(
             total_usd=max(ledger.spent_usd - reserved.usd, 0.0) + usd,
             speed=speed,
             is_failed=is_failed,
+            saved_usd=reservation.price.saved_usd(usage) if reservation.price else 0.0,
         )
         limits, today = each.limits, _day_of(each, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
@@ -232,5 +234,5 @@ async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[Tally | None]:
         yield None
         return
     async with day.held() as spent:
-        date = datetime.now(UTC).date().isoformat()
+        date = local_day(time.time_ns() // 1000)
         yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date)

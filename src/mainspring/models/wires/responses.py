@@ -6,6 +6,7 @@ it is accepted back only unchanged, and only when something follows it.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, ClassVar
 
 import msgspec
@@ -66,6 +67,7 @@ class ResponsesModel(Wire):
             "instructions": self._system(request),
             "store": False,
             "stream": True,
+            "prompt_cache_key": _cache_key(request, self._endpoint.model),
         }
         if not self._endpoint.model.startswith(_WITHOUT_REASONING):
             effort = self._effort(request)
@@ -99,6 +101,14 @@ class ResponsesModel(Wire):
     def _without_thinking(self, message: bytes) -> bytes:
         items = msgspec.json.decode(b"[" + message + b"]", type=list[dict[str, Any]])
         return b",".join(ENCODER.encode(item) for item in items if item["type"] != "reasoning")
+
+
+def _cache_key(request: Request, model: str) -> str:
+    """The same for all requests that begin the same, so that they reach a server that has it in its cache."""
+    beginning = ENCODER.encode(
+        [model, request.system, [tool.name for tool in request.tools], request.messages[:1]]
+    )
+    return f"mainspring-{hashlib.sha256(beginning).hexdigest()[:32]}"
 
 
 def _content(text: str, attachments: tuple[Attachment, ...]) -> list[dict[str, Any]]:

@@ -1,0 +1,145 @@
+"""Deletes sessions: those that are named, or those that nobody touched for a while.
+
+What runs is never deleted, nor what waits for something, nor what another session was forked from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from mainspring.app.operations.cost import today
+from mainspring.app.operations.processes import list_processes
+from mainspring.app.operations.sessions import session_bytes
+from mainspring.app.stores import sessions_of
+from mainspring.catalog import SessionRow, Sessions
+from mainspring.errors import JournalOwned
+from mainspring.events import Cap
+from mainspring.settings import Config
+
+DAY_US = 24 * 3600 * 1_000_000
+_WAITING = ("blocked", "waiting", "paused")
+
+
+class DeletableSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that can go, and the room that this frees."""
+
+    id: str
+    bytes: int
+    updated_us: int
+    title: str
+
+
+class KeptSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was asked for and stays. `is_waiting` says that only what it waits for keeps it."""
+
+    id: str
+    reason: str
+    is_waiting: bool = False
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is deleted, or was, and what stays."""
+
+    sessions: tuple[DeletableSession, ...] = ()
+    kept: tuple[KeptSession, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.sessions)
+
+
+async def plan_deletion(
+    config: Config,
+    sessions: Sequence[str] = (),
+    *,
+    older_than_days: float | None = None,
+    allows_waiting: bool = False,
+) -> Deletion:
+    """What deleting the sessions of these ids, or those that did not change for so many days, would delete.
+    With `allows_waiting` a session may wait for a person, as long as no process runs it."""
+    store = sessions_of(config)
+    rows = {row.id: row for row in await store.rows()}
+    if older_than_days is not None:
+        before_us = time.time_ns() // 1000 - int(older_than_days * DAY_US)
+        chosen = [row.id for row in rows.values() if 0 < row.updated_us < before_us]
+    else:
+        chosen = list(dict.fromkeys([await store.find(session) for session in sessions]))
+    kept = {
+        name: found
+        for name in chosen
+        if (found := await _kept(rows[name], store, config, allows_waiting=allows_waiting))
+    }
+    going = [name for name in chosen if name not in kept]
+    while parents := _parents(going, rows):
+        kept |= {
+            name: KeptSession(id=name, reason=f"session {fork} was forked from it")
+            for name, fork in parents.items()
+        }
+        going = [name for name in going if name not in kept]
+    sizes = await session_bytes(config, going)
+    return Deletion(
+        sessions=tuple(
+            DeletableSession(
+                id=name, bytes=sizes[name], updated_us=rows[name].updated_us, title=rows[name].title
+            )
+            for name in going
+        ),
+        kept=tuple(kept.values()),
+    )
+
+
+async def delete_sessions(config: Config, plan: Deletion) -> Deletion:
+    """Deletes what a plan names, for ever; a session that somebody opened meanwhile stays."""
+    store = sessions_of(config)
+    gone: list[DeletableSession] = []
+    kept = list(plan.kept)
+    for each in plan.sessions:
+        try:
+            await store.delete(each.id)
+            gone.append(each)
+        except JournalOwned as error:
+            kept.append(KeptSession(id=each.id, reason=error.message))
+    return Deletion(sessions=tuple(gone), kept=tuple(kept))
+
+
+async def _kept(
+    row: SessionRow, store: Sessions, config: Config, *, allows_waiting: bool
+) -> KeptSession | None:
+    """Why a session stays, None when it need not."""
+    owner = await store.owner(row.id)
+    if owner is not None and owner.is_alive:
+        return KeptSession(id=row.id, reason=f"process {owner.pid} on {owner.host} runs it")
+    if live := await list_processes(config, row.id):
+        return KeptSession(id=row.id, reason=f"its background process {live[0].handle} still runs")
+    if config.settings.caps.day != Cap() and await _spent_today(row.id, store):
+        return KeptSession(id=row.id, reason="what it spent today counts against the cap of the day")
+    if not allows_waiting and (reason := _wait_of(row, config)):
+        return KeptSession(id=row.id, reason=reason, is_waiting=True)
+    return None
+
+
+def _wait_of(row: SessionRow, config: Config) -> str:
+    """What a session that nobody runs waits for; empty when for nothing."""
+    state = row.goal_state if row.goal else row.state
+    if state in _WAITING:
+        return f"it is {state}, and can go on"
+    if row.is_waiting:
+        return "it waits for something to happen"
+    age_us = time.time_ns() // 1000 - row.updated_us
+    if row.goal and state == "interrupted" and age_us < config.settings.daemon.resume_within_days * DAY_US:
+        return "its goal was interrupted, and can go on"
+    return ""
+
+
+def _parents(going: Collection[str], rows: dict[str, SessionRow]) -> dict[str, str]:
+    """Those of the sessions that are parents of one that stays, each with that one."""
+    return {row.parent: row.id for row in rows.values() if row.parent in going and row.id not in going}
+
+
+async def _spent_today(session: str, store: Sessions) -> bool:
+    day = today()
+    spends = [each for each in await store.spends() if each.id == session]
+    return any(purpose.day == day for each in spends for purpose in each.spent)

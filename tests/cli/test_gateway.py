@@ -1,0 +1,117 @@
+"""A gateway for all model calls: every request goes there, with its key, and none elsewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mainspring.testing.server import SeenRequest
+from tests.cli.conftest import Machine, lines
+
+KEYS = {"GATEWAY_KEY": "gw-key", "OPENAI_API_KEY": "own-1", "ANTHROPIC_API_KEY": "own-2"}
+
+
+def with_gateway(machine: Machine, *replies: dict[str, Any], more: str = "", path: str = "") -> None:
+    """Serves these replies as a gateway. Any other server in the settings does not answer."""
+    machine.serve(*replies)
+    url = machine.servers[-1].url.removesuffix("/v1") + (path or "/v1")
+    machine.home.mkdir(mode=0o700, exist_ok=True)
+    (machine.home / "config.toml").write_text(
+        f'{more}\n[gateway]\nurl = "{url}"\nkey_variable = "GATEWAY_KEY"\n'
+    )
+
+
+def key_of(seen: SeenRequest) -> str:
+    headers = {name.lower(): value for name, value in seen.headers.items()}
+    return (
+        headers.get("x-api-key")
+        or headers.get("x-goog-api-key")
+        or headers["authorization"].removeprefix("Bearer ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        ("openai/gpt-5", "/v1/responses"),
+        ("anthropic/claude-sonnet-4-5", "/v1/messages"),
+        ("deepseek/deepseek-chat", "/v1/chat/completions"),
+        ("gemini/gemini-2.5-pro", "/v1/models/gemini-2.5-pro:streamGenerateContent"),
+    ],
+)
+def test_every_protocol_is_spoken_at_the_gateway_with_its_key(
+    machine: Machine, model: str, path: str
+) -> None:
+    with_gateway(machine, {"text": "hello"})
+    ran = machine.run("run", "hi", "--model", model, GATEWAY_KEY="gw-key")
+    assert ran.returncode == 0, ran.stderr
+    assert "hello" in ran.stdout
+    assert [(seen.path.partition("?")[0], key_of(seen)) for seen in machine.seen] == [(path, "gw-key")]
+
+
+def test_fallbacks_summaries_and_typed_answers_go_through_it(machine: Machine) -> None:
+    refused = {"kind": "status", "status": 402, "body": {"error": {"message": "no"}}}
+    steps = [
+        {
+            "text": f"Step {n}. " + "because " * 300,
+            "calls": [{"name": "note", "arguments": {"text": f"fact {n}"}}],
+        }
+        for n in range(10)
+    ]
+    answer = {"text": '{"city": "Bern"}', "fault": refused}
+    with_gateway(machine, answer, *steps, {"text": "done"}, more='compaction_model = "xai/grok-4"')
+    schema = machine.workspace / "schema.json"
+    schema.write_text(json.dumps({"type": "object", "properties": {"city": {"type": "string"}}}))
+    models = ("--model", "openai/gpt-5", "--fallback", "groq/some-model")
+    ran = machine.run("run", "which?", *models, "--output-schema", str(schema), **KEYS)
+    assert ran.returncode == 0, ran.stderr
+    assert {key_of(seen) for seen in machine.seen} == {"gw-key"}
+    paths = [seen.path for seen in machine.seen]
+    assert paths[:2] == ["/v1/responses", "/v1/chat/completions"]
+    assert [seen.json()["model"] for seen in machine.seen][:2] == ["gpt-5", "some-model"]
+    session = machine.only_session()["id"]
+    assert machine.run("resume", session, "go on", **KEYS).returncode == 0
+    compacted = machine.run("compact", session, **KEYS)
+    assert compacted.returncode == 0, compacted.stderr
+    assert {key_of(seen) for seen in machine.seen} == {"gw-key"}
+    assert "grok-4" in [seen.json()["model"] for seen in machine.seen]
+
+
+def test_the_address_may_name_the_provider_and_providers_may_be_left_out(machine: Machine) -> None:
+    with_gateway(machine, {"text": "hello"}, path="/of/{provider}/v1")
+    ran = machine.run("run", "hi", "--model", "anthropic/claude-sonnet-4-5", **KEYS)
+    told = machine.run("doctor", **KEYS).stdout
+    assert "gateway: http://127.0.0.1" in told
+    listed = {row["provider"]: row for row in lines(machine.run("models", "--json", **KEYS).stdout)}
+    assert listed["anthropic"]["is_through_gateway"]
+    assert listed["anthropic"]["base_url"].endswith("/of/anthropic")
+    assert not listed["ollama"]["is_through_gateway"]
+    assert [seen.path for seen in machine.seen] == ["/of/anthropic/v1/messages"], ran.stderr
+
+
+def test_without_the_gateway_nothing_goes_there(machine: Machine) -> None:
+    with_gateway(machine, {"text": "hello"})
+    direct = machine.servers[-1].url.removesuffix("/v1") + "/direct"
+    for extra in ({"arguments": ("--no-gateway",)}, {"MAINSPRING_GATEWAY": "0"}):
+        arguments: Any = extra.pop("arguments", ())
+        machine.run(
+            "run",
+            "hi",
+            "--model",
+            "anthropic/claude-x",
+            *arguments,
+            ANTHROPIC_BASE_URL=direct,
+            **extra,
+            **KEYS,
+        )  # type: ignore[arg-type]
+    assert {seen.path for seen in machine.seen} == {"/direct/v1/messages"}
+    assert {key_of(seen) for seen in machine.seen} == {"own-2"}
+
+
+def test_a_gateway_without_its_key_is_said(machine: Machine) -> None:
+    with_gateway(machine, {"text": "hello"})
+    ran = machine.run("run", "hi", "--model", "openai/gpt-5")
+    assert (ran.returncode, machine.seen) == (2, [])
+    assert "Set GATEWAY_KEY" in ran.stderr
