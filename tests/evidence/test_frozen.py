@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cli.conftest import Machine, machine
 from tests.goals.test_loop import DONE, engine, events, goal
 
@@ -85,3 +87,32 @@ def test_a_file_of_a_check_that_the_agent_changed_is_named_with_the_checks(machi
     assert "changed by the agent itself in iteration 1" in own["detail"]
     report = machine.run("goal", "report", machine.only_session()["id"]).stdout
     assert "changed by the agent itself" in report
+
+
+def test_a_cheat_with_the_frozen_evaluator_changes_nothing(machine: Machine) -> None:
+    (machine.workspace / "eval.sh").write_text("echo METRIC q=$(cat answer)\n")
+    cheat = "echo 9 > answer; echo 'echo METRIC q=0' > eval.sh"
+    cases = engine(
+        machine, t1=cheat, t2="echo 8 > answer", other=f'cp -r . ../seen; echo "$prompt"; echo {DONE!r}'
+    )
+    options = (
+        "--evaluate",
+        "bash eval.sh",
+        "--frozen",
+        "eval.sh",
+        "--minimize",
+        "q",
+        "--max-iterations",
+        "3",
+    )
+    goal(machine, cases, *options)
+    ours = [item for item in events(machine, "MeasurementsTaken") if item.get("is_ours")]
+    assert [{each["value"] for each in item["values"]} for item in ours] == [{9.0}, {8.0}, {8.0}]
+    assert ours[0]["flags"] == ["measured with the frozen files as they were, since eval.sh is another"]
+    prompts = [item["text"] for item in events(machine, "UserSaid")]
+    assert "best so far 8 ± 0 (3 repeats), iteration 2" in prompts[2]
+    report = json.loads(machine.run("goal", "report", "--json").stdout)
+    (metric,) = report["metrics"]
+    assert metric["best_iteration"] == 2
+    assert "measured with the frozen files as they were" in machine.run("goal", "report").stdout
+    assert events(machine, "IterationEnded")[2]["outcome"] == "refused", "a frozen file must stay as it was"

@@ -76,6 +76,8 @@ def _engine_ended(event: EngineEnded) -> str:
 
 
 def _artifacts_changed(event: ArtifactsChanged) -> str:
+    if event.frozen:
+        return f"· {plural(len(event.frozen), 'frozen file')} kept"
     if not event.iteration:
         return f"· artifacts before the first iteration: {plural(event.new, 'file')}"
     counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}

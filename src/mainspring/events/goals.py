@@ -160,7 +160,8 @@ class ArtifactChange(Value, frozen=True):
 
 class ArtifactsChanged(Event, frozen=True):
     """What the goal's folder holds otherwise than before. `changes` are the first of them; when there are
-    more, all are in `listing`. `previews` are the contents, kept for the report, of small ones by hash."""
+    more, all are in `listing`. `previews` are the contents, kept for the report, of small ones by hash;
+    `frozen` are those of frozen files, from which an evaluation is run when they are changed later."""
 
     iteration: int
     new: int = 0
@@ -170,6 +171,7 @@ class ArtifactsChanged(Event, frozen=True):
     changes: tuple[ArtifactChange, ...] = ()
     listing: Blob | None = None
     previews: tuple[Blob, ...] = ()
+    frozen: tuple[Blob, ...] = ()
 
 
 class Measurement(Value, frozen=True):

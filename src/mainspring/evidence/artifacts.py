@@ -55,13 +55,15 @@ class SeenFile(msgspec.Struct, frozen=True, gc=False):
 
 
 class Artifacts:
-    """The fold. `previews` are kept contents by their hash; `first` are the paths before the goal."""
+    """The fold. `previews` and `frozen` are kept contents by their hash; `first` are the files before the
+    goal, by path."""
 
     def __init__(self, vault: Vault | None = None) -> None:
         self._vault = vault
         self._known: dict[str, Artifact] = {}
         self.previews: dict[str, Blob] = {}
-        self.first: set[str] = set()
+        self.frozen: dict[str, Blob] = {}
+        self.first: dict[str, Artifact] = {}
         self.is_begun = False
 
     @property
@@ -85,11 +87,12 @@ class Artifacts:
         """Takes an event in; `listing` is the content of its listing, when it has one."""
         self.is_begun = True
         self.previews |= {blob.sha256: blob for blob in event.previews}
+        self.frozen |= {blob.sha256: blob for blob in event.frozen}
         for recorded in event.changes if listing is None else _DECODE(listing):
             change = expanded(recorded, self._vault) if self._vault else recorded
             self._known[change.path] = _artifact(change, event.iteration)
             if not event.iteration:
-                self.first.add(change.path)
+                self.first[change.path] = self._known[change.path]
             if change.kind == "renamed":
                 gone = self._known.get(change.renamed_from, Artifact(path=change.renamed_from))
                 self._known[change.renamed_from] = msgspec.structs.replace(

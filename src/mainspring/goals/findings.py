@@ -10,13 +10,14 @@ import asyncio
 from pathlib import Path
 
 from mainspring.context.history import read_all
-from mainspring.events import ArtifactsChanged, CheckEnded, GoalSet
+from mainspring.events import ArtifactsChanged, CheckEnded, Evaluation, GoalSet
 from mainspring.evidence.artifact_scan import GoalFolder
 from mainspring.evidence.artifacts import Artifact, Artifacts, makers, read_artifacts
 from mainspring.evidence.checks import frozen_check
 from mainspring.evidence.claim_checks import named_files
 from mainspring.evidence.derivation import Derivation
 from mainspring.evidence.evaluation import frozen_changes
+from mainspring.evidence.frozen_copy import kept_contents
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.memory import GoalMemory
@@ -63,6 +64,15 @@ class Findings:
         known.apply(changed, await self._recorder.get_blob(changed.listing) if changed.listing else None)
         self._changed = changed
 
+    async def keep_frozen(self, evaluation: Evaluation) -> None:
+        """Keeps the contents of frozen files, each once: evaluations run from them after a change."""
+        known = self._artifacts or Artifacts()
+        wanted = [each for each in evaluation.hashes if each.sha256 and each.sha256 not in known.frozen]
+        if wanted and (kept := await kept_contents(wanted, self._files, self._recorder.put_blob)):
+            event = ArtifactsChanged(iteration=0, frozen=kept)
+            await self._runtime.record(event)
+            known.apply(event)
+
     async def gather(self, goal: GoalSet, current: Iteration) -> list[str]:
         """Records what an iteration left behind, unless it is on record already; says of what kinds something
         is new."""
@@ -72,11 +82,11 @@ class Findings:
         self._thawed = tuple(await asyncio.to_thread(frozen_changes, goal.evaluation, files))
         await self.look(current.number, current.started_seq)
         changed = await self._runtime.journal.last("ArtifactsChanged")
-        if changed and changed.seq > current.started_seq and isinstance(changed.event, ArtifactsChanged):
-            self._changed = changed.event
+        found = changed.event if changed and changed.seq > current.started_seq else None
+        if isinstance(found, ArtifactsChanged) and found.iteration:
+            self._changed = found
             kinds.append("files")
-        made = self._artifacts.made if self._artifacts else ()
-        if await self._experiment.measure(goal, current, made):
+        if await self._experiment.measure(goal, current, self._artifacts or Artifacts()):
             kinds.append("metrics")
         if self._profile.claims and await self._derivation.gather(current.number):
             kinds.append("claims")

@@ -49,6 +49,7 @@ class Judge:
         await self._findings.look(
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
+        await self._findings.keep_frozen(goal.now.evaluation)
         memory = await self._remember(goal)
         tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)

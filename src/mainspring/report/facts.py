@@ -185,7 +185,8 @@ class Finish(Fact, frozen=True):
 
 
 class MetricRow(Fact, frozen=True):
-    """One metric in one iteration, against the best before it."""
+    """One metric in one iteration, against the best before it; `is_void` when a changed evaluator measured
+    it: then it counts for nothing."""
 
     iteration: int
     repeats: int
@@ -193,6 +194,7 @@ class MetricRow(Fact, frozen=True):
     median: float
     spread: float
     is_ours: bool
+    is_void: bool = False
     verdict: Outcome | Literal[""] = ""
     difference: float = 0.0
     noise: float = 0.0
