@@ -83,6 +83,27 @@ class Artifacts:
         ]
         return tuple(sorted(made, key=lambda artifact: (-artifact.iteration, artifact.path)))
 
+    @property
+    def originals(self) -> tuple[str, ...]:
+        """The files from before the goal that are what they were."""
+        return tuple(path for path in self.first if self.is_original(path))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that are not what they were before the goal: new ones, and those that are gone since."""
+        return tuple(
+            path
+            for path, artifact in self._known.items()
+            if not self.is_original(path) and (path in self.first or not artifact.is_deleted)
+        )
+
+    def is_original(self, path: str) -> bool:
+        """Whether a file is there and is what it was before the goal."""
+        now, first = self._known.get(path), self.first.get(path)
+        if now is None or first is None or now.is_deleted:
+            return False
+        return not now.iteration or (bool(first.sha256) and first.sha256 == now.sha256)
+
     def apply(self, event: ArtifactsChanged, listing: bytes | None = None) -> None:
         """Takes an event in; `listing` is the content of its listing, when it has one."""
         self.is_begun = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mainspring.events import Blob
@@ -32,11 +34,21 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 async def run_line(
-    sandbox: Sandbox, files: Files, line: str, timeout_s: float, *, policy: Confinement | None = None
+    sandbox: Sandbox,
+    files: Files,
+    line: str,
+    timeout_s: float,
+    *,
+    policy: Confinement | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Ran:
     """Runs a command line in the workspace of `files`; one that is not the sandbox's own has its `policy`."""
     command = Command(
-        argv=("bash", "-c", line), cwd=files.policy.workspace, timeout_s=timeout_s, policy=policy
+        argv=("bash", "-c", line),
+        cwd=files.policy.workspace,
+        timeout_s=timeout_s,
+        policy=policy,
+        env=env or {},
     )
     finished = await sandbox.run(command)
     said = finished.stdout[-MAX_KEPT_BYTES:]

@@ -81,8 +81,11 @@ class Experiment:
         for target in goal.checks.targets:
             passed, detail = metrics.reached(target, needs_ours=bool(goal.evaluation.command))
             check = f"{target.metric} {target.relation} {target.value:g}"
+            grade = "claimed" if passed and not goal.evaluation.command else ""
             found.append(
-                CheckEnded(iteration=iteration, check=check, kind="target", passed=passed, detail=detail)
+                CheckEnded(
+                    iteration=iteration, check=check, kind="target", passed=passed, detail=detail, grade=grade
+                )
             )
         return found
 

@@ -130,6 +130,7 @@ class Results(ReportFold):
             seq=self._checked.get(name, 0) if checked else 0,
             exit_code=checked.exit_code if checked else None,
             detail=checked.detail[:_MAX_TEXT] if checked else "",
+            doubt=checked.doubt[:_MAX_TEXT] if checked else "",
         )
 
 

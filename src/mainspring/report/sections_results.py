@@ -122,12 +122,13 @@ def claims(report: Report) -> Iterator[Block]:
 def _claim(claim: ClaimFacts) -> tuple[Spans, ...]:
     place = " (the goal)" if claim.is_goal else "" if claim.is_on_path else " (not on the path)"
     note = f" Note: {claim.note}" if claim.note else ""
+    doubt = (Toned(f" {claim.doubt}", "doubt"),) if claim.doubt else ()
     return row(
         (Mono(claim.name), place),
         toned(claim.status),
         f"{claim.statement}{note}",
         ", ".join(claim.depends_on),
-        Mono(claim.check) if claim.check else Toned("no check", "doubt"),
+        (Mono(claim.check), *doubt) if claim.check else Toned("no check", "doubt"),
         code(claim.exit_code),
         event(claim.seq) if claim.seq else Toned("no check ran", "doubt"),
     )
