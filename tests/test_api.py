@@ -186,10 +186,14 @@ def test_an_error_inside_a_running_loop_reaches_the_caller() -> None:
 
 def test_a_loop_runs_inside_a_running_event_loop(workspace: Path) -> None:
     (workspace / "agent.sh").write_text("cat > prompt; echo '<promise>DONE</promise>'\n")
+    claim = '[[claim]]\nname = "a"\nstatement = "1 = 1"\ncheck = "test 1 = 1"\ngoal = true\n'
+    (workspace / "prover.sh").write_text(
+        f"mkdir -p projects; cat > projects/claims.toml <<'X'\n{claim}X\necho '<promise>DONE</promise>'\n"
+    )
     config = mainspring.ExploopConfig(goal="g", workspace=workspace, engine="exec:sh agent.sh")
 
     async def inside() -> tuple[int, int]:
-        other = mainspring.DrvloopConfig(goal="h", workspace=workspace, engine="exec:sh agent.sh")
+        other = mainspring.DrvloopConfig(goal="h", workspace=workspace, engine="exec:sh prover.sh")
         return mainspring.run_exploop(config), await mainspring.run_drvloop_async(other)
 
     assert asyncio.run(inside()) == (0, 0)

@@ -181,4 +181,5 @@ def test_a_goal_is_done_in_the_third_turn_of_every_engine(name: str, machine: Ma
         "ending": "done",
         "reason": "Every check passed (1).",
         "is_verified": True,
+        "grade": "verified",
     }

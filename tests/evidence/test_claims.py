@@ -188,7 +188,7 @@ def test_what_is_not_on_the_path_does_not_matter(proof: Proof) -> None:
 
 
 def test_a_refuted_claim_reopens_what_stands_on_it_until_it_is_proved_again(proof: Proof) -> None:
-    (proof.root / "l.sh").write_text("exit 0")
+    (proof.root / "l.sh").write_text("test 1 = 1")
     lemma = 'name="lemma"\nstatement="l"\ncheck="sh l.sh"'
     other = 'name="other"\nstatement="o"\ncheck="test 1"'
     proof.write(MAIN, lemma, other)
@@ -202,7 +202,7 @@ def test_a_refuted_claim_reopens_what_stands_on_it_until_it_is_proved_again(proo
     )
     assert proof.claims.status("other") == "proved"
     assert proof.checked() == []
-    (proof.root / "l.sh").write_text("exit 0 # now")
+    (proof.root / "l.sh").write_text("test 1 = 1 # now")
     assert proof.checked() == [("lemma", "proved"), ("main", "proved")]
     assert proof.claims.missing() == ()
 
@@ -227,7 +227,7 @@ def test_a_refutation_written_by_the_agent_reopens_too(proof: Proof) -> None:
     ],
 )
 def test_a_changed_claim_must_be_checked_again(proof: Proof, change) -> None:
-    (proof.root / "l.sh").write_text("exit 0")
+    (proof.root / "l.sh").write_text("test 1 = 1")
     lemma = 'name="lemma"\nstatement="l"\ncheck="sh l.sh"'
     proof.write(MAIN, lemma)
     proof.check()
@@ -237,7 +237,7 @@ def test_a_changed_claim_must_be_checked_again(proof: Proof, change) -> None:
 
 
 def test_a_changed_file_of_a_check_makes_it_run_again(proof: Proof) -> None:
-    (proof.root / "l.sh").write_text("exit 0")
+    (proof.root / "l.sh").write_text("test 1 = 1")
     proof.write(MAIN, 'name="lemma"\nstatement="l"\ncheck="sh l.sh"')
     proof.check()
     (proof.root / "l.sh").write_text("exit 1")
@@ -454,3 +454,12 @@ def test_what_was_proved_before_a_refutation_must_be_proved_after_it() -> None:
     told("lemma", "refuted")
     told("main", "proved")
     assert claims.status("main") == "open"
+
+
+def test_a_check_that_proves_a_wrong_statement_as_well_proves_nothing(proof: Proof) -> None:
+    claim = 'name="main"\nstatement="2 + 2 = 4"\ngoal=true\ncheck="sh c.sh"'
+    (proof.root / "c.sh").write_text('test -n "$CLAIM"')
+    proof.write(claim)
+    assert proof.checked() == [("main", "open")]
+    (proof.root / "c.sh").write_text('test "$CLAIM" = "2 + 2 = 4"')
+    assert proof.checked() == [("main", "proved")]

@@ -70,7 +70,7 @@ def kinds(home: Path) -> list[str]:
 def test_claims_go_from_open_to_proved_and_nothing_is_run_or_recorded_twice(tmp_path: Path) -> None:
     root, home = tmp_path / "work", tmp_path / "home"
     root.mkdir()
-    written(root, main="exit 0", lemma="echo no idea; exit 1")
+    written(root, main="test 1 = 1", lemma="echo no idea; exit 1")
 
     async def first() -> None:
         async with derived(home, root) as derivation:
@@ -89,7 +89,7 @@ def test_claims_go_from_open_to_proved_and_nothing_is_run_or_recorded_twice(tmp_
         async with derived(home, root) as derivation:
             assert (await derivation.lines())[0] == "Claims: 1 open, 1 proved."
             assert await derivation.gather(2) is False
-            (root / "lemma.sh").write_text("exit 0")
+            (root / "lemma.sh").write_text("test 1 = 1")
             assert await derivation.gather(3) is True
             ended = await derivation.proof(3)
             assert ended.passed
@@ -105,7 +105,7 @@ def test_what_a_check_reads_without_naming_it_is_found_out_at_the_end(tmp_path: 
     root, home = tmp_path / "work", tmp_path / "home"
     root.mkdir()
     (root / "data").write_text("1")
-    written(root, main="exit 0", lemma="test -e data")
+    written(root, main="test 1 = 1", lemma="test -e data")
 
     async def scenario() -> None:
         async with derived(home, root) as derivation:
@@ -126,7 +126,7 @@ def test_a_file_that_is_missing_or_a_machine_that_fails_proves_nothing(tmp_path:
             ended = await derivation.proof(1)
             assert not ended.passed
             assert ended.detail.startswith(f"{DEFAULT_PATH} is not there")
-            written(root, main="exit 0", lemma="exit 0")
+            written(root, main="test 1 = 1", lemma="test 1 = 1")
             assert await derivation.gather(1) is True
         async with derived(home, root, is_broken=True) as derivation:
             ended = await derivation.proof(2)
@@ -141,7 +141,7 @@ def test_a_file_that_is_missing_or_a_machine_that_fails_proves_nothing(tmp_path:
 def test_what_was_news_stays_news_when_the_process_dies_before_the_iteration_is_over(tmp_path: Path) -> None:
     root, home = tmp_path / "work", tmp_path / "home"
     root.mkdir()
-    written(root, main="exit 0", lemma="exit 0")
+    written(root, main="test 1 = 1", lemma="test 1 = 1")
 
     async def scenario() -> None:
         async with derived(home, root) as derivation:

@@ -9,6 +9,7 @@ import pytest
 
 from mainspring.events import Blob, Evaluation, MeasurementsTaken, Target
 from mainspring.evidence.evaluation import changes_of, evaluate, hashes_of, with_hashes
+from mainspring.evidence.frozen_copy import kept_contents
 from mainspring.evidence.metrics import Metrics
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
@@ -28,6 +29,9 @@ class Bench:
         self.blobs[blob.sha256] = data
         return blob
 
+    async def fetch(self, sha256: str) -> bytes | None:
+        return self.blobs.get(sha256)
+
     def frozen(self, evaluation: Evaluation) -> Evaluation:
         return asyncio.run(with_hashes(evaluation, self.files))
 
@@ -41,6 +45,7 @@ class Bench:
                     sandbox=sandbox,
                     files=self.files,
                     keep=self.keep,
+                    fetch=self.fetch,
                     timeout_s=timeout_s,
                 )
             finally:
@@ -174,3 +179,43 @@ def test_pipes_and_what_lies_outside_are_not_read(bench: Bench) -> None:
     os.mkfifo(bench.root / "pipe")
     (bench.root / "zero").symlink_to("/dev/zero")
     assert [frozen.sha256 for frozen in hashes_of(("pipe", "zero"), bench.files)] == ["", ""]
+
+
+def test_a_changed_evaluator_is_run_from_its_frozen_copy(bench: Bench) -> None:
+    (bench.root / "lib").mkdir()
+    (bench.root / "bench.sh").write_text("cat lib/scale; echo; echo METRIC time=$(cat answer) s\n")
+    (bench.root / "lib/scale").write_text("1")
+    (bench.root / "answer").write_text("5")
+    evaluation = bench.frozen(
+        Evaluation(command="sh bench.sh", repeats=3, frozen=("bench.sh", "lib"), metric="time")
+    )
+    asyncio.run(kept_contents(evaluation.hashes, bench.files, bench.keep))
+    (bench.root / "bench.sh").write_text("echo METRIC time=0 s\n")
+    (bench.root / "lib/scale").unlink()
+    (bench.root / "lib/extra").write_text("x")
+    (bench.root / "answer").write_text("4")
+    event = bench.measure(evaluation)
+    assert [item.value for item in event.values] == [4.0, 4.0, 4.0]
+    assert event.flags == (
+        "measured with the frozen files as they were, since bench.sh is another",
+        "measured with the frozen files as they were, since lib/extra is new",
+        "measured with the frozen files as they were, since lib/scale is gone",
+    )
+    assert (bench.root / "bench.sh").read_text() == "echo METRIC time=0 s\n", (
+        "the workspace is left as it was"
+    )
+    metrics = Metrics()
+    metrics.apply(event)
+    assert metrics.reached(Target(metric="time", relation="<", value=5))[0] is True
+
+
+def test_the_copy_holds_no_secrets_and_links_dependencies(bench: Bench) -> None:
+    (bench.root / "eval.sh").write_text("ls -A\n")
+    (bench.root / ".env").write_text("KEY=secret")
+    (bench.root / "node_modules").mkdir()
+    (bench.root / "__pycache__").mkdir()
+    (bench.root / "link").symlink_to("eval.sh")
+    evaluation = bench.frozen(Evaluation(command="sh eval.sh", frozen=("eval.sh",)))
+    asyncio.run(kept_contents(evaluation.hashes, bench.files, bench.keep))
+    (bench.root / "eval.sh").write_text("echo METRIC t=0\n")
+    assert bench.output(bench.measure(evaluation)).split() == [b"eval.sh", b"link", b"node_modules"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cli.conftest import Machine, machine
 from tests.goals.test_loop import DONE, engine, events, goal
 
@@ -51,7 +53,6 @@ def test_a_check_that_the_agent_rewrites_does_not_pass_when_it_is_frozen(machine
     assert [(item["check"], item["passed"]) for item in events(machine, "CheckEnded")] == [
         ("bash check.sh", True),
         ("frozen: check.sh", False),
-        ("check.sh", True),
     ]
 
 
@@ -73,15 +74,40 @@ def test_an_untouched_frozen_check_passes_and_alone_verifies_nothing(machine: Ma
 def test_nothing_is_verified_by_files_that_only_stayed_as_they_were(machine: Machine) -> None:
     _, _, *frozen = frozen_check(machine)
     assert goal(machine, engine(machine, other=f"echo {DONE!r}"), *frozen).returncode == 0
-    assert "is_verified" not in events(machine, "GoalEnded")[0]
+    assert events(machine, "GoalEnded")[0]["grade"] == "claimed"
 
 
-def test_a_file_of_a_check_that_the_agent_changed_is_named_with_the_checks(machine: Machine) -> None:
-    (machine.workspace / "check.sh").write_text("exit 1\n")
-    cases = engine(machine, other=f"echo exit 0 > check.sh; echo {DONE!r}")
-    assert goal(machine, cases, "--check", "bash check.sh").returncode == 0
-    _, own = events(machine, "CheckEnded")
-    assert own["check"] == "check.sh"
-    assert "changed by the agent itself in iteration 1" in own["detail"]
-    report = machine.run("goal", "report", machine.only_session()["id"]).stdout
-    assert "changed by the agent itself" in report
+def test_a_frozen_check_verifies_what_it_imports_from_the_agent(machine: Machine) -> None:
+    (machine.workspace / "check.py").write_text("import work\nassert work.answer == 42\n")
+    cases = engine(machine, other=f"echo answer = 42 > work.py; echo {DONE!r}")
+    assert goal(machine, cases, "--check", "python3 check.py", "--frozen", "check.py").returncode == 0
+    assert events(machine, "GoalEnded")[0]["grade"] == "verified"
+
+
+def test_a_cheat_with_the_frozen_evaluator_changes_nothing(machine: Machine) -> None:
+    (machine.workspace / "eval.sh").write_text("echo METRIC q=$(cat answer)\n")
+    cheat = "echo 9 > answer; echo 'echo METRIC q=0' > eval.sh"
+    cases = engine(
+        machine, t1=cheat, t2="echo 8 > answer", other=f'cp -r . ../seen; echo "$prompt"; echo {DONE!r}'
+    )
+    options = (
+        "--evaluate",
+        "bash eval.sh",
+        "--frozen",
+        "eval.sh",
+        "--minimize",
+        "q",
+        "--max-iterations",
+        "3",
+    )
+    goal(machine, cases, *options)
+    ours = [item for item in events(machine, "MeasurementsTaken") if item.get("is_ours")]
+    assert [{each["value"] for each in item["values"]} for item in ours] == [{9.0}, {8.0}, {8.0}]
+    assert ours[0]["flags"] == ["measured with the frozen files as they were, since eval.sh is another"]
+    prompts = [item["text"] for item in events(machine, "UserSaid")]
+    assert "best so far 8 ± 0 (3 repeats), iteration 2" in prompts[2]
+    report = json.loads(machine.run("goal", "report", "--json").stdout)
+    (metric,) = report["metrics"]
+    assert metric["best_iteration"] == 2
+    assert "measured with the frozen files as they were" in machine.run("goal", "report").stdout
+    assert events(machine, "IterationEnded")[2]["outcome"] == "refused", "a frozen file must stay as it was"

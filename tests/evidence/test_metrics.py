@@ -240,3 +240,23 @@ def test_a_plot_is_well_formed_whatever_the_numbers(values: list[list[float]], t
     for circle in circles:
         assert 0 <= float(circle.attrib["cx"]) <= 640
         assert 0 <= float(circle.attrib["cy"]) <= 320
+
+
+def test_what_a_changed_evaluator_measured_is_never_best_nor_told() -> None:
+    def measured(iteration: int, value: float, *flags: str) -> MeasurementsTaken:
+        values = tuple(Measurement(metric="loss", value=value + n / 1000) for n in range(3))
+        return MeasurementsTaken(iteration=iteration, values=values, is_ours=True, flags=flags)
+
+    folded = Metrics()
+    folded.apply(measured(1, 0.0, "the evaluator was changed: bench.py is another"))
+    assert folded.lines("loss", "lower") == ("Doubtful: the evaluator was changed: bench.py is another.",)
+    assert folded.newest("loss") == ()
+    folded.apply(measured(2, 5.0))
+    folded.apply(measured(3, 4.0))
+    folded.apply(measured(4, 0.0, "the evaluator was changed: bench.py is another"))
+    course = folded.course("loss", "lower")
+    assert course is not None
+    assert (course.best.iteration, course.is_sure, course.since_best, course.dead_ends) == (3, True, 0, ())
+    told = folded.lines("loss", "lower")
+    assert told[0].startswith("loss (lower is better): best so far 4.001")
+    assert [row.is_void for row in folded.table("loss")] == [True, False, False, True]

@@ -96,7 +96,7 @@ def goes_on(machine: Machine, words: tuple[str, ...]) -> None:
     assert [item["iteration"] for item in events(machine, "IterationStarted")] == [1, 2, 3]
     assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1, 2, 3]
     (ended,) = events(machine, "GoalEnded")
-    assert ended["is_verified"] is True
+    assert ended["grade"] in ("verified", "checked"), "a check that removes a file of before is only checked"
     started = sorted(item["wait"] for item in events(machine, "WaitStarted"))
     assert started == sorted(item["wait"] for item in events(machine, "WaitEnded"))
     assert len(set(started)) == len(started)

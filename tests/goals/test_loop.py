@@ -48,14 +48,15 @@ def goal(
 WAITLESS = {"exploop": ("--wait-seconds", "0")}
 
 
-def test_done_on_the_third_turn_ends_with_0_and_is_said_to_be_unverified(machine: Machine) -> None:
+def test_done_on_the_third_turn_ends_with_0_and_is_said_to_be_claimed(machine: Machine) -> None:
     ran = goal(machine, engine(machine, t3=f"echo {DONE!r}", other="echo working; date +%N > f$turn"))
     assert ran.returncode == 0, ran.stderr
     assert [item["iteration"] for item in events(machine, "IterationEnded")] == [1, 2, 3]
     (ended,) = events(machine, "GoalEnded")
     assert ended["ending"] == "done"
     assert "is_verified" not in ended
-    assert "unverified" in ran.stderr
+    assert ended["grade"] == "claimed"
+    assert "done, claimed" in ran.stderr
 
 
 def test_done_in_a_fence_or_in_the_prompt_never_counts(machine: Machine) -> None:
@@ -128,9 +129,9 @@ def test_the_controller_measures_and_flags_a_changed_evaluator(machine: Machine)
     ran = goal(machine, engine(machine, **cases), *options)
     assert events(machine, "IterationEnded")[-1]["outcome"] == "refused", ran.stderr
     taken = events(machine, "MeasurementsTaken")
-    assert [item["values"][0]["value"] for item in taken if item.get("values")] == [4, 0, 0]
+    assert [item["values"][0]["value"] for item in taken if item.get("values")] == [4, 4, 4]
     assert "flags" not in taken[0]
-    assert "evaluator was changed" in taken[1]["flags"][0]
+    assert taken[1]["flags"] == ["measured with the frozen files as they were, since bench.sh is another"]
 
 
 def test_the_way_a_metric_should_go_is_told_to_the_next_turn_without_an_evaluation(machine: Machine) -> None:
@@ -346,7 +347,9 @@ def test_a_derivation_is_done_when_its_claims_are_proved_by_checks(machine: Mach
     assert ran.returncode == 0, ran.stderr
     assert [item["outcome"] for item in events(machine, "IterationEnded")] == ["refused", "done"]
     assert events(machine, "ClaimChecked")[-1]["status"] == "proved"
-    assert events(machine, "GoalEnded")[0]["is_verified"] is True
+    (ended,) = events(machine, "GoalEnded")
+    assert (ended["grade"], "is_verified" in ended) == ("checked", False)
+    assert "projects/claims.toml" in ended["reason"]
 
 
 def test_json_prints_every_event_of_a_goal(machine: Machine) -> None:
@@ -476,21 +479,97 @@ def test_a_cap_of_the_goal_ends_it_by_what_was_used_up(
     assert ended["ending"] == ending
 
 
-def test_what_only_the_agents_own_figures_show_is_unverified_everywhere(machine: Machine) -> None:
+def test_what_only_the_agents_own_figures_show_is_claimed_everywhere(machine: Machine) -> None:
     ran = goal(machine, engine(machine, other=f"echo METRIC q=5; echo {DONE!r}"), "--target", "q>=5")
     assert ran.returncode == 0, ran.stderr
-    assert "goal done, unverified: Every check passed (1), on figures" in ran.stderr
-    assert "done, unverified" in machine.run("goal", "list").stdout
-    assert "unverified" in machine.run("goal", "report").stdout.splitlines()[2]
+    assert "goal done, claimed: Every check passed (1), and q >= 5 only by figures" in ran.stderr
+    assert "done, claimed" in machine.run("goal", "list").stdout
+    assert "as the agent claims" in machine.run("goal", "report").stdout.splitlines()[2]
 
 
-def test_a_derivation_without_a_claim_is_said_to_be_unverified_for_want_of_one(machine: Machine) -> None:
-    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), loop="drvloop")
+def test_a_check_beside_a_figure_that_only_the_agent_reports_verifies_nothing(machine: Machine) -> None:
+    ran = goal(
+        machine,
+        engine(machine, other=f"echo METRIC q=5; echo {DONE!r}"),
+        "--target",
+        "q>=5",
+        "--check",
+        "true",
+    )
     assert ran.returncode == 0, ran.stderr
-    assert "done, unverified: The agent says that it is done. It wrote down no claim" in ran.stderr
-    report = machine.run("goal", "report").stdout
-    assert "It wrote down no claim, so nothing but its word shows it." in report
-    assert "done, unverified" in machine.run("goal", "show").stdout
+    assert [item["grade"] for item in events(machine, "CheckEnded")] == ["verified", "claimed"]
+    (ended,) = events(machine, "GoalEnded")
+    assert (ended["grade"], "is_verified" in ended) == ("claimed", False)
+    report = json.loads(machine.run("goal", "report", "--json").stdout)
+    assert (report["standing"], report["grade"]) == ("claimed", "claimed")
+
+
+def test_a_check_that_the_agent_wrote_is_checked_and_named_everywhere(machine: Machine) -> None:
+    (machine.workspace / "test_it.py").write_text("raise SystemExit(1)\n")
+    ran = goal(
+        machine,
+        engine(machine, other=f"echo pass > test_it.py; echo {DONE!r}"),
+        "--check",
+        "python3 test_it.py",
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "goal done, checked: Every check passed (1), decided by files that the agent" in ran.stderr
+    (check,) = events(machine, "CheckEnded")
+    assert (check["grade"], check["written"]) == ("checked", ["test_it.py"])
+    assert "done, checked" in machine.run("goal", "list").stdout
+    assert json.loads(machine.run("goal", "list", "--json").stdout)["grade"] == "checked"
+    assert "done, checked" in machine.run("goal", "show").stdout
+    told = machine.run("goal", "report").stdout
+    assert told.splitlines()[2] == "**? Done and checked, by files that the agent wrote or changed**"
+    assert "is decided by files that the agent wrote or changed: test_it.py" in told
+    report = json.loads(machine.run("goal", "report", "--json").stdout)
+    assert (report["standing"], report["closes"][0]["grade"]) == ("checked", "checked")
+    assert [each["written"] for each in report["checks"]] == [["test_it.py"]]
+
+
+def test_a_check_that_the_agent_left_alone_is_verified(machine: Machine) -> None:
+    (machine.workspace / "test_it.py").write_text("assert open('answer').read() == '42'\n")
+    ran = goal(
+        machine, engine(machine, other=f"printf 42 > answer; echo {DONE!r}"), "--check", "python3 test_it.py"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (events(machine, "GoalEnded")[0]["grade"], events(machine, "GoalEnded")[0]["is_verified"]) == (
+        "verified",
+        True,
+    )
+    assert "done, verified" in machine.run("goal", "list").stdout
+
+
+def test_a_measurement_of_ours_with_a_command_that_the_agent_changed_is_checked(machine: Machine) -> None:
+    (machine.workspace / "bench.sh").write_text("echo METRIC t=5\n")
+    cheat = engine(machine, other=f"echo 'echo METRIC t=0' > bench.sh; echo {DONE!r}")
+    ran = goal(machine, cheat, "--evaluate", "sh bench.sh", "--target", "t<1")
+    assert ran.returncode == 0, ran.stderr
+    (check,) = events(machine, "CheckEnded")
+    assert (check["grade"], check["written"]) == ("checked", ["bench.sh"])
+
+
+def test_a_derivation_without_a_claim_is_refused(machine: Machine) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), loop="drvloop")
+    assert ran.returncode == 1, ran.stderr
+    assert [item["outcome"] for item in events(machine, "IterationEnded")] == ["refused"] * 3
+    assert "projects/claims.toml is not there" in ran.stderr
+
+
+def test_a_claim_whose_check_cannot_fail_is_not_proved(machine: Machine) -> None:
+    claim = '[[claim]]\nname = "rh"\nstatement = "every zero has real part 1/2"\ncheck = "python3 rh.py"\ngoal = true\n'
+    write = f"mkdir -p projects; cat > projects/claims.toml <<'X'\n{claim}X\necho pass > rh.py\n"
+    ran = goal(
+        machine,
+        engine(machine, other=f"{write}echo {DONE!r}"),
+        "--max-refusals",
+        "1",
+        loop="drvloop",
+        text="Prove the Riemann hypothesis",
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert "rh is open: its check proves nothing: it is empty" in ran.stderr
+    assert events(machine, "ClaimChecked")[-1]["doubt"] == "it is empty"
 
 
 def test_names_of_files_stay_on_their_line_on_the_screen(machine: Machine) -> None:

@@ -83,7 +83,7 @@ def check_the_journal(machine: Machine) -> None:
         (3, "done"),
     ]
     (ended,) = events(machine, "GoalEnded")
-    assert (ended["ending"], ended["is_verified"]) == ("done", True)
+    assert (ended["ending"], ended["grade"]) == ("done", "claimed"), "the agent itself reported the loss"
     started = [item["wait"] for item in events(machine, "WaitStarted")]
     assert sorted(started) == sorted(item["wait"] for item in events(machine, "WaitEnded"))
     assert len(set(started)) == len(started) == 2, "one for the experiment, one for the outage"
@@ -93,7 +93,9 @@ def check_the_journal(machine: Machine) -> None:
 
 
 def check_the_report(report: dict[str, Any]) -> None:
-    assert report["standing"] == "verified"
+    assert report["standing"] == "claimed"
+    grades = {item["kind"]: item["grade"] for item in report["checks"]}
+    assert grades == {"command": "verified", "file": "verified", "target": "claimed"}
     assert [item["outcome"] for item in report["iterations"]] == ["continued", "refused", "done"]
     (refused,) = report["refusals"]
     assert (refused["exit_code"], refused["iteration"]) == (3, 2)

@@ -74,18 +74,18 @@ def test_the_word_of_the_record_is_not_enough_when_a_check_says_otherwise(tmp_pa
     assert (report.standing, report.standing_seqs) == ("refuted", (4,))
 
 
-def test_a_check_that_was_not_looked_at_leaves_the_goal_unverified(tmp_path: Path) -> None:
+def test_a_check_that_was_not_looked_at_leaves_the_goal_claimed(tmp_path: Path) -> None:
     checks = GoalChecks(commands=("pytest -q", "ruff check"))
     goal = GoalSet(text="Make it", checks=checks)
     report = report_of(tmp_path, *iteration(1, PASSED, outcome="done"), DONE, goal=goal)
-    assert report.standing == "unverified"
+    assert report.standing == "claimed"
     assert report.standing_why.endswith("Not looked at: ruff check.")
 
 
 def test_checks_of_an_earlier_iteration_do_not_verify_the_end(tmp_path: Path) -> None:
     events = [*iteration(1, PASSED), *iteration(2, outcome="done")]
     report = report_of(tmp_path, *events, DONE, goal=CHECKED)
-    assert report.standing == "unverified"
+    assert report.standing == "claimed"
 
 
 def test_a_changed_evaluator_takes_the_verification_away(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_changed_evaluator_takes_the_verification_away(tmp_path: Path) -> None
         flags=("the evaluator was changed: bench.py",),
     )
     report = report_of(tmp_path, *iteration(1, measured, PASSED, outcome="done"), DONE, goal=CHECKED)
-    assert report.standing == "unverified"
+    assert report.standing == "claimed"
     assert "the evaluator was changed: bench.py" in report.standing_why
     assert "the evaluator was changed: bench.py" in text(report)
 
@@ -110,9 +110,9 @@ def test_a_target_reached_by_the_agents_own_figures_is_doubted(tmp_path: Path) -
     both = GoalSet(text="x", checks=GoalChecks(targets=(target,), commands=("pytest -q",)))
 
     report = report_of(tmp_path / "1", *iteration(1, told, reached, outcome="done"), DONE, goal=alone)
-    assert (report.standing, len(report.doubts)) == ("unverified", 1)
+    assert (report.standing, len(report.doubts)) == ("claimed", 1)
     report = report_of(tmp_path / "2", *iteration(1, told, reached, PASSED, outcome="done"), DONE, goal=both)
-    assert (report.standing, len(report.doubts)) == ("verified", 1)
+    assert (report.standing, len(report.doubts)) == ("claimed", 1), "as strong as the weakest"
     assert "loss < 0.5 rests on what the agent reported" in text(report)
     report = report_of(tmp_path / "3", *iteration(1, ours, reached, outcome="done"), DONE, goal=alone)
     assert (report.standing, report.doubts) == ("verified", ())
@@ -361,3 +361,22 @@ def test_each_event_is_given_to_a_handler_for_its_kind() -> None:
             if hints:  # a lambda has none
                 taken = next(iter(hints.values()))
                 assert issubclass(kind, get_args(taken) or taken), f"{kind.__name__} given to {handler}"
+
+
+def test_an_old_journal_is_graded_again_and_its_doubts_are_no_checks(tmp_path: Path) -> None:
+    def files(iteration: int, kind: str, sha256: str) -> ArtifactsChanged:
+        change = ArtifactChange(path="check.sh", kind=kind, sha256=sha256 * 64, size=1)  # pyright: ignore[reportArgumentType]
+        return ArtifactsChanged(iteration=iteration, changes=(change,))
+
+    goal = GoalSet(text="x", checks=GoalChecks(commands=("bash check.sh",)))
+    passed = CheckEnded(iteration=1, check="bash check.sh", kind="command", passed=True, exit_code=0)
+    said = "named in a check, and changed by the agent itself in iteration 1"
+    doubt = CheckEnded(iteration=1, check="check.sh", kind="file", passed=True, detail=said)
+    done = [*iteration(1, passed, doubt, outcome="done"), DONE]
+    report = report_of(tmp_path / "1", *done, goal=goal)
+    assert (report.standing, [check.check for check in report.checks]) == ("checked", ["bash check.sh"])
+    assert report.checks[0].written == ("check.sh",)
+    changed = [files(0, "new", "a"), *iteration(1, files(1, "modified", "b"), passed, outcome="done"), DONE]
+    assert report_of(tmp_path / "2", *changed, goal=goal).standing == "checked"
+    left = [files(0, "new", "a"), *iteration(1, passed, outcome="done"), DONE]
+    assert report_of(tmp_path / "3", *left, goal=goal).standing == "verified"

@@ -114,6 +114,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     goal: str = ""
     goal_state: str = ""
     is_verified: bool = False
+    grade: str = ""
     iterations: int = 0
     waits: tuple[str, ...] = ()
     parent: str = ""
@@ -150,7 +151,8 @@ class EventSource(Protocol):
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
     `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
-    it sleeps until something happens; `parent` is the session that it was forked from."""
+    it sleeps until something happens; `parent` is the session that it was forked from; `grade` is what the
+    evidence of a goal that is done is worth: verified, checked or claimed."""
 
     id: str
     started_us: int
@@ -166,6 +168,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     goal_state: str = ""
     iterations: int = 0
     is_verified: bool = False
+    grade: str = ""
     is_waiting: bool = False
     parent: str = ""
 
@@ -203,6 +206,7 @@ def row_of(name: str, fold: SessionFold, *, problem: str, is_owned: Callable[[],
         goal_state=goal_state,
         iterations=fold.iterations,
         is_verified=fold.is_verified,
+        grade=fold.grade,
         is_waiting=bool(fold.waits),
         parent=fold.parent,
     )
@@ -271,12 +275,18 @@ def _take_goal(
             fold.iterations, fold.goal_state, fold.waits = event.iteration, "", ()
         case GoalPaused(by=by):
             fold.goal_state = "paused" if by == "user" else ""
-        case GoalEnded(ending=ending, is_verified=is_verified):
+        case GoalEnded(ending=ending, is_verified=is_verified, grade=grade):
             fold.goal_state, fold.is_verified, fold.waits = ending, is_verified, ()
+            fold.grade = _graded(grade, is_verified=is_verified) if ending == "done" else ""
         case WaitStarted(wait=wait):
             fold.waits = (*(name for name in fold.waits if name != wait), wait)
         case WaitEnded(wait=wait):
             fold.waits = tuple(name for name in fold.waits if name != wait)
+
+
+def _graded(grade: str, *, is_verified: bool) -> str:
+    """What the evidence of a goal is worth; one from before grades by what its end says."""
+    return grade or ("verified" if is_verified else "claimed")
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:

@@ -45,8 +45,8 @@ def _goal_paused(event: GoalPaused) -> str:
 
 
 def _goal_ended(event: GoalEnded) -> str:
-    proof = ", verified" if event.is_verified else ", unverified"
-    return f"◎ goal {event.ending}{proof if event.ending == 'done' else ''}: {event.reason}"
+    grade = event.grade or ("verified" if event.is_verified else "claimed")
+    return f"◎ goal {event.ending}{f', {grade}' if event.ending == 'done' else ''}: {event.reason}"
 
 
 def _iteration_started(event: IterationStarted) -> str:
@@ -76,6 +76,8 @@ def _engine_ended(event: EngineEnded) -> str:
 
 
 def _artifacts_changed(event: ArtifactsChanged) -> str:
+    if event.frozen:
+        return f"· {plural(len(event.frozen), 'frozen file')} kept"
     if not event.iteration:
         return f"· artifacts before the first iteration: {plural(event.new, 'file')}"
     counts = {kind: getattr(event, kind) for kind in ("new", "modified", "deleted", "renamed")}
@@ -104,7 +106,9 @@ def _claim_checked(event: ClaimChecked) -> str:
 
 def _check_ended(event: CheckEnded) -> str:
     mark = "✓" if event.passed else "✗"
-    return f"  {mark} check {event.check}: {event.detail}".removesuffix(": ")
+    told = f"  {mark} check {event.check}: {event.detail}".removesuffix(": ")
+    written = f"written or changed by the agent: {', '.join(event.written)}" if event.written else ""
+    return "\n".join([told, *(f"    ! {doubt}" for doubt in (written, *event.doubts) if doubt)])
 
 
 def _memory_kept_aside(event: MemoryKeptAside) -> str:

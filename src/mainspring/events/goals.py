@@ -27,6 +27,10 @@ IterationOutcome = Literal["continued", "done", "refused", "failed"]
 
 ClaimStatus = Literal["open", "proved", "refuted", "assumed"]
 
+Grade = Literal["", "verified", "checked", "claimed"]
+"""What evidence is worth: shown by what the agent could not have written or changed, by what it wrote or
+changed itself, or only said by it. Empty in journals from before grades."""
+
 SetBy = Annotated[str, Exempt("a schedule's name, by which the daemon finds the goals that it began")]
 Conversation = Annotated[str, Exempt("an outside agent's name of its conversation, needed to go on with it")]
 
@@ -160,7 +164,8 @@ class ArtifactChange(Value, frozen=True):
 
 class ArtifactsChanged(Event, frozen=True):
     """What the goal's folder holds otherwise than before. `changes` are the first of them; when there are
-    more, all are in `listing`. `previews` are the contents, kept for the report, of small ones by hash."""
+    more, all are in `listing`. `previews` are the contents, kept for the report, of small ones by hash;
+    `frozen` are those of frozen files, from which an evaluation is run when they are changed later."""
 
     iteration: int
     new: int = 0
@@ -170,6 +175,7 @@ class ArtifactsChanged(Event, frozen=True):
     changes: tuple[ArtifactChange, ...] = ()
     listing: Blob | None = None
     previews: tuple[Blob, ...] = ()
+    frozen: tuple[Blob, ...] = ()
 
 
 class Measurement(Value, frozen=True):
@@ -216,7 +222,8 @@ class ClaimsRead(Event, frozen=True):
 
 class ClaimChecked(Event, frozen=True):
     """A claim's check ran, or the claim was reopened because one that it stands on was refuted.
-    `statement_sha256` is what was checked: statement, check and the files that the check names."""
+    `statement_sha256` is what was checked: statement, check and the files that the check names. `doubt` says
+    why the check shows little although it passed."""
 
     iteration: int
     claim: str
@@ -226,10 +233,13 @@ class ClaimChecked(Event, frozen=True):
     detail: str = ""
     output: Blob | None = None
     duration_s: float = 0.0
+    doubt: str = ""
 
 
 class CheckEnded(Event, frozen=True):
-    """One condition of being done was looked at: a command was run, a file looked for, a metric compared."""
+    """One condition of being done was looked at: a command was run, a file looked for, a metric compared.
+    `grade` is what it is worth when it passed; `written` are files that decide and that the agent wrote or
+    changed, `doubts` what else speaks against it."""
 
     iteration: int
     check: str
@@ -240,6 +250,9 @@ class CheckEnded(Event, frozen=True):
     output: Blob | None = None
     sha256: Sha256 = ""
     duration_s: float = 0.0
+    grade: Grade = ""
+    written: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 class IterationEnded(Event, frozen=True):
@@ -273,13 +286,15 @@ class GoalPaused(Event, frozen=True):
 
 
 class GoalEnded(Event, frozen=True):
-    """How the goal ended. `is_verified` when it is done and its checks passed; otherwise that is unknown."""
+    """How the goal ended. `grade` is that of its weakest evidence when it is done; `is_verified` when that is
+    the best there is."""
 
     ending: GoalEnding
     reason: str = ""
     exit_code: int = 0
     is_verified: bool = False
     origin: Origin | None = None
+    grade: Grade = ""
 
 
 class EngineChosen(Event, frozen=True):

@@ -55,13 +55,15 @@ class SeenFile(msgspec.Struct, frozen=True, gc=False):
 
 
 class Artifacts:
-    """The fold. `previews` are kept contents by their hash; `first` are the paths before the goal."""
+    """The fold. `previews` and `frozen` are kept contents by their hash; `first` are the files before the
+    goal, by path."""
 
     def __init__(self, vault: Vault | None = None) -> None:
         self._vault = vault
         self._known: dict[str, Artifact] = {}
         self.previews: dict[str, Blob] = {}
-        self.first: set[str] = set()
+        self.frozen: dict[str, Blob] = {}
+        self.first: dict[str, Artifact] = {}
         self.is_begun = False
 
     @property
@@ -81,15 +83,37 @@ class Artifacts:
         ]
         return tuple(sorted(made, key=lambda artifact: (-artifact.iteration, artifact.path)))
 
+    @property
+    def originals(self) -> tuple[str, ...]:
+        """The files from before the goal that are what they were."""
+        return tuple(path for path in self.first if self.is_original(path))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that are not what they were before the goal: new ones, and those that are gone since."""
+        return tuple(
+            path
+            for path, artifact in self._known.items()
+            if not self.is_original(path) and (path in self.first or not artifact.is_deleted)
+        )
+
+    def is_original(self, path: str) -> bool:
+        """Whether a file is there and is what it was before the goal."""
+        now, first = self._known.get(path), self.first.get(path)
+        if now is None or first is None or now.is_deleted:
+            return False
+        return not now.iteration or (bool(first.sha256) and first.sha256 == now.sha256)
+
     def apply(self, event: ArtifactsChanged, listing: bytes | None = None) -> None:
         """Takes an event in; `listing` is the content of its listing, when it has one."""
         self.is_begun = True
         self.previews |= {blob.sha256: blob for blob in event.previews}
+        self.frozen |= {blob.sha256: blob for blob in event.frozen}
         for recorded in event.changes if listing is None else _DECODE(listing):
             change = expanded(recorded, self._vault) if self._vault else recorded
             self._known[change.path] = _artifact(change, event.iteration)
             if not event.iteration:
-                self.first.add(change.path)
+                self.first[change.path] = self._known[change.path]
             if change.kind == "renamed":
                 gone = self._known.get(change.renamed_from, Artifact(path=change.renamed_from))
                 self._known[change.renamed_from] = msgspec.structs.replace(

@@ -61,7 +61,13 @@ def look_for(name: str, workspace: Path, *, iteration: int) -> CheckEnded:
             detail = error.strerror or "not a file"
     passed = bool(digest) and detail != "empty"
     return CheckEnded(
-        iteration=iteration, check=name, kind="file", passed=passed, detail=detail, sha256=digest
+        iteration=iteration,
+        check=name,
+        kind="file",
+        passed=passed,
+        detail=detail,
+        sha256=digest,
+        grade="verified" if passed else "",
     )
 
 
@@ -79,6 +85,7 @@ def frozen_check(
         kind="file",
         passed=not changes,
         detail=f"changed, and must not be: {'; '.join(changes)}" if changes else "as they were",
+        grade="" if changes else "verified",
     )
 
 

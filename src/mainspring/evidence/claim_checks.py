@@ -1,8 +1,9 @@
 """Runs the checks of claims that need it, in the sandbox, each claim after those that it stands on.
 
 Exit code 0 proves a claim; a line `REFUTED` with another exit code refutes it; anything else leaves it open
-with what the check said. A proof is kept until statement, check or a file that the check names is another. A
-claim that stands on a refuted one is not tried.
+with what the check said, and so does a check that cannot fail, or passes for a wrong statement as well. A
+proof is kept until statement, check or a file that the check names is another. A claim that stands on a
+refuted one is not tried.
 """
 
 from __future__ import annotations
@@ -12,10 +13,20 @@ import hashlib
 import shlex
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
-from mainspring.events import ClaimChecked, ClaimStatus
+from mainspring.errors import PathRefused
+from mainspring.events import Claim, ClaimChecked, ClaimStatus
+from mainspring.evidence.claim_review import (
+    CLAIM,
+    SCRIPTS,
+    cannot_fail,
+    takes_claim,
+    touches,
+    wrong_statement,
+)
 from mainspring.evidence.claims import Claims, in_order
 from mainspring.evidence.commands import Ran, kept, run_line
 from mainspring.evidence.evaluation import content_hash
@@ -25,7 +36,10 @@ from mainspring.workspace import Keep
 
 RecordClaim = Callable[[ClaimChecked], Awaitable[None]]
 REFUTED = "REFUTED"
+UNTOUCHED = "it mentions nothing of what it claims"
 _MAX_FILES = 50
+_MAX_TEXT = 1_000_000
+_MAX_STATEMENT = 20_000
 
 
 class CheckLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +82,13 @@ async def check_claims(
         if left_s <= 0:
             await note(_not_reached(name, iteration))
             continue
-        ran = await run_line(sandbox, files, claim.check, min(bounds.check_s, left_s))
+        run = _Run(sandbox, files, claim, min(bounds.check_s, left_s))
+        ran = await run.with_statement(claim.statement)
         is_changed = await asyncio.to_thread(fingerprint_of, claims, name, files) != fingerprint
         status, detail = ("open", "it changed while it was checked") if is_changed else judged(ran)
+        doubt = await run.reviewed() if status == "proved" else ""
+        if doubt and doubt != UNTOUCHED:
+            status, detail = "open", f"its check proves nothing: {doubt}"
         proofs = [above for above in claims.dependents(name) if claims.status(above) == "proved"]
         await note(
             ClaimChecked(
@@ -82,11 +100,54 @@ async def check_claims(
                 detail=detail,
                 output=await kept(ran, keep),
                 duration_s=ran.finished.duration_s,
+                doubt=doubt,
             )
         )
         for above in proofs if status == "refuted" else ():
             said = f"open again: it stands on {name}, which was refuted"
             await note(ClaimChecked(iteration=iteration, claim=above, status="open", detail=said))
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The check of one claim, to be run with its statement or another."""
+
+    sandbox: Sandbox
+    files: Files
+    claim: Claim
+    timeout_s: float
+
+    async def with_statement(self, statement: str) -> Ran:
+        env = {CLAIM: statement[:_MAX_STATEMENT].replace("\0", "")}
+        return await run_line(self.sandbox, self.files, self.claim.check, self.timeout_s, env=env)
+
+    async def reviewed(self) -> str:
+        """What speaks against a check that passed; empty when nothing does."""
+        scripts = await asyncio.to_thread(scripts_of, self.claim.check, self.files)
+        text = "\n".join([self.claim.check, *scripts.values()])
+        idle = [why for name, script in scripts.items() if (why := cannot_fail(name, script))]
+        if idle and len(idle) == len(scripts):
+            return idle[0]
+        if takes_claim(text):
+            wrong = wrong_statement(self.claim.statement)
+            if (await self.with_statement(wrong)).is_passed:
+                return f"it also passes for a wrong statement, {wrong[:100]!r}"
+        return "" if touches(self.claim, text) else UNTOUCHED
+
+
+def scripts_of(check: str, files: Files) -> dict[str, str]:
+    """The code that a check runs, as far as it is found: scripts that it names, or what follows `-c`."""
+    found: dict[str, str] = {}
+    for path in named_files(check, files):
+        with suppress(OSError, PathRefused):
+            if path.endswith(SCRIPTS):
+                found[path] = files.read(path, max_bytes=_MAX_TEXT).data.decode("utf-8", "replace")
+    try:
+        words = shlex.split(check)
+    except ValueError:
+        return found
+    if "-c" in words[:-1] and "python" in words[0]:
+        found["-c.py"] = words[words.index("-c") + 1]
+    return found
 
 
 def judged(ran: Ran) -> tuple[ClaimStatus, str]:

@@ -30,7 +30,8 @@ _ALWAYS_PASSES = re.compile(r"\|\|\s*(?:true|:|exit\s+0)\s*$")
 EXAMPLE = """\
 # One table for each claim. `goal = true` marks what is to be shown. Leave `status` out, or write "assumed"
 # or "refuted"; only a check that ran makes a claim proved. A check is a command: exit code 0 proves the
-# claim; the line REFUTED and another exit code refute it.
+# claim; the line REFUTED and another exit code refute it. A check finds its statement in the variable CLAIM;
+# one that reads it is also run with a wrong statement, and must fail then.
 [[claim]]
 name = "main"
 statement = "what is to be shown"

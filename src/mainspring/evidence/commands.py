@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mainspring.events import Blob
-from mainspring.sandbox import Command, CommandResult, Sandbox
+from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.workspace import Keep
 
@@ -31,9 +33,23 @@ class Ran(msgspec.Struct, frozen=True):
         return f"{how}: {self.line}" if self.line else how
 
 
-async def run_line(sandbox: Sandbox, files: Files, line: str, timeout_s: float) -> Ran:
-    """Runs a command line in the workspace."""
-    command = Command(argv=("bash", "-c", line), cwd=files.policy.workspace, timeout_s=timeout_s)
+async def run_line(
+    sandbox: Sandbox,
+    files: Files,
+    line: str,
+    timeout_s: float,
+    *,
+    policy: Confinement | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Ran:
+    """Runs a command line in the workspace of `files`; one that is not the sandbox's own has its `policy`."""
+    command = Command(
+        argv=("bash", "-c", line),
+        cwd=files.policy.workspace,
+        timeout_s=timeout_s,
+        policy=policy,
+        env=env or {},
+    )
     finished = await sandbox.run(command)
     said = finished.stdout[-MAX_KEPT_BYTES:]
     if finished.stderr.strip():

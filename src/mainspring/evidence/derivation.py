@@ -59,9 +59,13 @@ class Derivation:
         await self._check(claims, iteration, is_everything=False)
         return _states(claims) != before
 
-    async def is_begun(self) -> bool:
-        """Whether anybody has written down a claim."""
-        return bool((await self._known()).all)
+    async def deciding(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The checks of the claims that the goal stands on, and what speaks against them."""
+        claims = await self._known()
+        path = [name for name in claims.path() if name in claims.all]
+        checked = [(name, claims.checked(name)) for name in path]
+        doubts = tuple(f"the check of {name}: {each.doubt}" for name, each in checked if each and each.doubt)
+        return tuple(claims.all[name].check for name in path), doubts
 
     async def proof(self, iteration: int) -> CheckEnded:
         """Whether the goal is proved, with every check run again: what a check reads is not all known."""

@@ -1,12 +1,14 @@
 """The controller measures: it runs the evaluation itself, as often as the goal says, and reads METRIC lines.
 
-The files that decide the result are hashed when the goal is set and again around every evaluation. A change
-to them does not stop it, and is said with the measurements: no target counts as reached with them.
+The files that decide the result are hashed when the goal is set and again around every evaluation. When they
+were changed, it runs in a copy of the workspace in which they are what they were. Where that is not possible,
+the change is said with the measurements, which then count for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,9 +16,10 @@ import msgspec
 from mainspring.errors import PathRefused
 from mainspring.events import Evaluation, FrozenFile, Measurement, MeasurementsTaken
 from mainspring.evidence.commands import Ran, kept, run_line
+from mainspring.evidence.frozen_copy import Fetch, frozen_copy
 from mainspring.evidence.metrics import EVALUATOR_CHANGED, MIN_REPEATS
 from mainspring.evidence.readings import read_lines
-from mainspring.sandbox import Sandbox
+from mainspring.sandbox import Confinement, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.walk import walked
@@ -53,6 +56,10 @@ async def with_hashes(
     return msgspec.structs.replace(evaluation, hashes=tuple(found[path] for path in sorted(found)))
 
 
+async def _nothing_kept(_: str) -> bytes | None:
+    return None
+
+
 async def evaluate(
     evaluation: Evaluation,
     *,
@@ -60,17 +67,41 @@ async def evaluate(
     sandbox: Sandbox,
     files: Files,
     keep: Keep,
+    fetch: Fetch = _nothing_kept,
     timeout_s: float = 600.0,
 ) -> MeasurementsTaken | None:
-    """Measures; None when the goal has no evaluation. A machine that fails is a `SandboxError`."""
+    """Measures; None when the goal has no evaluation. A machine that fails is a `SandboxError`. `fetch` gives
+    the frozen contents that were kept."""
     if not evaluation.command.strip():
         return None
-    flags = dict.fromkeys(await asyncio.to_thread(changes_of, evaluation, files))
+    changes = await asyncio.to_thread(frozen_changes, evaluation, files)
+    # A command that names the workspace by its full path would not run in the copy.
+    if changes and str(files.policy.workspace) not in evaluation.command:
+        now = await asyncio.to_thread(hashes_of, evaluation.frozen, files)
+        async with frozen_copy(files, evaluation.hashes, now, fetch) as copy:
+            if copy is not None:
+                told = [f"measured with the frozen files as they were, since {each}" for each in changes]
+                policy = copy.policy
+                return await _measured(evaluation, iteration, sandbox, copy, keep, timeout_s, told, policy)
+    return await _measured(evaluation, iteration, sandbox, files, keep, timeout_s)
+
+
+async def _measured(
+    evaluation: Evaluation,
+    iteration: int,
+    sandbox: Sandbox,
+    files: Files,
+    keep: Keep,
+    timeout_s: float,
+    told: Sequence[str] = (),
+    policy: Confinement | None = None,
+) -> MeasurementsTaken:
+    flags = dict.fromkeys([*told, *await asyncio.to_thread(changes_of, evaluation, files)])
     values: list[Measurement] = []
     runs: list[Ran] = []
     repeats = evaluation.repeats or MIN_REPEATS
     for number in range(1, repeats + 1):
-        ran = await run_line(sandbox, files, evaluation.command, timeout_s)
+        ran = await run_line(sandbox, files, evaluation.command, timeout_s, policy=policy)
         runs.append(ran)
         if not ran.is_passed:
             flags[f"run {number} of {repeats} failed, {ran.told}"] = None

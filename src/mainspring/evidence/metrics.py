@@ -52,11 +52,13 @@ _MAX_LINES = 5
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric in one iteration."""
+    """One metric in one iteration; `is_void` when it was measured with a changed evaluator: it is shown, and
+    never compared."""
 
     iteration: int
     values: tuple[float, ...]
     is_ours: bool = False
+    is_void: bool = False
 
     @property
     def repeats(self) -> int:
@@ -105,6 +107,7 @@ class Metrics:
         self._values: dict[str, dict[tuple[int, bool], list[float]]] = {}
         self._units: dict[str, str] = {}
         self._flags: dict[int, dict[str, None]] = {}
+        self._void: set[int] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,6 +123,8 @@ class Metrics:
     def apply(self, event: MeasurementsTaken) -> None:
         flags = self._flags.setdefault(event.iteration, {})
         flags.update(dict.fromkeys(event.flags))
+        if event.is_ours and any(flag.startswith(EVALUATOR_CHANGED) for flag in event.flags):
+            self._void.add(event.iteration)
         for item in event.values:
             unit = self._units.setdefault(item.metric, item.unit) or item.unit
             self._units[item.metric] = unit
@@ -134,11 +139,18 @@ class Metrics:
         rows: dict[int, Summary] = {}
         for (iteration, is_ours), values in self._values.get(metric, {}).items():
             if is_ours or iteration not in rows or not rows[iteration].is_ours:
-                rows[iteration] = Summary(iteration=iteration, values=tuple(values), is_ours=is_ours)
+                is_void = is_ours and iteration in self._void
+                rows[iteration] = Summary(
+                    iteration=iteration, values=tuple(values), is_ours=is_ours, is_void=is_void
+                )
         return tuple(rows[iteration] for iteration in sorted(rows))
 
+    def counted(self, metric: str) -> tuple[Summary, ...]:
+        """The rows that may be compared: those that no changed evaluator measured."""
+        return tuple(row for row in self.table(metric) if not row.is_void)
+
     def course(self, metric: str, better: Better) -> Course | None:
-        rows = self.table(metric)
+        rows = self.counted(metric)
         if not rows:
             return None
         best, is_sure, since = rows[0], True, 0
@@ -155,7 +167,7 @@ class Metrics:
     def judged(self, metric: str, better: Better) -> Iterator[tuple[Summary, Summary, MetricVerdict]]:
         """Each iteration but the first, after the best before it, and how it stands against that."""
         best: Summary | None = None
-        for row in self.table(metric):
+        for row in self.counted(metric):
             if best is None:
                 best = row
                 continue
@@ -170,17 +182,19 @@ class Metrics:
         if not rows:
             return False, f"{wanted}: nothing was measured{' by us' if needs_ours else ''}"
         row = rows[-1]
-        doubts = [flag for flag in self.flags(row.iteration) if flag.startswith(EVALUATOR_CHANGED)]
-        if doubts and row.is_ours:
-            return False, f"{wanted}: not decided, {doubts[0]}"
+        if row.is_void:
+            flags = self.flags(row.iteration)
+            doubt = next(flag for flag in flags if flag.startswith(EVALUATOR_CHANGED))
+            return False, f"{wanted}: not decided, {doubt}"
         said = f"{wanted}: {self._told(target.metric, row)} in iteration {row.iteration}"
         return _holds(row.median, target), said
 
     def lines(self, metric: str, better: Better) -> tuple[str, ...]:
         """What the next iteration should know."""
+        doubts = self._doubts(metric)
         course = self.course(metric, better)
         if course is None:
-            return ()
+            return doubts
         best = course.best
         sure = "" if course.is_sure else f" (not sure: fewer than {MIN_REPEATS} repeats)"
         told = f"best so far {self._told(metric, best)}, iteration {best.iteration}{sure}"
@@ -193,14 +207,16 @@ class Metrics:
                 f"Dead end: iteration {row.iteration} made {metric} worse, "
                 f"{before.median:g} to {self._told(metric, row)}."
             )
-        newest = max((row.iteration for row in self.table(metric)), default=0)
-        lines += [f"Doubtful: {flag}." for flag in self.flags(newest)[:_MAX_LINES]]
-        return tuple(lines)
+        return (*lines, *doubts)
 
-    def newest(self, metric: str) -> str:
-        """The newest values of a metric, in one line."""
-        row = self.table(metric)[-1]
-        return f"{metric}: {self._told(metric, row)}, iteration {row.iteration}."
+    def newest(self, metric: str) -> tuple[str, ...]:
+        """The newest values of a metric, in one line; none when no value counts."""
+        rows = self.counted(metric)[-1:]
+        return tuple(f"{metric}: {self._told(metric, row)}, iteration {row.iteration}." for row in rows)
+
+    def _doubts(self, metric: str) -> tuple[str, ...]:
+        newest = max((row.iteration for row in self.table(metric)), default=0)
+        return tuple(f"Doubtful: {flag}." for flag in self.flags(newest)[:_MAX_LINES])
 
     def _told(self, metric: str, row: Summary) -> str:
         unit = f" {self.unit(metric)}" if self.unit(metric) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.events import GoalEnding, GoalRules
+from mainspring.events import GoalEnding, GoalRules, Grade
 from mainspring.goals.fold import Goal
 
 _LONGEST_OUTAGE_WAIT_S = 900.0
@@ -14,7 +14,7 @@ _CENT_OF_A_CENT = 1e-9
 class Stop(msgspec.Struct, frozen=True):
     ending: GoalEnding
     reason: str
-    is_verified: bool = False
+    grade: Grade = ""
 
 
 def stop_rule(

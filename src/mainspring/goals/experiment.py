@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 
 from mainspring.errors import PathRefused, SandboxError
-from mainspring.events import CallEnded, CheckEnded, GoalSet, Measurement, MeasurementsTaken, ProcessEnded
-from mainspring.evidence.artifacts import Artifact
+from mainspring.events import (
+    Blob,
+    CallEnded,
+    CheckEnded,
+    GoalSet,
+    Measurement,
+    MeasurementsTaken,
+    ProcessEnded,
+)
+from mainspring.evidence.artifacts import Artifact, Artifacts
 from mainspring.evidence.evaluation import evaluate
 from mainspring.evidence.metrics import Metrics, Summary, asked_for
 from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_lines
@@ -34,15 +42,15 @@ class Experiment:
         self._metrics: Metrics | None = None
         self._taken: set[tuple[int, bool]] = set()
 
-    async def measure(self, goal: GoalSet, current: Iteration, made: Iterable[Artifact]) -> bool:
+    async def measure(self, goal: GoalSet, current: Iteration, artifacts: Artifacts) -> bool:
         """Reads what was reported, and measures ourselves when the goal says how, each once for an iteration;
         whether there is news."""
         metrics = await self._known()
         if (current.number, False) not in self._taken:
-            await self._record(await self._reported(goal, current, made))
+            await self._record(await self._reported(goal, current, artifacts.made))
         if (current.number, True) not in self._taken:
-            await self._record(await self._evaluated(goal, current.number))
-        return any(_is_news(metrics.table(name), current.number) for name in metrics.names)
+            await self._record(await self._evaluated(goal, current.number, artifacts.frozen))
+        return any(_is_news(metrics.counted(name), current.number) for name in metrics.names)
 
     async def _record(self, event: MeasurementsTaken | None) -> None:
         if event is not None:
@@ -62,7 +70,7 @@ class Experiment:
             if name == evaluation.metric and evaluation.better:
                 lines += metrics.lines(name, evaluation.better)
             else:
-                lines.append(metrics.newest(name))
+                lines += metrics.newest(name)
         if len(names) > _MAX_METRICS:
             lines.append(f"{len(names) - _MAX_METRICS} other metrics were measured as well.")
         return lines
@@ -73,14 +81,24 @@ class Experiment:
         for target in goal.checks.targets:
             passed, detail = metrics.reached(target, needs_ours=bool(goal.evaluation.command))
             check = f"{target.metric} {target.relation} {target.value:g}"
+            grade = "claimed" if passed and not goal.evaluation.command else ""
             found.append(
-                CheckEnded(iteration=iteration, check=check, kind="target", passed=passed, detail=detail)
+                CheckEnded(
+                    iteration=iteration, check=check, kind="target", passed=passed, detail=detail, grade=grade
+                )
             )
         return found
 
-    async def _evaluated(self, goal: GoalSet, iteration: int) -> MeasurementsTaken | None:
+    async def _evaluated(
+        self, goal: GoalSet, iteration: int, frozen: Mapping[str, Blob]
+    ) -> MeasurementsTaken | None:
         if not goal.evaluation.command:
             return None
+
+        async def fetch(sha256: str) -> bytes | None:
+            blob = frozen.get(sha256)
+            return await self._recorder.get_blob(blob) if blob else None
+
         try:
             return await evaluate(
                 goal.evaluation,
@@ -88,6 +106,7 @@ class Experiment:
                 sandbox=await self._runtime.sandbox(),
                 files=self._files,
                 keep=self._recorder.put_blob,
+                fetch=fetch,
             )
         except SandboxError as error:
             return MeasurementsTaken(iteration=iteration, is_ours=True, flags=(error.message,))

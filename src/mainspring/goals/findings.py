@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
+
 from mainspring.context.history import read_all
-from mainspring.events import ArtifactsChanged, CheckEnded, GoalSet
+from mainspring.errors import PathRefused
+from mainspring.events import ArtifactsChanged, CheckEnded, Evaluation, GoalSet
 from mainspring.evidence.artifact_scan import GoalFolder
 from mainspring.evidence.artifacts import Artifact, Artifacts, makers, read_artifacts
 from mainspring.evidence.checks import frozen_check
-from mainspring.evidence.claim_checks import named_files
 from mainspring.evidence.derivation import Derivation
 from mainspring.evidence.evaluation import frozen_changes
+from mainspring.evidence.frozen_copy import kept_contents
+from mainspring.evidence.loaded_files import written_by_agent
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.memory import GoalMemory
@@ -25,6 +29,8 @@ from mainspring.journal import last_event
 from mainspring.turns.runtime import Runtime
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
+_MAX_WRITTEN = 20
+_MAX_SCRIPT = 1_000_000
 
 
 class Findings:
@@ -63,6 +69,15 @@ class Findings:
         known.apply(changed, await self._recorder.get_blob(changed.listing) if changed.listing else None)
         self._changed = changed
 
+    async def keep_frozen(self, evaluation: Evaluation) -> None:
+        """Keeps the contents of frozen files, each once: evaluations run from them after a change."""
+        known = self._artifacts or Artifacts()
+        wanted = [each for each in evaluation.hashes if each.sha256 and each.sha256 not in known.frozen]
+        if wanted and (kept := await kept_contents(wanted, self._files, self._recorder.put_blob)):
+            event = ArtifactsChanged(iteration=0, frozen=kept)
+            await self._runtime.record(event)
+            known.apply(event)
+
     async def gather(self, goal: GoalSet, current: Iteration) -> list[str]:
         """Records what an iteration left behind, unless it is on record already; says of what kinds something
         is new."""
@@ -72,11 +87,11 @@ class Findings:
         self._thawed = tuple(await asyncio.to_thread(frozen_changes, goal.evaluation, files))
         await self.look(current.number, current.started_seq)
         changed = await self._runtime.journal.last("ArtifactsChanged")
-        if changed and changed.seq > current.started_seq and isinstance(changed.event, ArtifactsChanged):
-            self._changed = changed.event
+        found = changed.event if changed and changed.seq > current.started_seq else None
+        if isinstance(found, ArtifactsChanged) and found.iteration:
+            self._changed = found
             kinds.append("files")
-        made = self._artifacts.made if self._artifacts else ()
-        if await self._experiment.measure(goal, current, made):
+        if await self._experiment.measure(goal, current, self._artifacts or Artifacts()):
             kinds.append("metrics")
         if self._profile.claims and await self._derivation.gather(current.number):
             kinds.append("claims")
@@ -93,11 +108,30 @@ class Findings:
 
     async def proofs(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
         """What the metrics, the claims and the files that decide say about being done."""
-        found = await self._experiment.targets(goal, iteration)
-        found += await asyncio.to_thread(self._deciding_files, goal, iteration)
-        if goal.checks.needs_claims and await self._derivation.is_begun():
-            found.append(await self._derivation.proof(iteration))
+        command = goal.evaluation.command
+        found = [
+            await asyncio.to_thread(self.graded, check, command, goal) if command else check
+            for check in await self._experiment.targets(goal, iteration)
+        ]
+        found += await asyncio.to_thread(self._frozen_files, goal, iteration)
+        if goal.checks.needs_claims:
+            found.append(await self._proof(goal, iteration))
         return found
+
+    async def _proof(self, goal: GoalSet, iteration: int) -> CheckEnded:
+        """Whether the claims prove the goal; the agent wrote them and the checks, unless they are frozen."""
+        proof = await self._derivation.proof(iteration)
+        if not proof.passed:
+            return proof
+        lines, doubts = await self._derivation.deciding()
+        is_frozen = any(each.path == self._profile.claims for each in goal.evaluation.hashes)
+        written = dict.fromkeys(() if is_frozen else (self._profile.claims,))
+        for line in lines:
+            written |= dict.fromkeys(await asyncio.to_thread(self.written, line, goal))
+        grade = "checked" if written or doubts else "verified"
+        return msgspec.structs.replace(
+            proof, grade=grade, written=tuple(written)[:_MAX_WRITTEN], doubts=doubts[:_MAX_WRITTEN]
+        )
 
     def noted(self, memory: GoalMemory, at_us: int) -> GoalMemory:
         """The memory file with what we know about the files."""
@@ -126,33 +160,35 @@ class Findings:
             holds_secrets=holds_secrets,
         )
 
-    def _deciding_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
-        """The frozen files, and files from before the goal that a check names and the agent changed: who
-        writes what decides should be known. Files that stayed as they were show nothing by themselves."""
+    def graded(self, check: CheckEnded, line: str, goal: GoalSet) -> CheckEnded:
+        """A look that passed by a command line, with what it is worth. For a thread."""
+        if not check.passed:
+            return check
+        written = self.written(line, goal)
+        grade = "checked" if written else "verified"
+        return msgspec.structs.replace(check, grade=grade, written=written[:_MAX_WRITTEN])
+
+    def written(self, line: str, goal: GoalSet) -> tuple[str, ...]:
+        """The files that may decide what a command line says and that the agent wrote or changed."""
+        known, frozen = self._artifacts or Artifacts(), {each.path for each in goal.evaluation.hashes}
+        return written_by_agent(line, known, self._text, frozen=frozen, work=goal.checks.files)
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self._files.read(path, max_bytes=_MAX_SCRIPT).data.decode("utf-8", "replace")
+        except (OSError, PathRefused):
+            return None
+
+    def _frozen_files(self, goal: GoalSet, iteration: int) -> list[CheckEnded]:
+        """Whether the frozen files are what they were; that shows nothing by itself."""
         files, checks = self._files, goal.checks
         is_checked = bool(checks.commands or checks.files or checks.targets or checks.needs_claims)
         kept = frozen_check(goal.evaluation, files, iteration=iteration, before=self._thawed)
-        found = [kept] if kept and (is_checked or not kept.passed) else []
-        known = self._artifacts or Artifacts()
-        changed = {item.path: item for item in known.made if item.path in known.first}
-        named = {path.removeprefix("./") for line in checks.commands for path in named_files(line, files)}
-        return found + [_own_check(changed[path], iteration) for path in sorted(named & changed.keys())]
+        return [kept] if kept and (is_checked or not kept.passed) else []
 
     async def _makers(self, since: int) -> dict[str, str]:
         recorded = await read_all(self._runtime.journal, kinds=_MADE_KINDS, after=since)
         return makers(recorded, self._recorder.vault)
-
-
-def _own_check(item: Artifact, iteration: int) -> CheckEnded:
-    """Says with the checks that one of them was not only the user's."""
-    return CheckEnded(
-        iteration=iteration,
-        check=item.path,
-        kind="file",
-        passed=True,
-        detail=f"named in a check, and changed by the agent itself in iteration {item.iteration}",
-        sha256=item.sha256,
-    )
 
 
 def _line(item: Artifact) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
 from mainspring.evidence.checks import failing_text, look_for, run_check
+from mainspring.evidence.grades import accepted, weakest
 from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
@@ -49,6 +50,7 @@ class Judge:
         await self._findings.look(
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
+        await self._findings.keep_frozen(goal.now.evaluation)
         memory = await self._remember(goal)
         tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)
@@ -91,10 +93,8 @@ class Judge:
             if failing:
                 detail = f"{len(failing)} of {len(checks)} checks failed: {failing[0].check}"
             else:
-                # A target that only the agent's own figures reach is its word once more.
-                is_shown = any(check.kind != "target" or goal.now.evaluation.command for check in checks)
-                detail = _accepted(goal, len(checks), is_shown=is_shown)
-                stop = Stop("done", detail, is_verified=is_shown)
+                detail = accepted(checks)
+                stop = Stop("done", detail, weakest(check.grade for check in checks))
         ended = IterationEnded(
             iteration=current.number,
             outcome=outcome,
@@ -121,6 +121,7 @@ class Judge:
         for line in wanted.commands:
             sandbox, files = await self._runtime.sandbox(), self._files
             ended = await run_check(line, sandbox, files, self._recorder.put_blob, iteration=iteration)
+            ended = await asyncio.to_thread(self._findings.graded, ended, line, goal.now)
             found.append(ended)
             await self._runtime.record(ended)
         if proofs := await self._findings.proofs(goal.now, iteration):
@@ -196,13 +197,3 @@ def _detail(ending: TurnEnded, text: str) -> str:
         return f"{ending.ending}: {ending.detail}"
     lines = [line for line in protocol.spoken_lines(text) if line and not line.startswith("<")]
     return lines[-1] if lines else ""
-
-
-def _accepted(goal: Goal, checks: int, *, is_shown: bool) -> str:
-    if is_shown:
-        return f"Every check passed ({checks})."
-    if checks:
-        return f"Every check passed ({checks}), on figures that the agent itself reported: unverified."
-    if goal.now.checks.needs_claims:
-        return "The agent says that it is done. It wrote down no claim that could be checked: unverified."
-    return "The agent says that it is done. There was nothing to check it by: unverified."

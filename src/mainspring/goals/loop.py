@@ -244,7 +244,8 @@ class Pursuit:
             ending=stop.ending,
             reason=stop.reason,
             exit_code=code,
-            is_verified=stop.is_verified,
+            is_verified=stop.grade == "verified",
+            grade=stop.grade,
             origin=self.wanted_by if stop.ending == "stopped" else None,
         )
 

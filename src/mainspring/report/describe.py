@@ -13,6 +13,9 @@ _LAST_US = 253_402_300_799_000_000  # the end of the year 9999, up to which ther
 _TONES: dict[str, Tone] = {
     "done": "good",
     "passed": "good",
+    "verified": "good",
+    "checked": "doubt",
+    "claimed": "doubt",
     "proved": "good",
     "better": "good",
     "ok": "good",

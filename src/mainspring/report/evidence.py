@@ -8,7 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from mainspring.errors import JournalDamaged
-from mainspring.events import Blob, CheckEnded, Evidence, GoalChecks, Recorded, WorkFinished
+from mainspring.events import Blob, CheckEnded, Evidence, GoalChecks, GoalSet, Recorded, WorkFinished
+from mainspring.evidence.artifacts import Artifacts
+from mainspring.evidence.loaded_files import written_by_agent
 from mainspring.journal import JournalReader
 from mainspring.report.facts import CheckFacts, Cited, Finish, ReportFold, fact_of
 from mainspring.report.iterations import Iterations
@@ -19,6 +21,9 @@ SHOWN_FINISHES = 5
 SHOWN_CLAIMS = 50
 MAX_OUTPUT = 2000
 _MAX_TEXT = 4000
+
+_OLD_DOUBT = "named in a check, and changed by the agent itself"
+"""How a doubt began that was recorded as a check that had passed, before there were grades."""
 
 Condition = tuple[str, str]
 """The kind of a check, and the command, file, target or claims that it looks at."""
@@ -52,6 +57,30 @@ class Checks(ReportFold):
     def _finish(self, event: WorkFinished, recorded: Recorded) -> None:
         self._finished.append((event, recorded.seq, self._iterations.number))
         self.finished_total += 1
+
+    def grade_old(self, goal: GoalSet, artifacts: Artifacts, reported: frozenset[str]) -> None:
+        """Grades what was recorded before there were grades, by what else is on record. A doubt was a check
+        that had passed then: it is none."""
+        doubts = [each for each, check in self.newest.items() if check.detail.startswith(_OLD_DOUBT)]
+        own = {name for _, name in doubts}
+        for condition in doubts:
+            del self.newest[condition]
+        frozen = [each.path for each in goal.evaluation.hashes]
+        told = {
+            f"{each.metric} {each.relation} {each.value:g}"
+            for each in goal.checks.targets
+            if each.metric in reported
+        }
+        for condition, check in self.newest.items():
+            if check.grade or not check.passed:
+                continue
+            line = check.check if check.kind == "command" else ""
+            line = goal.evaluation.command if check.kind == "target" else line
+            written = written_by_agent(line, artifacts, lambda _: None, frozen=frozen, work=goal.checks.files)
+            written = tuple(sorted({*written, *(path for path in own if path in line)}))
+            grade = "checked" if written or check.kind == "claims" else "verified"
+            grade = "claimed" if check.kind == "target" and check.check in told else grade
+            self.newest[condition] = msgspec.structs.replace(check, grade=grade, written=written)
 
     async def shown(self, journal: JournalReader) -> tuple[CheckFacts, ...]:
         """The newest look at each condition, what failed first, with the end of its output."""

@@ -19,6 +19,7 @@ from mainspring.events import (
     Event,
     GoalChecks,
     GoalRules,
+    Grade,
     ProcessStarted,
     Recorded,
 )
@@ -38,9 +39,9 @@ class ReportFold:
         self.handlers[type(recorded.event)](recorded.event, recorded)
 
 
-Standing = Literal["verified", "unverified", "refuted", "not done", "so far"]
-"""Whether the goal is reached: shown by checks, only said by the agent, said and shown to be false, given
-up, or not decided yet."""
+Standing = Literal["verified", "checked", "claimed", "refuted", "not done", "so far"]
+"""Whether the goal is reached: shown by what the agent could not have changed, by what it wrote or changed
+itself, only said by it, said and shown to be false, given up, or not decided yet."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,6 +83,7 @@ class Close(Fact, frozen=True):
     reason: str = ""
     exit_code: int | None = None
     is_verified: bool = False
+    grade: Grade = ""
 
 
 class Spending(Spent, frozen=True, kw_only=True, omit_defaults=False):
@@ -164,6 +166,9 @@ class CheckFacts(Fact, frozen=True):
     duration_s: float = 0.0
     output: str = ""
     is_output_cut: bool = False
+    grade: Grade = ""
+    written: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 class Cited(Fact, frozen=True):
@@ -185,7 +190,8 @@ class Finish(Fact, frozen=True):
 
 
 class MetricRow(Fact, frozen=True):
-    """One metric in one iteration, against the best before it."""
+    """One metric in one iteration, against the best before it; `is_void` when a changed evaluator measured
+    it: then it counts for nothing."""
 
     iteration: int
     repeats: int
@@ -193,6 +199,7 @@ class MetricRow(Fact, frozen=True):
     median: float
     spread: float
     is_ours: bool
+    is_void: bool = False
     verdict: Outcome | Literal[""] = ""
     difference: float = 0.0
     noise: float = 0.0
@@ -218,6 +225,7 @@ class ClaimFacts(Claim, frozen=True, kw_only=True, omit_defaults=False):
     seq: int = 0
     exit_code: int | None = None
     detail: str = ""
+    doubt: str = ""
 
 
 class ArtifactFacts(Artifact, frozen=True, kw_only=True):
@@ -309,6 +317,7 @@ class Report(Fact, frozen=True):
     texts: tuple[ReportText, ...] = ()
     texts_left_out: int = 0
     standing: Standing = "so far"
+    grade: Grade = ""
     standing_why: str = ""
     standing_seqs: tuple[int, ...] = ()
     doubts: tuple[str, ...] = ()

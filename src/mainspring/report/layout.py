@@ -32,7 +32,8 @@ from mainspring.report.facts import CheckFacts, CommandFacts, Finish, IterationF
 
 _STANDINGS: dict[str, tuple[str, Tone]] = {
     "verified": ("Done and verified", "good"),
-    "unverified": ("Done, as the agent says: unverified", "doubt"),
+    "checked": ("Done and checked, by files that the agent wrote or changed", "doubt"),
+    "claimed": ("Done, as the agent claims: nothing else shows all of it", "doubt"),
     "refuted": ("Refuted: said to be done, and it is not", "bad"),
     "not done": ("Not done", "bad"),
     "so far": ("Not over: the report so far", "doubt"),
@@ -187,9 +188,9 @@ def _evidence(report: Report) -> Iterator[Block]:
 
 def _checks(checks: tuple[CheckFacts, ...]) -> Iterator[Block]:
     yield slim(
-        ("", "check", "result", "iteration", "hash", "recorded in"),
+        ("", "check", "result", "evidence", "iteration", "hash", "recorded in"),
         tuple(map(_check, checks)),
-        frozenset({3}),
+        frozenset({4}),
     )
     yield from (_check_output(check) for check in checks if check.output)
 
@@ -198,7 +199,17 @@ def _check(check: CheckFacts) -> tuple[Spans, ...]:
     passed = toned("passed" if check.passed else "failed")
     result = check.detail if check.exit_code is None else f"exit code {check.exit_code}"
     number, where = str(check.iteration), event(check.seq)
-    return row(passed, Mono(check.check), result, number, digest(check.sha256), where)
+    return row(passed, Mono(check.check), result, _worth(check), number, digest(check.sha256), where)
+
+
+def _worth(check: CheckFacts) -> Spans:
+    """What a check that passed is worth, with the files that make it worth less."""
+    if not check.grade:
+        return ()
+    if check.grade == "verified":
+        return (toned(check.grade),)
+    written = f" (written or changed by the agent: {', '.join(check.written)})" if check.written else ""
+    return (toned(check.grade), written, *(f" ({doubt})" for doubt in check.doubts))
 
 
 def _check_output(check: CheckFacts) -> Collapsible:

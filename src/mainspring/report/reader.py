@@ -140,8 +140,9 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
             take_in(recorded)
         read.last_us = recorded.time_us
     goal = read.goal.now
-    report = _told(read, journal.session, now_us=now_us, is_running=is_running)
     artifacts = await read_artifacts(journal)
+    read.checks.grade_old(goal, artifacts, read.results.reported())
+    report = _told(read, journal.session, now_us=now_us, is_running=is_running)
     made = artifacts.made
     return msgspec.structs.replace(
         report,
@@ -163,7 +164,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
     goal, around, results = read.goal, read.around, read.results
     checks, missing = read.checks.newest, results.claims.missing() if results.claims.is_read else ()
     flags = results.metrics.flags(goal.iterations)
-    judged = judge(goal, checks, flags, results.reported(), is_running=is_running)
+    judged = judge(goal, checks, flags, is_running=is_running)
     left = left_of(goal, checks, missing, results.claims_seq, read.plan, around)
     said, is_live = read.iterations.last_said, is_running and goal.ended is None
     spent = read.spent()
@@ -185,6 +186,7 @@ def _told(read: _Read, session: str, *, now_us: int, is_running: bool) -> Report
         texts=(*read.texts[:1], *read.texts[1:][-_TEXTS:]),
         texts_left_out=max(len(read.texts) - 1 - _TEXTS, 0),
         standing=judged.standing,
+        grade=judged.grade,
         standing_why=judged.why,
         standing_seqs=judged.seqs,
         doubts=judged.doubts,

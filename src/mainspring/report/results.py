@@ -79,7 +79,7 @@ class Results(ReportFold):
         return tuple(self._claim(name, is_on_path=name in path) for name in names[:SHOWN_CLAIMS])
 
     def _metric(self, name: str, better: Better | None) -> Metric:
-        rows = self.metrics.table(name)
+        rows, counted = self.metrics.table(name), self.metrics.counted(name)
         course = self.metrics.course(name, better) if better else None
         judged = self.metrics.judged(name, better) if better else ()
         verdicts = {row.iteration: verdict for _, row, verdict in judged}
@@ -87,7 +87,7 @@ class Results(ReportFold):
         best_iteration = course.best.iteration if course else 0
         shown = [fact for fact in facts[-SHOWN_ROWS:] if fact.iteration != best_iteration]
         shown += [fact for fact in facts if course and fact.iteration == best_iteration]
-        unit = self.metrics.unit(name)
+        unit, best = self.metrics.unit(name), course.best if course else None
         return Metric(
             name=name,
             unit=unit,
@@ -97,7 +97,7 @@ class Results(ReportFold):
             rows=tuple(sorted(shown, key=lambda fact: fact.iteration)),
             rows_left_out=len(facts) - len(shown),
             events=tuple(self._measured.get(name, [])[-_EVENTS:]),
-            plot=line_plot(name, unit, rows, best=course.best if course else None) if len(rows) > 1 else "",
+            plot=line_plot(name, unit, counted, best=best) if len(counted) > 1 else "",
         )
 
     def _row(self, row: Summary, verdict: MetricVerdict | None) -> MetricRow:
@@ -108,6 +108,7 @@ class Results(ReportFold):
             median=row.median,
             spread=row.sd,
             is_ours=row.is_ours,
+            is_void=row.is_void,
             verdict=verdict.outcome if verdict else "",
             difference=verdict.difference if verdict else 0.0,
             noise=verdict.noise if verdict else 0.0,
@@ -129,6 +130,7 @@ class Results(ReportFold):
             seq=self._checked.get(name, 0) if checked else 0,
             exit_code=checked.exit_code if checked else None,
             detail=checked.detail[:_MAX_TEXT] if checked else "",
+            doubt=checked.doubt[:_MAX_TEXT] if checked else "",
         )
 
 

@@ -50,6 +50,10 @@ def _metric(metric: Metric) -> Iterator[Block]:
         yield Collapsible((name,), (note, *_values(metric)))
         return
     yield Heading(name, 3)
+    if not metric.best_iteration:
+        yield Paragraph(("Nothing was measured with the evaluator as it was agreed on.",), "doubt")
+        yield from _values(metric)
+        return
     sure = "" if metric.is_best_sure else ", which too few repeats show"
     best = f"The best is iteration {metric.best_iteration}{sure}."
     each = f"{metric.better.capitalize()} is better; each is held against the best before it."
@@ -83,11 +87,17 @@ def _metric_row(each: MetricRow, metric: Metric) -> tuple[Spans, ...]:
 
 
 def _verdict(each: MetricRow, metric: Metric) -> Spans:
+    if each.is_void:
+        return (Toned("does not count", "doubt"),)
     if not each.verdict:
-        return ("the first",) if metric.better and each == metric.rows[0] else ("",)
+        return ("the first",) if metric.better and each == _first_counted(metric) else ("",)
     noise = f", noise {figure(each.noise)}" if each.noise else ""
     told = _VERDICTS.get(each.verdict) or toned(each.verdict)
     return (told, f" ({each.difference:+.4g}{noise})")
+
+
+def _first_counted(metric: Metric) -> MetricRow | None:
+    return next((each for each in metric.rows if not each.is_void), None)
 
 
 def claims(report: Report) -> Iterator[Block]:
@@ -112,12 +122,13 @@ def claims(report: Report) -> Iterator[Block]:
 def _claim(claim: ClaimFacts) -> tuple[Spans, ...]:
     place = " (the goal)" if claim.is_goal else "" if claim.is_on_path else " (not on the path)"
     note = f" Note: {claim.note}" if claim.note else ""
+    doubt = (Toned(f" {claim.doubt}", "doubt"),) if claim.doubt else ()
     return row(
         (Mono(claim.name), place),
         toned(claim.status),
         f"{claim.statement}{note}",
         ", ".join(claim.depends_on),
-        Mono(claim.check) if claim.check else Toned("no check", "doubt"),
+        (Mono(claim.check), *doubt) if claim.check else Toned("no check", "doubt"),
         code(claim.exit_code),
         event(claim.seq) if claim.seq else Toned("no check ran", "doubt"),
     )

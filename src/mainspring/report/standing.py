@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from mainspring.events import GoalEnded, GoalRules, PlanSet, Recorded
+from mainspring.events import GoalEnded, GoalRules, Grade, PlanSet, Recorded
 from mainspring.events.counts import plural
+from mainspring.evidence.grades import named, weakest
 from mainspring.evidence.metrics import EVALUATOR_CHANGED
 from mainspring.goals.fold import Goal
 from mainspring.report.around import EventsAround
@@ -31,6 +32,17 @@ _RULES = {
 }
 
 
+_WORTH: dict[Grade, str] = {
+    "": "",
+    "verified": "",
+    "checked": ", by files that the agent itself wrote or changed",
+    "claimed": ", by figures that the agent itself reported",
+}
+
+
+_FREEZE = "--frozen FILE keeps what decides as it is."
+
+
 class Judged(msgspec.Struct, frozen=True):
     """Where the goal stands, why, and the events that show it."""
 
@@ -39,22 +51,26 @@ class Judged(msgspec.Struct, frozen=True):
     seqs: tuple[int, ...] = ()
     doubts: tuple[str, ...] = ()
 
+    @property
+    def grade(self) -> Grade:
+        """What the evidence is worth when the goal is done."""
+        return self.standing if self.standing in ("verified", "checked", "claimed") else ""
+
 
 def judge(
     goal: Goal,
     checks: Mapping[Condition, CheckFacts],
     flags: Iterable[str],
-    reported: frozenset[str],
     *,
     is_running: bool,
 ) -> Judged:
-    """`checks` are the newest looks; what counts for the end are those of the last iteration.
-    `reported` are the metrics of which we have nothing but the agent's figures."""
+    """`checks` are the newest looks, each with its grade; what counts for the end are those of the last
+    iteration."""
     ended = goal.ended
     if ended is None:
         return _open(goal, checks, is_running=is_running)
     if ended.ending == "done":
-        return _done(goal, ended, checks, tuple(flags), reported)
+        return _done(goal, ended, checks, tuple(flags))
     failing = [check for check in _last(goal, checks) if not check.passed]
     rule = _RULES.get(ended.ending, ended.ending)
     if failing and goal.last is not None and goal.last.outcome == "refused":
@@ -70,7 +86,6 @@ def _done(
     ended: GoalEnded,
     checks: Mapping[Condition, CheckFacts],
     flags: tuple[str, ...],
-    reported: frozenset[str],
 ) -> Judged:
     last = _last(goal, checks)
     seqs = tuple(check.seq for check in last)
@@ -81,30 +96,28 @@ def _done(
     if not last:
         lacking = "It wrote down no claim" if goal.now.checks.needs_claims else "No check was given"
         why = f"The agent says that it is done. {lacking}, so nothing but its word shows it."
-        return Judged("unverified", why)
+        return Judged("claimed", why)
     missing = _not_looked_at(goal, last)
-    if missing or not ended.is_verified:
-        named = f"Not looked at: {', '.join(missing)}." if missing else "It was not recorded as verified."
-        return Judged("unverified", f"The agent says that it is done. {named}", seqs)
+    if missing or not (ended.grade or ended.is_verified):
+        said = f"Not looked at: {', '.join(missing)}." if missing else "It was not recorded as verified."
+        return Judged("claimed", f"The agent says that it is done. {said}", seqs)
     doubts = [flag for flag in flags if flag.startswith(EVALUATOR_CHANGED)]
     if doubts:
-        return Judged("unverified", f"Every check passed, and yet: {doubts[0]}.", seqs)
-    told = _only_told(goal, last, reported)
-    passed = plural(len(last), "check")
-    if len(told) == len(last):
-        why = f"Done, and {passed} passed, all of them on figures that the agent itself reported."
-        return Judged("unverified", why, seqs, told)
-    return Judged("verified", f"Done, and {passed} passed after the last iteration.", seqs, told)
+        return Judged("claimed", f"Every check passed, and yet: {doubts[0]}.", seqs)
+    grade = weakest(check.grade for check in last)
+    why = f"Done, and {plural(len(last), 'check')} passed after the last iteration{_WORTH[grade]}."
+    return Judged(grade or "claimed", why, seqs, tuple(_doubts(last)))
 
 
-def _only_told(goal: Goal, looked: list[CheckFacts], reported: frozenset[str]) -> tuple[str, ...]:
-    """The targets that were reached by what the agent reported, and not by what we measured."""
-    names = {f"{each.metric} {each.relation} {each.value:g}": each.metric for each in goal.now.checks.targets}
-    return tuple(
-        f"{check.check} rests on what the agent reported: --evaluate COMMAND would measure it."
-        for check in looked
-        if check.kind == "target" and names.get(check.check) in reported
-    )
+def _doubts(looked: list[CheckFacts]) -> Iterator[str]:
+    """What speaks against checks that passed, and what would help."""
+    for check in looked:
+        if check.grade == "claimed":
+            yield f"{check.check} rests on what the agent reported: --evaluate COMMAND would measure it."
+        if check.written:
+            files = named(check.written)
+            yield f"{check.check} is decided by files that the agent wrote or changed: {files}. {_FREEZE}"
+        yield from (f"{check.check}: {doubt}" for doubt in check.doubts)
 
 
 def _not_looked_at(goal: Goal, looked: list[CheckFacts]) -> list[str]:
@@ -196,7 +209,8 @@ def _after(resume: str, session: str, goal: Goal, ended: GoalEnded, judged: Judg
             return []
         case "done":
             text = shlex.quote(goal.now.text.strip().splitlines()[0][:80] if goal.now.text.strip() else "…")
-            return [(f"mainspring goal start {text} --check COMMAND", "have it shown by a check")]
+            how = "--check COMMAND" if judged.standing == "claimed" else "--frozen FILE"
+            return [(f"mainspring goal start {text} {how}", "have it verified")]
         case "iterations" | "cost" | "tokens" | "time" | "max_wait":
             return [(f"{resume} {_more(ended.ending, rules)}", "go on with more room")]
         case "no_progress":

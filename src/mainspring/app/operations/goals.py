@@ -58,7 +58,7 @@ async def newest_goal(config: Config, folder: Path) -> str:
 def state_of(row: SessionRow) -> str:
     """How a goal stands, in two words at most."""
     if row.goal_state == "done":
-        return "done, verified" if row.is_verified else "done, unverified"
+        return f"done, {row.grade or ('verified' if row.is_verified else 'claimed')}"
     return "running, waiting" if row.goal_state == "running" and row.is_waiting else row.goal_state
 
 
