@@ -247,6 +247,7 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
     return msgspec.structs.replace(
         now,
         engine=options.engine or now.engine,
+        memory=options.memory or now.memory,
         rules=msgspec.structs.replace(now.rules, **options.rules),
         checks=msgspec.structs.replace(
             checks,
@@ -308,8 +309,9 @@ def _open(
 
 
 async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
-    if goal.engine != "builtin":
-        await _instruct(runtime_of(session), profile.prompt)
+    runtime = runtime_of(session)
+    if goal.engine != "builtin" and runtime.workbench.files.policy.mode != "read-only":
+        await _instruct(runtime, profile.prompt)
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 

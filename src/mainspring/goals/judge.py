@@ -20,6 +20,7 @@ from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
+from mainspring.journal import events_in
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
 
@@ -65,7 +66,12 @@ class Judge:
             failing=tuple([await self._told(check) for check in goal.failing]),
             news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
+            is_read_only=self._is_read_only,
         )
+
+    @property
+    def _is_read_only(self) -> bool:
+        return self._files.policy.mode == "read-only"
 
     async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
@@ -138,6 +144,9 @@ class Judge:
             self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
         )
 
+        if self._is_read_only:
+            return await self._recalled(goal, begun)
+
         def change(memory: GoalMemory) -> GoalMemory:
             if now.text != first.text and not _is_told(now.text, memory):
                 memory = memory.with_goal(now.text, at_us, now.by)
@@ -153,8 +162,21 @@ class Judge:
             await self._runtime.record(updated.kept_aside)
         return updated.memory
 
+    async def _recalled(self, goal: Goal, begun: GoalMemory) -> GoalMemory:
+        """The memory where no file can be written: the file as it is, and what the journal knows."""
+        path, sections = goal.now.memory, self._profile.sections
+        found = await asyncio.to_thread(read_memory, self._files, path, sections)
+        memory = found if isinstance(found, GoalMemory) and found.text else begun
+        async for recorded in events_in(self._runtime.journal, kinds=("IterationEnded",)):
+            if isinstance(ended := recorded.event, IterationEnded):
+                memory = memory.with_progress(ended.iteration, ended.outcome, ended.detail, recorded.time_us)
+        text = await last_message(self._runtime.journal, goal.last_seq)
+        return memory.with_message(text) if goal.iterations and text else memory
+
     async def note(self, goal: Goal, key: str, text: str) -> None:
         """Leaves one line of ours in the memory file."""
+        if self._is_read_only:
+            return
         found = await asyncio.to_thread(read_memory, self._files, goal.now.memory, self._profile.sections)
         if isinstance(found, GoalMemory) and found.text:
             at_us = self._runtime.workbench.reach.clock()
