@@ -507,7 +507,7 @@ def test_what_an_engine_left_running_for_its_goal_is_not_said_to_have_been_ended
     assert ran.returncode == 0, ran.stderr
     assert "has ended. Its exit code is not known here (after" in ran.stderr
     report = machine.run("goal", "report").stdout
-    assert "it had left 1 processes running (" in report
+    assert "it had left 1 process running (" in report
     assert "were ended" not in report
 
 

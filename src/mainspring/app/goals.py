@@ -40,7 +40,7 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.evidence.evaluation import merged, with_hashes
-from mainspring.goals.control import GivenOrder, Order, record_order, send_order
+from mainspring.goals.control import GivenOrder, Order, end_left, record_order, send_order
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
@@ -217,6 +217,12 @@ async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, c
             return await record_order(recorder, order, event)
     except JournalOwned:
         return await send_order(store, session, GivenOrder(order=order, origin=config.origin))
+
+
+async def end_processes_of(session: str, config: Config) -> int:
+    """Ends what a goal that has ended left running; gives how many processes there were."""
+    async with recording(session, config, sessions_of(config)) as recorder:
+        return (await end_left(recorder))[0]
 
 
 def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:

@@ -167,6 +167,7 @@ def _order(session: str, order: Order) -> None:
     name = session or asyncio.run(newest_goal(config, Path.cwd()))
     ordered = asyncio.run(order_goal(config, name, order))
     if ordered.ending:
-        click.echo(f"{ordered.session} has ended: {ordered.ending}")
+        ended = f", {plural(ordered.processes, 'process')} ended now" if ordered.processes else ""
+        click.echo(f"{ordered.session} has ended: {ordered.ending}{ended}")
     else:
         click.echo(f"{ordered.session}: {ordered.done}")

@@ -273,13 +273,16 @@ class GoalPaused(Event, frozen=True):
 
 
 class GoalEnded(Event, frozen=True):
-    """How the goal ended. `is_verified` when it is done and its checks passed; otherwise that is unknown."""
+    """How the goal ended. `is_verified` when it is done and its checks passed; otherwise that is unknown.
+    `left_running` are the processes that outside engines had started and that lived until then: done and
+    stopped end them, after any other ending they go on."""
 
     ending: GoalEnding
     reason: str = ""
     exit_code: int = 0
     is_verified: bool = False
     origin: Origin | None = None
+    left_running: tuple[int, ...] = ()
 
 
 class EngineChosen(Event, frozen=True):

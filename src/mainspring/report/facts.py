@@ -282,6 +282,15 @@ class ProcessFacts(ProcessStarted, frozen=True, kw_only=True):
     seq: int
 
 
+class LeftProcess(Fact, frozen=True):
+    """A process that an outside engine left running; `seq` is the event of that engine's end."""
+
+    pid: int
+    iteration: int
+    seq: int
+    is_ended: bool = False
+
+
 class Remaining(Fact, frozen=True):
     """Something that is not done, and what says so."""
 
@@ -353,6 +362,7 @@ class Report(Fact, frozen=True):
     crashes: tuple[Notice, ...] = ()
     crashes_total: int = 0
     processes: tuple[ProcessFacts, ...] = ()
+    left_running: tuple[LeftProcess, ...] = ()
     left: tuple[Remaining, ...] = ()
     left_out: int = 0
     next_commands: tuple[tuple[str, str], ...] = ()

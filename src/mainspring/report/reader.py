@@ -226,6 +226,7 @@ def _with_around(report: Report, around: EventsAround) -> Report:
         crashes=tuple(around.crashes[-_NOTICES:]),
         crashes_total=len(around.crashes),
         processes=tuple(around.processes.values())[-_PROCESSES:],
+        left_running=around.left_running[-_PROCESSES:],
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.goals import GoalOptions, start_goal, tell_goal
+from mainspring.app.goals import GoalOptions, end_processes_of, start_goal, tell_goal
 from mainspring.app.operations.sessions import newest_in
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
@@ -34,11 +34,13 @@ class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an order; `ending` is set when the goal had ended before."""
+    """What became of an order; `ending` is set when the goal had ended before, and `processes` is how many
+    that it had left running were ended now."""
 
     session: str
     ending: str = ""
     done: str = ""
+    processes: int = 0
 
 
 async def list_goals(config: Config) -> list[SessionRow]:
@@ -76,7 +78,8 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
     name = await store.find(session)
     goal = await load_goal(store, name)
     if goal.ended is not None:
-        return Ordered(session=name, ending=goal.ended.ending)
+        processes = await end_processes_of(name, config) if order == "stop" else 0
+        return Ordered(session=name, ending=goal.ended.ending, processes=processes)
     event = (
         GoalPaused(reason="Paused by request.")
         if order == "pause"
