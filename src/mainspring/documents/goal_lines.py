@@ -89,7 +89,7 @@ def _measurements_taken(event: MeasurementsTaken) -> str:
     ]
     more = len(event.values) - len(values)
     shown = ", ".join([*values, *([f"and {plural(more, 'more value')}"] if more else [])])
-    return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
+    return "\n".join([f"· measured: {shown or 'nothing'}", *(f"! {flag}" for flag in event.flags)])
 
 
 def _claims_read(event: ClaimsRead) -> str:

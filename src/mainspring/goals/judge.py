@@ -95,7 +95,8 @@ class Judge:
             failing = [check for check in checks if not check.passed]
             outcome = "refused" if failing else "done"
             if failing:
-                detail = f"{len(failing)} of {len(checks)} checks failed: {failing[0].check}"
+                named = "; ".join(check.check for check in failing)
+                detail = f"{len(failing)} of {len(checks)} checks failed: {named}"
             else:
                 # A target that only the agent's own figures reach is its word once more.
                 is_shown = any(check.kind != "target" or goal.now.evaluation.command for check in checks)

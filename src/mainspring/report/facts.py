@@ -14,6 +14,7 @@ from mainspring.catalog import Spent
 from mainspring.documents.previews import Preview
 from mainspring.events import (
     ArtifactChange,
+    Blob,
     Claim,
     Evaluation,
     Event,
@@ -211,6 +212,16 @@ class Metric(Fact, frozen=True):
     plot: str = ""
 
 
+class FailedEvaluation(Fact, frozen=True):
+    """An evaluation of ours that measured nothing; `output` is the end of what its last failing run said."""
+
+    seq: int
+    iteration: int
+    flags: tuple[str, ...] = ()
+    output_blob: Blob | None = None
+    output: str = ""
+
+
 class ClaimFacts(Claim, frozen=True, kw_only=True, omit_defaults=False):
     """A claim of a derivation; `seq` is the event of the check that decided it, 0 when none did."""
 
@@ -341,6 +352,7 @@ class Report(Fact, frozen=True):
     is_last_said_cut: bool = False
     metrics: tuple[Metric, ...] = ()
     metrics_left_out: int = 0
+    failed_evaluations: tuple[FailedEvaluation, ...] = ()
     claims: tuple[ClaimFacts, ...] = ()
     claims_left_out: int = 0
     claims_seq: int = 0

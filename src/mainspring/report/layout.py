@@ -154,11 +154,26 @@ def _spendings(report: Report) -> Iterator[Block]:
         return
     counts = ("requests", "input_tokens", "cached_tokens", "output_tokens")
     rows = tuple(
-        row(each.source, Mono(each.model), *(f"{getattr(each, name):,}" for name in counts), money(each.usd))
+        row(
+            each.source,
+            Mono(each.model),
+            *(f"{getattr(each, name):,}" for name in counts),
+            f"{each.held_tokens:,}" if each.held_tokens else "",
+            money(each.usd),
+        )
         for each in report.spendings
     )
-    head = ("source", "model", "requests", "input tokens", "cached", "output tokens", "cost")
-    yield Table(head, rows, frozenset({2, 3, 4, 5, 6}))
+    head = (
+        "source",
+        "model",
+        "requests",
+        "input tokens",
+        "of them cached",
+        "output tokens",
+        "not settled",
+        "cost",
+    )
+    yield slim(head, rows, frozenset({2, 3, 4, 5, 6, 7}))
     unsettled = sum(each.unsettled for each in report.spendings)
     unpriced = sum(each.unpriced for each in report.spendings)
     if unsettled:

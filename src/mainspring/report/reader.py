@@ -150,6 +150,7 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
         checks_left_out=max(len(read.checks.newest) - SHOWN_CHECKS, 0),
         refusals=await read.checks.refusals(journal),
         metrics=read.results.metric_facts(goal),
+        failed_evaluations=await read.results.failed_evaluations(journal),
         metrics_left_out=max(len(read.results.metrics.names) - SHOWN_METRICS, 0),
         artifacts=await artifact_facts(artifacts, journal),
         artifacts_total=len(made),

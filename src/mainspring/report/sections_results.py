@@ -10,6 +10,7 @@ from mainspring.documents.blocks import (
     Heading,
     Items,
     Mono,
+    OutputBlock,
     Paragraph,
     Picture,
     Spans,
@@ -20,6 +21,7 @@ from mainspring.documents.blocks import (
     slim,
 )
 from mainspring.events.counts import plural
+from mainspring.evidence.metrics import MIN_REPEATS
 from mainspring.report.describe import code, digest, event, events, figure, size, toned
 from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, Report
 
@@ -30,17 +32,32 @@ _VERDICTS = {
 
 
 def metrics(report: Report) -> Iterator[Block]:
-    if not report.metrics:
+    if not report.metrics and not report.failed_evaluations:
         return
     yield Heading("Metrics")
     evaluation = report.evaluation
     if evaluation.command:
         frozen = f", with {', '.join(evaluation.frozen)} frozen" if evaluation.frozen else ""
-        times = f", {evaluation.repeats} times{frozen}."
+        times = f", {plural(evaluation.repeats or MIN_REPEATS, 'time')} in each iteration{frozen}."
         yield Paragraph(("Measured by mainspring itself with ", Mono(evaluation.command), times))
+    yield from _failed_evaluations(report)
     for metric in report.metrics:
         yield from _metric(metric)
     yield from more(report.metrics_left_out, "more metrics are not shown")
+
+
+def _failed_evaluations(report: Report) -> Iterator[Block]:
+    failed = report.failed_evaluations
+    if not failed:
+        return
+    which = ", ".join(str(each.iteration) for each in failed)
+    text = f"The evaluation measured nothing in {plural(len(failed), 'iteration')} ({which})."
+    yield Paragraph((text,), "bad")
+    rows = tuple(row(str(each.iteration), "; ".join(each.flags), event(each.seq)) for each in failed)
+    yield Table(("iteration", "why", "recorded in"), rows, frozenset({0}))
+    if failed[-1].output:
+        title = f"Output of the evaluation in iteration {failed[-1].iteration}"
+        yield Collapsible((title,), (OutputBlock(failed[-1].output),), level=4)
 
 
 def _metric(metric: Metric) -> Iterator[Block]:
