@@ -50,6 +50,8 @@ class Judge:
         await self._findings.look(
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
+        if number == 1 and current is None:
+            await self._findings.begin(goal.now)
         memory = await self._remember(goal)
         tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)

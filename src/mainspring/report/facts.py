@@ -197,6 +197,7 @@ class MetricRow(Fact, frozen=True):
     verdict: Outcome | Literal[""] = ""
     difference: float = 0.0
     noise: float = 0.0
+    parameters: str = ""
     flags: tuple[str, ...] = ()
 
 

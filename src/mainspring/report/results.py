@@ -133,6 +133,7 @@ class Results(ReportFold):
             verdict=verdict.outcome if verdict else "",
             difference=verdict.difference if verdict else 0.0,
             noise=verdict.noise if verdict else 0.0,
+            parameters=self.metrics.parameters(row),
             flags=self.metrics.flags(row.iteration),
         )
 

@@ -78,7 +78,7 @@ def _values(metric: Metric) -> Iterator[Block]:
     if metric.plot:
         yield Picture(f"{metric.name} by iteration", "image/svg+xml", metric.plot.encode("utf-8", "replace"))
     figures = ("repeats", "mean", "median", "spread (sd)")
-    head = ("iteration", "measured by", *figures, "against the best", "doubts")
+    head = ("iteration", "measured by", *figures, "against the best", "parameters", "doubts")
     rows = tuple(_metric_row(each, metric) for each in metric.rows)
     yield slim(head, rows, frozenset({0, 2, 3, 4, 5}))
     yield from more(metric.rows_left_out, "earlier iterations are not shown")
@@ -95,6 +95,7 @@ def _metric_row(each: MetricRow, metric: Metric) -> tuple[Spans, ...]:
         figure(each.median),
         figure(each.spread) if each.repeats > 1 else "",
         _verdict(each, metric),
+        each.parameters,
         tuple(Toned(f"{flag}. ", "doubt") for flag in each.flags),
     )
 
