@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
 from mainspring.evidence.checks import failing_text, look_for, run_check
+from mainspring.evidence.readings import read_lines
 from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
@@ -25,6 +26,7 @@ from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
+_MAX_TOLD = 5
 _A_WAIT_S = 60.0
 """A shorter pause is none that excuses an iteration from getting on."""
 
@@ -220,7 +222,11 @@ def _detail(ending: TurnEnded, text: str) -> str:
     if ending.ending != "done":
         return f"{ending.ending}: {ending.detail}"
     lines = [line for line in protocol.spoken_lines(text) if line and not line.startswith("<")]
-    return lines[-1] if lines else ""
+    spoken = [line for line in lines if not line.startswith(("METRIC ", "PARAM "))]
+    if spoken or not lines:
+        return spoken[-1] if spoken else ""
+    told = [f"{item.metric} is {item.value:g} {item.unit}".rstrip() for item in read_lines(text).values]
+    return f"The agent reported that {', '.join(told[-_MAX_TOLD:])}." if told else ""
 
 
 def _accepted(goal: Goal, checks: int, *, is_shown: bool) -> str:

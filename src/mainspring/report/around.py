@@ -33,7 +33,6 @@ from mainspring.events import (
 from mainspring.goals.fold import Goal
 from mainspring.report.facts import (
     Approval,
-    LeftProcess,
     Notice,
     Outage,
     ProcessFacts,
@@ -42,6 +41,7 @@ from mainspring.report.facts import (
     fact_of,
 )
 from mainspring.report.iterations import Iterations
+from mainspring.report.result_facts import LeftProcess
 from mainspring.waits.describe import duration, joined
 
 MAX_DETAIL = 500

@@ -14,7 +14,6 @@ from mainspring.catalog import Spent
 from mainspring.documents.previews import Preview
 from mainspring.events import (
     ArtifactChange,
-    Blob,
     Claim,
     Evaluation,
     Event,
@@ -25,6 +24,7 @@ from mainspring.events import (
 )
 from mainspring.evidence.artifacts import Artifact
 from mainspring.evidence.metrics import Outcome
+from mainspring.report.result_facts import BestResult, FailedEvaluation, FileDiff, LeftProcess
 
 Handlers = dict[type[Event], Callable[[Any, Recorded], object]]
 """What a fold does with each kind of event that it needs: with the event, and with where it was recorded."""
@@ -213,16 +213,6 @@ class Metric(Fact, frozen=True):
     plot: str = ""
 
 
-class FailedEvaluation(Fact, frozen=True):
-    """An evaluation of ours that measured nothing; `output` is the end of what its last failing run said."""
-
-    seq: int
-    iteration: int
-    flags: tuple[str, ...] = ()
-    output_blob: Blob | None = None
-    output: str = ""
-
-
 class ClaimFacts(Claim, frozen=True, kw_only=True, omit_defaults=False):
     """A claim of a derivation; `seq` is the event of the check that decided it, 0 when none did."""
 
@@ -294,15 +284,6 @@ class ProcessFacts(ProcessStarted, frozen=True, kw_only=True):
     seq: int
 
 
-class LeftProcess(Fact, frozen=True):
-    """A process that an outside engine left running; `seq` is the event of that engine's end."""
-
-    pid: int
-    iteration: int
-    seq: int
-    is_ended: bool = False
-
-
 class Remaining(Fact, frozen=True):
     """Something that is not done, and what says so."""
 
@@ -351,6 +332,9 @@ class Report(Fact, frozen=True):
     last_said: str = ""
     last_said_seq: int = 0
     is_last_said_cut: bool = False
+    result: BestResult | None = None
+    diffs: tuple[FileDiff, ...] = ()
+    diffs_left_out: int = 0
     metrics: tuple[Metric, ...] = ()
     metrics_left_out: int = 0
     failed_evaluations: tuple[FailedEvaluation, ...] = ()

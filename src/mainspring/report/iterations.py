@@ -105,6 +105,11 @@ class Iterations(ReportFold):
         counts = Counter(each.facts.outcome or "not over" for each in self._known.values())
         return tuple(counts.items())
 
+    def ended(self) -> dict[int, int]:
+        """The event with which each iteration ended."""
+        known = self._known.items()
+        return {number: each.facts.ended_seq for number, each in known if each.facts.ended_seq}
+
     def apply(self, recorded: Recorded) -> None:
         self._pass_time(recorded)
         super().apply(recorded)

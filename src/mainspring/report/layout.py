@@ -49,14 +49,15 @@ def title_of(report: Report) -> str:
 def layout(report: Report) -> Iterator[Block]:
     yield Heading(title_of(report), 1)
     yield _banner(report)
+    yield from sections_results.result(report)
     yield from _left(report)
     yield from _goal(report)
-    yield from _figures(report)
     yield from _evidence(report)
     yield from sections_results.metrics(report)
     yield from sections_results.claims(report)
     yield from _iterations(report)
     yield from sections_results.artifacts(report)
+    yield from _figures(report)
     yield from sections_around.around(report)
     yield from _footer(report)
 

@@ -22,15 +22,8 @@ from mainspring.evidence.metrics import Better, Metrics, MetricVerdict, Summary,
 from mainspring.evidence.plots import line_plot
 from mainspring.journal import JournalReader
 from mainspring.report.evidence import kept_text
-from mainspring.report.facts import (
-    ArtifactFacts,
-    ClaimFacts,
-    FailedEvaluation,
-    Metric,
-    MetricRow,
-    ReportFold,
-    fact_of,
-)
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, ReportFold, fact_of
+from mainspring.report.result_facts import FailedEvaluation
 
 SHOWN_METRICS = 12
 SHOWN_ROWS = 30
@@ -92,6 +85,11 @@ class Results(ReportFold):
         asked = asked_for(goal)
         names = sorted(self.metrics.names, key=lambda name: name not in asked)
         return tuple(self._metric(name, _better(name, goal)) for name in names[:SHOWN_METRICS])
+
+    def wanted(self, goal: GoalSet) -> tuple[tuple[str, Better], ...]:
+        """The metrics that the goal is about and which way is better, the one to improve first."""
+        names = sorted(self.metrics.names, key=lambda name: name != goal.evaluation.metric)
+        return tuple((name, better) for name in names if (better := _better(name, goal)))
 
     def claim_facts(self) -> tuple[ClaimFacts, ...]:
         """The claims on the path to the goal first, each after what it stands on."""

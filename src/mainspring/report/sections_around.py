@@ -20,7 +20,8 @@ from mainspring.documents.blocks import (
 )
 from mainspring.events.counts import plural
 from mainspring.report.describe import code, event, events, seconds, when
-from mainspring.report.facts import Approval, LeftProcess, Notice, Report, Wait
+from mainspring.report.facts import Approval, Notice, Report, Wait
+from mainspring.report.result_facts import LeftProcess
 
 
 def around(report: Report) -> Iterator[Block]:

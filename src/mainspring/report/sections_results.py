@@ -22,13 +22,65 @@ from mainspring.documents.blocks import (
 )
 from mainspring.events.counts import plural
 from mainspring.evidence.metrics import MIN_REPEATS
-from mainspring.report.describe import code, digest, event, events, figure, size, toned
+from mainspring.report.describe import code, digest, event, events, figure, size, toned, with_spread
 from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, Report
+from mainspring.report.result_facts import BestResult, FileDiff
 
 _VERDICTS = {
     "same": "within the noise",
     "too few": "too few repeats to tell",
 }
+
+
+def result(report: Report) -> Iterator[Block]:
+    """What came of it: the number that matters, what gave it, and what changed."""
+    if report.result is None and not report.diffs:
+        return
+    yield Heading("Result")
+    if report.result is not None:
+        yield from _best(report.result, report.session)
+    if report.diffs:
+        upto = f" up to iteration {report.result.best.iteration}" if report.result else ""
+        total = len(report.diffs) + report.diffs_left_out
+        yield Paragraph((f"What changed{upto}: {plural(total, 'file')}.",))
+        yield from (_file_diff(each) for each in report.diffs)
+        yield from more(report.diffs_left_out, "more files", f"mainspring diff {report.session}")
+
+
+def _best(best: BestResult, session: str) -> Iterator[Block]:
+    first, now = best.first, best.best
+    start = with_spread(first.median, first.spread, best.unit)
+    end = with_spread(now.median, now.spread, best.unit)
+    which = f"iteration {now.iteration}, {plural(now.repeats, 'repeat')}"
+    if first.iteration == now.iteration:
+        yield Paragraph((f"{best.metric}: ", Toned(end, "good"), f" ({which}; {best.better} is better)."))
+    else:
+        yield Paragraph(
+            (
+                f"{best.metric}: from {start} (iteration {first.iteration}) to ",
+                Toned(end, "good"),
+                f" ({which}; {best.better} is better).",
+            )
+        )
+    if not best.is_ours:
+        yield Paragraph(("The figures are the agent's own.",), "doubt")
+    if not best.is_sure:
+        yield Paragraph(("Too few repeats to be sure that it is the best.",), "doubt")
+    if best.parameters:
+        yield Paragraph(("Parameters: ", Mono(best.parameters)))
+    if best.state_seq:
+        restore = Mono(f"mainspring goal best {session} --restore")
+        yield Paragraph(
+            (f"The files that gave it: as after event {best.state_seq}. ", restore, " puts them back.")
+        )
+
+
+def _file_diff(each: FileDiff) -> Block:
+    title: Spans = (f"{each.kind}: ", Mono(each.path))
+    if not each.diff:
+        return Paragraph(title)
+    left = more(each.lines_left_out, "more lines are not shown")
+    return Collapsible(title, (OutputBlock(each.diff, "diff"), *left), level=0)
 
 
 def metrics(report: Report) -> Iterator[Block]:
@@ -105,7 +157,8 @@ def _verdict(each: MetricRow, metric: Metric) -> Spans:
         return ("the first",) if metric.better and each == metric.rows[0] else ("",)
     noise = f", noise {figure(each.noise)}" if each.noise else ""
     told = _VERDICTS.get(each.verdict) or toned(each.verdict)
-    return (told, f" ({each.difference:+.4g}{noise})")
+    sign = "+" if each.difference > 0 else ""
+    return (told, f" ({sign}{figure(each.difference)}{noise})")
 
 
 def claims(report: Report) -> Iterator[Block]:
