@@ -1,4 +1,4 @@
-"""`goal`: start, list, show, pause, resume, stop, change, best, report, schedule. It is named by its session."""
+"""`goal`: start, list, show, pause, resume, stop, change, best, report, schedule; named by its session."""
 
 from __future__ import annotations
 
@@ -175,11 +175,12 @@ def best_command(session: str, *, is_restored: bool, is_json: bool) -> None:
 
 def _best_lines(best: BestResult) -> list[str]:
     unit = f" {best.unit}" if best.unit else ""
-    values = [f"{each.median:.6g} ± {each.spread:.3g}{unit}" for each in (best.first, best.best)]
+    values = [f"{each.median:.3g} ± {each.spread:.3g}{unit}" for each in (best.first, best.best)]
     sure = "" if best.is_sure else "; too few repeats to be sure"
+    start = f"{values[0]} in iteration {best.first.iteration}"
+    end = f"{values[1]} in iteration {best.best.iteration}"
     return [
-        f"{best.metric}: {values[0]} in iteration {best.first.iteration},"
-        f" {values[1]} in iteration {best.best.iteration} ({best.better} is better{sure})",
+        f"{best.metric}: {start}, {end} ({best.better} is better{sure})",
         *([f"  parameters: {best.parameters}"] if best.parameters else []),
         f"  files: as after event {best.state_seq}",
     ]

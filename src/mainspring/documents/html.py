@@ -61,7 +61,8 @@ figure{margin:.8rem 0;max-width:38rem}
 img{max-width:100%;min-width:8rem;background:#fff;border:1px solid var(--line);border-radius:.3rem}
 figcaption{color:var(--dim);font-size:.87rem}
 @media(max-width:36rem){body{font-size:15px;padding:.8rem .8rem 3rem}h1{font-size:1.25rem}
-table{font-size:.84rem}.rows thead{display:none}.rows table,.rows tbody,.rows tr,.rows td{display:block;width:auto}
+table{font-size:.84rem}.rows thead{display:none}.rows table,.rows tbody,.rows tr,.rows td{
+display:block;width:auto}
 .rows tr{border-bottom:1px solid var(--line);padding:.4rem 0}.rows td{border:0;padding:.1rem 0;min-width:0;
 text-align:left;white-space:normal;overflow-wrap:anywhere}.rows td:empty{display:none}
 .rows td[data-h]::before{content:attr(data-h)": ";color:var(--dim)}}

@@ -53,10 +53,9 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
     ]
     for row in rows:
         if row.sd:
+            at, cap = x(row.iteration), f"m-{_CAP} 0h{2 * _CAP}"
             low_end, high_end = y(row.median - row.sd), y(row.median + row.sd)
-            bar = f"M{x(row.iteration)} {low_end}V{high_end}"
-            caps = "".join(f"m-{_CAP} 0h{2 * _CAP}M{x(row.iteration)} {end}" for end in (high_end, low_end))
-            parts.append(f'<path class="s" d="{bar}{caps}m-{_CAP} 0h{2 * _CAP}"/>')
+            parts.append(f'<path class="s" d="M{at} {low_end}V{high_end}{cap}M{at} {low_end}{cap}"/>')
     points = " ".join(f"{x(row.iteration)},{y(row.median)}" for row in rows)
     parts.append(f'<polyline class="l" points="{points}"/>')
     for row in rows:
