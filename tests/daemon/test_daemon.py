@@ -427,3 +427,13 @@ def test_a_full_log_begins_again(machine: Machine) -> None:
     assert machine.run("daemon", "run", "--once").returncode == 0
     assert (folder / "daemon.log").stat().st_size < 10_000
     assert (folder / "daemon.log.1").stat().st_size > 1 << 20
+
+
+def test_schedules_that_share_their_next_time_are_both_listed(machine: Machine) -> None:
+    kept = [schedule(machine, "@yearly", "--engine", engine(machine)) for _ in range(2)]
+    shown = machine.run("daemon", "status")
+    assert "Traceback" not in shown.stderr
+    assert shown.returncode == 3
+    first, second = status(machine)["next"]
+    assert first["at"] == second["at"]
+    assert [first["schedule"], second["schedule"]] == sorted(each.id for each in kept)

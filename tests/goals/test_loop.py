@@ -144,7 +144,8 @@ def test_the_way_a_metric_should_go_is_told_to_the_next_turn_without_an_evaluati
 def test_a_value_that_is_said_and_written_into_two_files_is_one_measurement(machine: Machine) -> None:
     csv = "echo q,t > a.csv; for t in 1 2 2; do echo 5,$t; done >> a.csv"
     said = """echo METRIC q=5; echo METRIC q=5; echo '{"q": 5, "t": [1, 2, 2, 3]}' > b.json"""
-    assert goal(machine, engine(machine, other=f"{csv}; {said}; echo {DONE!r}")).returncode == 0
+    options = ("--results", "a.csv", "--results", "*.json")
+    assert goal(machine, engine(machine, other=f"{csv}; {said}; echo {DONE!r}"), *options).returncode == 0
     (taken,) = events(machine, "MeasurementsTaken")
     values = sorted((item["metric"], item["value"]) for item in taken["values"])
     assert values == [("q", 5), ("q", 5), ("q", 5), ("t", 1), ("t", 2), ("t", 2), ("t", 3)]
@@ -155,7 +156,7 @@ def test_a_file_full_of_numbers_buries_neither_a_metric_that_the_goal_names_nor_
 ) -> None:
     wide = "seq -s , -f col%g 900 > a.csv; for i in $(seq 12); do seq -s , 900; done >> a.csv"
     long = "echo q,acc > b.csv; for i in $(seq 6000); do echo $i,0.9; done >> b.csv"
-    options = ("--target", "loss<=0.5", "--target", "acc>=0.9", "--maximize", "acc")
+    options = ("--target", "loss<=0.5", "--target", "acc>=0.9", "--maximize", "acc", "--results", "*.csv")
     cases = {
         "t1": f"{wide}; {long}; echo METRIC loss=0.5",
         "t2": f'grep -q "acc (higher is better)" <<<"$prompt" && echo METRIC loss=0.5; echo {DONE!r}',

@@ -88,7 +88,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in _TAGS, tag
-        names = {"class", "lang", "charset", "content", "name", "http-equiv", "alt", "src", "open"}
+        names = {"class", "lang", "charset", "content", "name", "http-equiv", "alt", "src", "open", "data-h"}
         assert {name for name, _ in attrs} <= names
 
     def handle_data(self, data: str) -> None:

@@ -289,3 +289,18 @@ def test_a_cancelled_call_leaves_what_it_did_on_record(tmp_path):
     (changed,) = [event for event in journal if isinstance(event, FilesChanged)]
     assert [change.path for change in changed.changes] == ["half.txt"]
     assert [event.outcome for event in journal if isinstance(event, CallEnded)] == ["cancelled"]
+
+
+def test_files_left_out_stay_also_when_going_back_was_killed_and_is_completed(world):
+    world.turn("do one")
+    first = world.seq_of(UserSaid)
+
+    async def intend():
+        journal = await world.store.open(world.session)
+        await journal.append(RewindStarted(to_seq=first - 1, scope="files", left_out=("a.txt",)))
+        await journal.close()
+
+    asyncio.run(intend())
+    world.command("rewind", world.session, "--to", "1", "--conversation")
+    assert (world.root / "a.txt").read_text() == "one\n"
+    assert not (world.root / "b.txt").exists()

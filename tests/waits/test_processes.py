@@ -364,3 +364,11 @@ def test_a_process_on_record_that_ended_while_nobody_was_here_is_late(tmp_path: 
     assert ended.cause == "met"
     assert abs(ended.late_s - 120) < 1
     assert "exit code 5" in ended.summary
+
+
+def test_a_state_that_slurm_has_and_we_do_not_know_is_no_end(tmp_path: Path) -> None:
+    states = f"{COUNTED}; [ $n -lt 3 ] && echo 'EXPEDITING|0:0|Unknown' || echo 'COMPLETED|0:0|Unknown'"
+    path = slurm(tmp_path / "bin", sacct=states, squeue="exit 1")
+    ended = Asleep(tmp_path, path=path).wait(OnSlurm(job="7"))
+    assert "Slurm job 7 ended: COMPLETED" in ended.summary
+    assert len((tmp_path / "bin" / "asked").read_text().splitlines()) == 3

@@ -40,7 +40,7 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.evidence.evaluation import merged, with_hashes
-from mainspring.goals.control import GivenOrder, Order, record_order, send_order
+from mainspring.goals.control import GivenOrder, Order, end_left, record_order, send_order
 from mainspring.goals.fold import load_goal
 from mainspring.goals.instructions import write_instructions
 from mainspring.goals.lock import workspace_held
@@ -218,6 +218,12 @@ async def tell_goal(session: str, order: Order, event: GoalPaused | GoalEnded, c
         return await send_order(store, session, GivenOrder(order=order, origin=config.origin))
 
 
+async def end_processes_of(session: str, config: Config) -> int:
+    """Ends what a goal that has ended left running; gives how many processes there were."""
+    async with recording(session, config, sessions_of(config)) as recorder:
+        return (await end_left(recorder))[0]
+
+
 def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) -> GoalSet:
     checks, given = profile.checks, options.checks
     return GoalSet(
@@ -246,6 +252,7 @@ def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:
     return msgspec.structs.replace(
         now,
         engine=options.engine or now.engine,
+        memory=options.memory or now.memory,
         rules=msgspec.structs.replace(now.rules, **options.rules),
         checks=msgspec.structs.replace(
             checks,
@@ -307,8 +314,9 @@ def _open(
 
 
 async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
-    if goal.engine != "builtin":
-        await _instruct(runtime_of(session), profile.prompt)
+    runtime = runtime_of(session)
+    if goal.engine != "builtin" and runtime.workbench.files.policy.mode != "read-only":
+        await _instruct(runtime, profile.prompt)
     return Pursuit(session, profile, cache=config.home / "artifacts")
 
 

@@ -19,6 +19,7 @@ from mainspring.cli.run import Lines, say_lost_output
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json
+from mainspring.errors import MainspringError
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.settings import Config, is_repeated, stop_signals
 
@@ -46,6 +47,8 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
             if isinstance(lost := failed.exceptions[0], OutputLost):
                 with say_lost_output(f"mainspring goal resume {name}"):
                     raise lost from None
+            if isinstance(lost, MainspringError):
+                raise lost from None
             raise
     if not is_json:
         click.echo(f"report: mainspring goal report {name}", err=True)

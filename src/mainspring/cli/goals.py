@@ -1,4 +1,4 @@
-"""`goal`: start, list, show, pause, resume, stop, change, report, schedule. It is named by its session."""
+"""`goal`: start, list, show, pause, resume, stop, change, best, report, schedule; named by its session."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import click
 
 from mainspring.app.goals import change_goal, goal_text
 from mainspring.app.operations.goals import (
+    BestResult,
     Order,
     begin_in_background,
+    best_of,
     goal_standing,
     list_goals,
     list_profiles,
     newest_goal,
     order_goal,
+    restore_best,
     state_of,
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
@@ -31,6 +34,7 @@ from mainspring.cli.schedules import (
     schedules_command,
     unschedule_command,
 )
+from mainspring.cli.timeline import print_back
 from mainspring.documents.lines import as_text, money, when
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
@@ -155,6 +159,33 @@ def report_command(session: str, html: str, markdown: str, *, is_json: bool) -> 
     write_report(config, name, html=html, markdown=markdown, is_json=is_json)
 
 
+@goal_command.command("best")
+@click.argument("session", default="")
+@click.option("--restore", "is_restored", is_flag=True, help="Put back the files that gave it; undoable.")
+@click.option("--json", "is_json", is_flag=True, help="Print it as JSON.")
+def best_command(session: str, *, is_restored: bool, is_json: bool) -> None:
+    """Show the best result of a goal (by default the newest of this folder), and what gave it."""
+    config = load_config() if is_restored else load_config_or_defaults()
+    name = session or asyncio.run(newest_goal(config, Path.cwd()))
+    best = asyncio.run(best_of(config, name))
+    click.echo(json_line(best) if is_json else plain("\n".join(_best_lines(best))))
+    if is_restored:
+        print_back(asyncio.run(restore_best(config, name)), "files")
+
+
+def _best_lines(best: BestResult) -> list[str]:
+    unit = f" {best.unit}" if best.unit else ""
+    values = [f"{each.median:.3g} ± {each.spread:.3g}{unit}" for each in (best.first, best.best)]
+    sure = "" if best.is_sure else "; too few repeats to be sure"
+    start = f"{values[0]} in iteration {best.first.iteration}"
+    end = f"{values[1]} in iteration {best.best.iteration}"
+    return [
+        f"{best.metric}: {start}, {end} ({best.better} is better{sure})",
+        *([f"  parameters: {best.parameters}"] if best.parameters else []),
+        f"  files: as after event {best.state_seq}",
+    ]
+
+
 @goal_command.command("profiles")
 def profiles_command() -> None:
     """List the kinds of loops."""
@@ -167,6 +198,7 @@ def _order(session: str, order: Order) -> None:
     name = session or asyncio.run(newest_goal(config, Path.cwd()))
     ordered = asyncio.run(order_goal(config, name, order))
     if ordered.ending:
-        click.echo(f"{ordered.session} has ended: {ordered.ending}")
+        ended = f", {plural(ordered.processes, 'process')} ended now" if ordered.processes else ""
+        click.echo(f"{ordered.session} has ended: {ordered.ending}{ended}")
     else:
         click.echo(f"{ordered.session}: {ordered.done}")

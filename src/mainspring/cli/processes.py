@@ -20,7 +20,8 @@ _LINE = 60
 @click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one process per line as JSON.")
 def ps_command(session: str, *, is_json: bool) -> None:
-    """List the live background processes of SESSION, or of all sessions."""
+    """List the live background processes of SESSION, or of all sessions, with what outside engines left
+    running for a goal (`goal stop` ends that)."""
     rows = asyncio.run(list_processes(load_config_or_defaults(), session))
     for row in rows:
         click.echo(json_line(_fields(row)) if is_json else _line(row))
@@ -57,5 +58,5 @@ def _fields(row: LiveProcess) -> dict[str, Any]:
 def _line(row: LiveProcess) -> str:
     stays = " (stays)" if row.stays else ""
     command = plain(row.command.splitlines()[0] if row.command else "?")[:_LINE]
-    since = when(row.started_us)
-    return f"{row.session}  {row.handle:<4} {row.pid:>8}  {since}  {row.state:<7}  {command}{stays}"
+    since, handle = when(row.started_us), row.handle or "-"
+    return f"{row.session}  {handle:<4} {row.pid:>8}  {since}  {row.state:<7}  {command}{stays}"

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from mainspring.app.operations.timeline import StepChanges, file_changes, go_back_to
+from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
 from mainspring.documents.lines import change_line
@@ -67,7 +67,11 @@ def _extent(*, is_files: bool, is_conversation: bool, is_both: bool) -> Extent:
 
 def _go_back(session: str, to_seq: int | None, scope: Extent) -> None:
     config = load_config()
-    back = asyncio.run(go_back_to(config, session or newest_here(config), to_seq, scope))
+    print_back(asyncio.run(go_back_to(config, session or newest_here(config), to_seq, scope)), scope)
+
+
+def print_back(back: BackAt, scope: Extent) -> None:
+    """Says what going back did, and how to take that back."""
     went = back.went
     if back.said is not None:
         click.echo(plain(f"» {back.said}"))

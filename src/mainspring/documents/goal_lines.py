@@ -85,13 +85,18 @@ def _artifacts_changed(event: ArtifactsChanged) -> str:
 
 
 def _measurements_taken(event: MeasurementsTaken) -> str:
+    if not (event.values or event.flags or event.parameters):
+        return ""
     values = [
         f"{item.metric}={item.value:g}{item.unit and ' ' + item.unit}"
         for item in event.values[:_SHOWN_VALUES]
     ]
     more = len(event.values) - len(values)
     shown = ", ".join([*values, *([f"and {plural(more, 'more value')}"] if more else [])])
-    return "\n".join([f"· measured: {shown}", *(f"! {flag}" for flag in event.flags)])
+    if event.parameters:
+        told = ", ".join(f"{item.name}={item.value}" for item in event.parameters[:_SHOWN_VALUES])
+        shown = f"{shown or 'nothing'} (with {told})"
+    return "\n".join([f"· measured: {shown or 'nothing'}", *(f"! {flag}" for flag in event.flags)])
 
 
 def _claims_read(event: ClaimsRead) -> str:

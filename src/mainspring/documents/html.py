@@ -50,7 +50,7 @@ pre,blockquote{margin:.6rem 0;padding:.7rem .9rem;background:var(--soft);border-
 white-space:pre-wrap;overflow-wrap:anywhere;max-height:32rem;overflow-y:auto}
 pre{font:.83rem/1.45 ui-monospace,monospace}blockquote{border-left:.25rem solid var(--blue)}
 .wide{overflow-x:auto;margin:.6rem 0}
-table{border-collapse:collapse;font-size:.9rem;min-width:100%}
+table{border-collapse:collapse;font-size:.9rem}
 th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid var(--line);
 overflow-wrap:normal}
 th{color:var(--dim);font-weight:600;white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;
@@ -61,10 +61,16 @@ figure{margin:.8rem 0;max-width:38rem}
 img{max-width:100%;min-width:8rem;background:#fff;border:1px solid var(--line);border-radius:.3rem}
 figcaption{color:var(--dim);font-size:.87rem}
 @media(max-width:36rem){body{font-size:15px;padding:.8rem .8rem 3rem}h1{font-size:1.25rem}
-table{font-size:.84rem}}
+table{font-size:.84rem}.rows thead{display:none}.rows table,.rows tbody,.rows tr,.rows td{
+display:block;width:auto}
+.rows tr{border-bottom:1px solid var(--line);padding:.4rem 0}.rows td{border:0;padding:.1rem 0;min-width:0;
+text-align:left;white-space:normal;overflow-wrap:anywhere}.rows td:empty{display:none}
+.rows td[data-h]::before{content:attr(data-h)": ";color:var(--dim)}}
 @media print{details{break-inside:avoid}pre,blockquote{max-height:none}}
 """
 _LONG_CELL = 24
+_NARROW = 3
+"""With more columns a table is shown row by row on a phone, each cell with the name of its column."""
 
 
 def as_html(title: str, blocks: Iterable[Block]) -> Iterator[str]:
@@ -115,15 +121,18 @@ def _table(table: Table) -> Iterator[str]:
     sides = [' class="n"' if place in table.numbers else "" for place in range(len(table.head))]
     heads = (f"<th{side}>{_text(name)}</th>" for name, side in zip(table.head, sides, strict=True))
     head = f"<thead><tr>{''.join(heads)}</tr></thead>" if any(table.head) else ""
-    yield f'<div class="wide"><table>{head}<tbody>\n'
+    is_stacked = len(table.head) > _NARROW and any(table.head)
+    names = [f' data-h="{_text(name)}"' if name and is_stacked else "" for name in table.head]
+    yield f'<div class="wide{" rows" if is_stacked else ""}"><table>{head}<tbody>\n'
     for row in table.rows:
-        cells = zip(row, sides, strict=True)
-        yield f"<tr>{''.join(f'<td{side or _room(cell)}>{_spans(cell)}</td>' for cell, side in cells)}</tr>\n"
+        cells = zip(row, sides, names, strict=True)
+        filled = (f"<td{side or _room(cell)}{name}>{_spans(cell)}</td>" for cell, side, name in cells)
+        yield f"<tr>{''.join(filled)}</tr>\n"
     yield "</tbody></table></div>\n"
 
 
 def _room(cell: Spans) -> str:
-    """A short name is not broken, and a long text gets room: on a phone the table scrolls instead."""
+    """A short name is not broken, and a long text gets room; a narrow table scrolls on a phone instead."""
     length = sum(len(span if isinstance(span, str) else span.text) for span in cell)
     if length > _LONG_CELL:
         return ' class="t"'

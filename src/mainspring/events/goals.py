@@ -120,6 +120,8 @@ class Evaluation(Value, frozen=True):
     """The metric that counts."""
     hashes: tuple[FrozenFile, ...] = ()
     """The frozen files when the goal was set; written by mainspring."""
+    results: tuple[str, ...] = ()
+    """CSV and JSON files of which every number is a metric; in others only what the goal names is."""
 
 
 class GoalSet(Event, frozen=True):
@@ -187,9 +189,26 @@ class Measurement(Value, frozen=True):
     source: str = ""
 
 
+class Parameter(Value, frozen=True):
+    """With what a measurement was made, as a `PARAM name=value` line told it."""
+
+    name: str
+    value: str
+
+
+class ResultFile(Value, frozen=True):
+    """How far a result file was read: its rows, their hash, and that of the file. Later rows are new."""
+
+    path: str
+    rows: int = 0
+    rows_sha256: Sha256 = ""
+    sha256: Sha256 = ""
+
+
 class MeasurementsTaken(Event, frozen=True):
     """`is_ours` when the controller ran the evaluation itself, with the exit code of each run and the end of
-    their output; `flags` say what makes them doubtful."""
+    their output; `flags` say what makes them doubtful. `parameters` are what it was measured with, `files`
+    how far result files were read; iteration 0 only notes what they held before the goal."""
 
     iteration: int
     values: tuple[Measurement, ...] = ()
@@ -198,6 +217,8 @@ class MeasurementsTaken(Event, frozen=True):
     exit_codes: tuple[int, ...] = ()
     output: Blob | None = None
     duration_s: float = 0.0
+    parameters: tuple[Parameter, ...] = ()
+    files: tuple[ResultFile, ...] = ()
 
 
 class Claim(Value, frozen=True):
@@ -287,7 +308,8 @@ class GoalPaused(Event, frozen=True):
 
 class GoalEnded(Event, frozen=True):
     """How the goal ended. `grade` is that of its weakest evidence when it is done; `is_verified` when that is
-    the best there is."""
+    the best there is. `left_running` are the processes that outside engines had started and that lived until
+    then: done and stopped end them, after any other ending they go on."""
 
     ending: GoalEnding
     reason: str = ""
@@ -295,6 +317,7 @@ class GoalEnded(Event, frozen=True):
     is_verified: bool = False
     origin: Origin | None = None
     grade: Grade = ""
+    left_running: tuple[int, ...] = ()
 
 
 class EngineChosen(Event, frozen=True):

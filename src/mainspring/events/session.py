@@ -401,11 +401,13 @@ class Compacted(Event, frozen=True):
 
 
 class RewindStarted(Event, frozen=True):
-    """Files are about to be put back as they were at `to_seq`; `Undone` follows, now or on resuming."""
+    """Files are about to be put back as they were at `to_seq`, except those in `left_out`; `Undone` follows,
+    now or on resuming."""
 
     to_seq: int
     scope: Extent = "files"
     origin: Origin | None = None
+    left_out: tuple[str, ...] = ()
 
 
 class Undone(Event, frozen=True):

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.errors import PathRefused
-from mainspring.events import Evaluation, FrozenFile, Measurement, MeasurementsTaken
+from mainspring.events import Evaluation, FrozenFile, Measurement, MeasurementsTaken, Parameter
 from mainspring.evidence.commands import Ran, kept, run_line
 from mainspring.evidence.frozen_copy import Fetch, frozen_copy
 from mainspring.evidence.metrics import EVALUATOR_CHANGED, MIN_REPEATS
@@ -41,6 +41,7 @@ def merged(before: Evaluation, given: Evaluation) -> Evaluation:
         better=given.better or before.better,
         metric=given.metric or before.metric,
         hashes=before.hashes,
+        results=tuple(dict.fromkeys((*before.results, *given.results))),
     )
 
 
@@ -98,6 +99,7 @@ async def _measured(
 ) -> MeasurementsTaken:
     flags = dict.fromkeys([*told, *await asyncio.to_thread(changes_of, evaluation, files)])
     values: list[Measurement] = []
+    parameters: dict[Parameter, None] = {}
     runs: list[Ran] = []
     repeats = evaluation.repeats or MIN_REPEATS
     for number in range(1, repeats + 1):
@@ -110,6 +112,7 @@ async def _measured(
             continue
         readings = read_lines(ran.finished.stdout.decode("utf-8", "replace"), evaluation.command)
         values += readings.values
+        parameters |= dict.fromkeys(readings.parameters)
         flags |= dict.fromkeys(readings.notes)
         flags |= dict.fromkeys(_missing(evaluation, readings.values))
     flags |= dict.fromkeys(await asyncio.to_thread(changes_of, evaluation, files))
@@ -122,6 +125,7 @@ async def _measured(
         exit_codes=tuple(run.finished.exit_code for run in runs),
         output=await kept(shown, keep),
         duration_s=sum(run.finished.duration_s for run in runs),
+        parameters=tuple(parameters),
     )
 
 

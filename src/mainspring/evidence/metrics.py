@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.events import GoalSet, MeasurementsTaken, Target
+from mainspring.events import GoalSet, MeasurementsTaken, Parameter, ResultFile, Target
 from mainspring.events.counts import plural
 
 MIN_REPEATS = 3
@@ -108,6 +108,8 @@ class Metrics:
         self._units: dict[str, str] = {}
         self._flags: dict[int, dict[str, None]] = {}
         self._void: set[int] = set()
+        self._parameters: dict[tuple[int, bool], tuple[Parameter, ...]] = {}
+        self.files: dict[str, ResultFile] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +122,20 @@ class Metrics:
         """What makes the measurements of an iteration doubtful."""
         return tuple(self._flags.get(iteration, ()))
 
+    def parameters(self, row: Summary) -> str:
+        """With what the values of an iteration were made; names that had several values tell each."""
+        told = self._parameters.get((row.iteration, row.is_ours)) or self._parameters.get(
+            (row.iteration, not row.is_ours), ()
+        )
+        values: dict[str, list[str]] = {}
+        for item in told:
+            values.setdefault(item.name, []).append(item.value)
+        return ", ".join(f"{name}={'|'.join(each)}" for name, each in values.items())
+
     def apply(self, event: MeasurementsTaken) -> None:
+        self.files |= {file.path: file for file in event.files}
+        if event.parameters:
+            self._parameters[event.iteration, event.is_ours] = event.parameters
         flags = self._flags.setdefault(event.iteration, {})
         flags.update(dict.fromkeys(event.flags))
         if event.is_ours and any(flag.startswith(EVALUATOR_CHANGED) for flag in event.flags):
@@ -197,7 +212,8 @@ class Metrics:
             return doubts
         best = course.best
         sure = "" if course.is_sure else f" (not sure: fewer than {MIN_REPEATS} repeats)"
-        told = f"best so far {self._told(metric, best)}, iteration {best.iteration}{sure}"
+        made = f", with {parameters}" if (parameters := self.parameters(best)) else ""
+        told = f"best so far {self._told(metric, best)}, iteration {best.iteration}{sure}{made}"
         lines = [f"{metric} ({better} is better): {told}."]
         if course.since_best >= _PLATEAU:
             since = plural(course.since_best, "iteration")

@@ -12,9 +12,10 @@ WIDTH, HEIGHT = 640, 320
 MAX_POINTS = 1000
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 34, 40
 _TICKS = 5
+_CAP = 5
 _STYLE = (
     "text{font:12px sans-serif;fill:#333}.t{font-weight:bold;font-size:14px}.a{stroke:#999}"
-    ".g{stroke:#e4e4e4}.l{fill:none;stroke:#1f6feb;stroke-width:2}.s{stroke:#1f6feb;opacity:.5}"
+    ".g{stroke:#e4e4e4}.l{fill:none;stroke:#1f6feb;stroke-width:2}.s{fill:none;stroke:#1f6feb;stroke-width:1.5;opacity:.7}"
     ".p{fill:#1f6feb}.b{fill:#1a7f37}"
 )
 
@@ -44,7 +45,7 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
 
     for value in _ticks(low, high):
         parts.append(f'<path class="g" d="M{_LEFT} {y(value)}H{WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(value)}" dy="4" text-anchor="end">{value:.4g}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(value)}" dy="4" text-anchor="end">{value:.3g}</text>')
     parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{HEIGHT - _BOTTOM}H{WIDTH - _RIGHT}"/>')
     parts += [
         f'<text x="{x(iteration)}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{iteration}</text>'
@@ -52,8 +53,9 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
     ]
     for row in rows:
         if row.sd:
-            ends = f"{y(row.median - row.sd)}V{y(row.median + row.sd)}"
-            parts.append(f'<path class="s" d="M{x(row.iteration)} {ends}"/>')
+            at, cap = x(row.iteration), f"m-{_CAP} 0h{2 * _CAP}"
+            low_end, high_end = y(row.median - row.sd), y(row.median + row.sd)
+            parts.append(f'<path class="s" d="M{at} {low_end}V{high_end}{cap}M{at} {low_end}{cap}"/>')
     points = " ".join(f"{x(row.iteration)},{y(row.median)}" for row in rows)
     parts.append(f'<polyline class="l" points="{points}"/>')
     for row in rows:
@@ -62,7 +64,9 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
             f'<circle class="{"b" if is_best else "p"}" cx="{x(row.iteration)}" cy="{y(row.median)}" '
             f'r="{5 if is_best else 3}"/>'
         )
-    return "".join([*parts, f'<text x="{WIDTH // 2}" y="{HEIGHT - 6}">iteration</text></svg>'])
+    bars = " (bars: standard deviation)" if any(row.sd for row in rows) else ""
+    label = f'<text x="{WIDTH // 2}" y="{HEIGHT - 6}" text-anchor="middle">iteration{bars}</text></svg>'
+    return "".join([*parts, label])
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

@@ -1,4 +1,5 @@
-"""Measurements as agents and programs write them: `METRIC name=value unit` lines, JSON and CSV files.
+"""Measurements as agents and programs write them: `METRIC name=value unit` lines, JSON and CSV files, and
+`PARAM name=value` lines about what they were made with.
 
 Everything is bounded and nothing raises: what cannot be used becomes a note. NaN, infinity
 and what comes near it are no results. Pure.
@@ -7,20 +8,22 @@ and what comes near it are no results. Pure.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from mainspring.events import Measurement
+from mainspring.events import Measurement, Parameter, ResultFile
 
 MAX_VALUES = 10_000
 MAX_BYTES = 2_000_000
 _MAX_NOTES = 20
+_MAX_PARAMETERS = 50
 _MAX_DEPTH = 4
 _MAX_COLUMNS = 1000
 _MAX_TITLE = 120
@@ -29,26 +32,50 @@ _LARGEST = 1e150  # so that it can be squared
 _NAME = r"[A-Za-z_][\w./-]{0,79}"
 _VALUE = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _LINE = re.compile(rf"METRIC\s+({_NAME})\s*=\s*({_VALUE}|[+-]?(?:nan|inf(?:inity)?))(.*)", re.IGNORECASE)
+_PARAMETER = re.compile(rf"PARAM\s+({_NAME})\s*=\s*(\S.{{0,79}})")
 _UNIT = re.compile(r"\s*\[([^\[\]\s]{1,20})\]|\s*([^\d\s\[\],;=][^\s\[\],;=]{0,19})")
 _HEADER = re.compile(r"(.*?)\s*[\[(]([^\[\]()]{1,20})[\])]")
 
 
 class Readings(msgspec.Struct, frozen=True):
-    """What was read; `notes` say what was not, and why."""
+    """What was read; `notes` say what was not, and why. Of a file, `rows` is how many it has now, new or not,
+    and `rows_sha256` their hash."""
 
     values: tuple[Measurement, ...] = ()
     notes: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    rows: int = 0
+    rows_sha256: str = ""
 
 
 class _Reader:
-    def __init__(self, source: str, asked: Collection[str] = ()) -> None:
+    def __init__(self, source: str, asked: Collection[str] = (), *, is_declared: bool = True) -> None:
         self._source = _printable(source)
         self._asked = asked
+        self._is_declared = is_declared
         self._values: list[Measurement] = []
         self._notes: dict[str, None] = {}
+        self._parameters: dict[Parameter, None] = {}
+        self._rows, self._rows_sha256 = 0, ""
+
+    def new_rows(self, rows: Sequence[object], known: ResultFile | None) -> int:
+        """The place of the first row that is new: after those that are known, when they are as they were."""
+        hashed, at_known = hashlib.sha256(), ""
+        for number, row in enumerate(rows, 1):
+            hashed.update(json.dumps(row, sort_keys=True).encode("utf-8", "replace") + b"\n")
+            if known and number == known.rows:
+                at_known = hashed.hexdigest()
+        self._rows, self._rows_sha256 = len(rows), hashed.hexdigest()
+        return known.rows if known and at_known == known.rows_sha256 != "" else 0
+
+    def parameter(self, name: str, value: str) -> None:
+        if len(self._parameters) < _MAX_PARAMETERS:
+            self._parameters[Parameter(name=_printable(name), value=_printable(value))] = None
 
     def take(self, metric: str, value: float, unit: str = "") -> None:
         name = _printable(" ".join(metric[:_MAX_TITLE].split()))[:80] or "value"
+        if not self._is_declared and name not in self._asked:
+            return
         if not abs(value) <= _LARGEST:
             self.note(f"{name} is {value}, which is no result")
         elif len(self._values) >= MAX_VALUES * (2 if name in self._asked else 1):
@@ -63,14 +90,22 @@ class _Reader:
             self._notes[_printable(f"{self._source}: {text}".removeprefix(": "))] = None
 
     def readings(self) -> Readings:
-        return Readings(tuple(self._values), tuple(self._notes))
+        return Readings(
+            tuple(self._values),
+            tuple(self._notes),
+            parameters=tuple(self._parameters),
+            rows=self._rows,
+            rows_sha256=self._rows_sha256,
+        )
 
 
 def read_lines(text: str, source: str = "") -> Readings:
-    """The METRIC lines of a text; each stands alone on its line."""
+    """The METRIC and PARAM lines of a text; each stands alone on its line."""
     reader = _Reader(source)
     for line in text.splitlines():
         line = line.strip()
+        if parameter := _PARAMETER.fullmatch(line) if line.startswith("PARAM ") else None:
+            reader.parameter(parameter[1], parameter[2])
         if not line.startswith("METRIC "):
             continue
         found = _LINE.fullmatch(line) if len(line) <= 300 else None
@@ -82,21 +117,30 @@ def read_lines(text: str, source: str = "") -> Readings:
     return reader.readings()
 
 
-def read_file(name: str, data: bytes, asked: Collection[str] = ()) -> Readings:
-    """The numbers in a result file, by the ending of its name; other files have none. There is room for the
-    metrics that are `asked` for behind as many others."""
+def read_file(
+    name: str,
+    data: bytes,
+    asked: Collection[str] = (),
+    *,
+    is_declared: bool = True,
+    known: ResultFile | None = None,
+) -> Readings:
+    """The numbers in a result file, by the ending of its name; other files have none. Every number counts in
+    one that is declared, with room for the metrics that are `asked` for behind as many others; else only
+    those. Rows that are `known` from an earlier look are left out."""
     ending = name.rpartition(".")[2].lower()
     if ending not in ("json", "jsonl", "csv", "tsv"):
         return Readings()
-    reader = _Reader(name, asked)
+    reader = _Reader(name, asked, is_declared=is_declared)
     if len(data) > MAX_BYTES:
         reader.note(f"it is larger than {MAX_BYTES // 1_000_000} MB")
         return reader.readings()
     text = data.decode("utf-8-sig", "replace")
     if ending in ("csv", "tsv"):
-        _read_csv(reader, text)
+        _read_csv(reader, text, known)
     else:
-        _read_json(reader, text if ending == "json" else f"[{','.join(filter(None, text.splitlines()))}]")
+        whole = text if ending == "json" else f"[{','.join(filter(None, text.splitlines()))}]"
+        _read_json(reader, whole, known)
     return reader.readings()
 
 
@@ -105,9 +149,12 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def _read_json(reader: _Reader, text: str) -> None:
+def _read_json(reader: _Reader, text: str, known: ResultFile | None) -> None:
     try:
         found = json.loads(text)
+        if isinstance(found, list):
+            rows = cast("list[object]", found)
+            found = rows[reader.new_rows(rows, known) :]
     except (ValueError, RecursionError) as error:
         reader.note(f"it is not JSON: {error}"[:120])
         return
@@ -140,7 +187,7 @@ def _float(value: float) -> float:
         return math.inf
 
 
-def _read_csv(reader: _Reader, text: str) -> None:
+def _read_csv(reader: _Reader, text: str, known: ResultFile | None) -> None:
     first = text.partition("\n")[0]
     delimiter = max("\t;,", key=first.count)
     try:
@@ -149,15 +196,17 @@ def _read_csv(reader: _Reader, text: str) -> None:
         reader.note(f"it is not CSV: {error}"[:120])
         return
     if len(rows) < 2:
+        reader.new_rows(rows, known)
         return
     if len(rows[0]) > _MAX_COLUMNS:
         reader.note(f"it has more than {_MAX_COLUMNS:,} columns; the first count")
     header = [cell[:_MAX_TITLE].strip() for cell in rows[0][:_MAX_COLUMNS]]
     lower = [cell.lower() for cell in header]
+    new = rows[max(reader.new_rows(rows, known), 1) :]
     if "metric" in lower and "value" in lower:
-        _read_long(reader, lower, rows[1:])
+        _read_long(reader, lower, new)
         return
-    for title, column in zip(header, _columns(rows[1:], len(header)), strict=True):
+    for title, column in zip(header, _columns(new, len(header)), strict=True):
         cells = [cell.strip() for cell in column]
         numbers = [_number(cell) for cell in cells if cell]
         if title and numbers and None not in numbers:

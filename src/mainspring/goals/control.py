@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +19,9 @@ from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
 from mainspring.goals.fold import Goal
-from mainspring.sandbox.custody.tree import stat
+from mainspring.goals.left_running import end_processes
 from mainspring.secrets.recorder import Recorder
-from mainspring.system import host_name, open_process, seconds_since_boot, signal_process
+from mainspring.system import host_name, open_process, signal_process
 from mainspring.waits.watch import readable
 
 Order = Literal["pause", "stop"]
@@ -42,7 +41,10 @@ _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
 async def record_order(recorder: Recorder, order: Order, event: GoalPaused | GoalEnded) -> str:
     """Pauses or stops a goal that nobody works on; says what was done."""
-    ended = await _end_left(recorder) if order == "stop" else 0
+    ended = 0
+    if order == "stop" and isinstance(event, GoalEnded):
+        ended, left = await end_left(recorder)
+        event = msgspec.structs.replace(event, left_running=left)
     await recorder.record(event)
     processes = f", {plural(ended, 'process')} ended" if ended else ""
     return f"it was not running; recorded{processes}"
@@ -62,8 +64,9 @@ def take_order(directory: Path) -> GivenOrder | None:
         return GivenOrder(order="stop" if data == b"stop" else "pause")
 
 
-async def _end_left(recorder: Recorder) -> int:
-    """Ends what a goal that nobody works on has left running; gives how many there were."""
+async def end_left(recorder: Recorder) -> tuple[int, tuple[int, ...]]:
+    """Ends what a goal that nobody works on has left running; gives how many there were, and the processes
+    among them that engines had left."""
     processes, goal = Processes(), Goal()
     for recorded in await read_all(recorder.journal, kinds=_CUSTODIAL):
         processes.apply(recorded)
@@ -74,31 +77,8 @@ async def _end_left(recorder: Recorder) -> int:
     ends = [end for item in alive if not item.ended and (end := end_of(item, status_of(item)))]
     if ends:
         await recorder.record(*ends)
-    left = [pid for pid in goal.left_running if _end_older(pid, goal.left_us)]
-    return len(alive) + len(left)
-
-
-def _end_older(pid: int, than_us: int) -> bool:
-    """Ends a process that began before a moment: a later one of the same number is somebody else's."""
-    try:
-        handle = open_process(pid)
-    except OSError:
-        return False
-    try:
-        found = stat(pid)
-        if found is None or found.state in "ZX" or _began_us(found.start) > than_us:
-            return False
-        signal_process(handle, signal.SIGKILL)
-        return True
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(handle)
-
-
-def _began_us(ticks: int) -> int:
-    up_s = seconds_since_boot()
-    return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1e6)
+    left = await asyncio.to_thread(end_processes, goal.left)
+    return len(alive) + len(left), left
 
 
 async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str:

@@ -14,7 +14,9 @@ from mainspring.events import (
     GoalSet,
     Measurement,
     MeasurementsTaken,
+    Parameter,
     ProcessEnded,
+    ResultFile,
 )
 from mainspring.evidence.artifacts import Artifact, Artifacts
 from mainspring.evidence.evaluation import evaluate
@@ -23,6 +25,7 @@ from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_li
 from mainspring.goals.fold import Iteration, last_message
 from mainspring.journal import events_in
 from mainspring.secrets.redaction import expanded
+from mainspring.tools.globs import glob_regex
 from mainspring.turns.runtime import Runtime
 
 RESULT_FILES = (".json", ".jsonl", ".csv", ".tsv")
@@ -32,6 +35,7 @@ _MAX_VALUES = 5000
 _MAX_NOTES = 20
 _MAX_NAMES = 100
 _MAX_METRICS = 20
+_MAX_FILES = 200
 
 
 class Experiment:
@@ -51,6 +55,16 @@ class Experiment:
         if (current.number, True) not in self._taken:
             await self._record(await self._evaluated(goal, current.number, artifacts.frozen))
         return any(_is_news(metrics.counted(name), current.number) for name in metrics.names)
+
+    async def begin(self, goal: GoalSet, present: Iterable[Artifact]) -> None:
+        """Notes how far the result files go that are there before the first iteration: their rows are no
+        measurements of it."""
+        if (0, False) in self._taken or (await self._known()).files:
+            return
+        unread = self._unread(goal, present)
+        read = [await asyncio.to_thread(self._result_file, item, goal) for item in unread]
+        if files := tuple(file for _, file in read):
+            await self._record(MeasurementsTaken(iteration=0, files=files))
 
     async def _record(self, event: MeasurementsTaken | None) -> None:
         if event is not None:
@@ -116,34 +130,58 @@ class Experiment:
     ) -> MeasurementsTaken | None:
         """The METRIC lines that commands printed or the agent said, and the result files it wrote. What a
         command printed is also in its files: that is one measurement."""
-        printed, notes = list[Measurement](), dict[str, None]()
+        printed, notes, parameters = list[Measurement](), dict[str, None](), dict[Parameter, None]()
         async for text, source in self._texts(current.started_seq):
             readings = read_lines(text, source)
             printed += readings.values
             notes |= dict.fromkeys(readings.notes)
+            parameters |= dict.fromkeys(readings.parameters)
         said: list[Measurement] = []
         if not printed:
             message = await last_message(self._runtime.journal, current.started_seq)
             readings = read_lines(self._recorder.vault.expand(message), "said")
             said += readings.values
             notes |= dict.fromkeys(readings.notes)
-        filed, asked = list[Measurement](), asked_for(goal)
-        for item in made:
-            if item.iteration == current.number and item.path.endswith(RESULT_FILES):
-                readings = await asyncio.to_thread(self._result_file, item.path, asked)
-                filed += _not_among([*printed, *filed], readings.values)
-                notes |= dict.fromkeys(readings.notes)
+            parameters |= dict.fromkeys(readings.parameters)
+        filed, asked, files = list[Measurement](), asked_for(goal), list[ResultFile]()
+        for item in self._unread(goal, made):
+            readings, file = await asyncio.to_thread(self._result_file, item, goal)
+            filed += _not_among([*printed, *filed], readings.values)
+            notes |= dict.fromkeys(readings.notes)
+            files.append(file)
         values, left_out = bounded([*printed, *_not_among(filed, said)], filed, asked)
-        if not values and not notes and not left_out:
+        if not (values or notes or left_out or parameters or files):
             return None
-        flags = (*left_out, *notes)[:_MAX_NOTES]
-        return MeasurementsTaken(iteration=current.number, values=values, flags=flags)
+        return MeasurementsTaken(
+            iteration=current.number,
+            values=values,
+            flags=(*left_out, *notes)[:_MAX_NOTES],
+            parameters=tuple(parameters)[:_MAX_NAMES],
+            files=tuple(files),
+        )
 
-    def _result_file(self, path: str, asked: Collection[str]) -> Readings:
+    def _unread(self, goal: GoalSet, known: Iterable[Artifact]) -> list[Artifact]:
+        """The result files that may hold metrics of the goal and are other than when they were last read."""
+        declared, read = goal.evaluation.results, self._metrics.files if self._metrics else {}
+        found = [
+            item
+            for item in known
+            if item.path.lower().endswith(RESULT_FILES)
+            and (asked_for(goal) or _is_declared(item.path, declared))
+            and (item.path not in read or read[item.path].sha256 != item.sha256)
+        ]
+        return found[:_MAX_FILES]
+
+    def _result_file(self, item: Artifact, goal: GoalSet) -> tuple[Readings, ResultFile]:
+        path, known = item.path, self._metrics.files.get(item.path) if self._metrics else None
+        is_declared = _is_declared(path, goal.evaluation.results)
         try:
-            return read_file(path, self._files.read(path, max_bytes=MAX_BYTES + 1).data, asked)
+            data = self._files.read(path, max_bytes=MAX_BYTES + 1).data
+            readings = read_file(path, data, asked_for(goal), is_declared=is_declared, known=known)
         except (PathRefused, OSError) as error:
-            return Readings(notes=(f"{path} could not be read: {error}",))
+            readings = Readings(notes=(f"{path} could not be read: {error}",))
+        file = ResultFile(path=path, rows=readings.rows, rows_sha256=readings.rows_sha256, sha256=item.sha256)
+        return readings, file
 
     async def _texts(self, since: int) -> AsyncGenerator[tuple[str, str]]:
         """What each command printed since an event."""
@@ -164,6 +202,12 @@ class Experiment:
                 if isinstance(recorded.event, MeasurementsTaken):
                     await self._apply(expanded(recorded.event, self._recorder.vault))
         return self._metrics
+
+
+def _is_declared(path: str, declared: Iterable[str]) -> bool:
+    return any(
+        path == name.removeprefix("./") or glob_regex(name).fullmatch(path) is not None for name in declared
+    )
 
 
 def bounded(

@@ -78,6 +78,11 @@ class Findings:
             await self._runtime.record(event)
             known.apply(event)
 
+    async def begin(self, goal: GoalSet) -> None:
+        """Notes what was there before the first iteration."""
+        present = self._artifacts.present if self._artifacts else {}
+        await self._experiment.begin(goal, present.values())
+
     async def gather(self, goal: GoalSet, current: Iteration) -> list[str]:
         """Records what an iteration left behind, unless it is on record already; says of what kinds something
         is new."""

@@ -16,6 +16,7 @@ from mainspring.events import (
     GoalSet,
     IterationEnded,
     IterationStarted,
+    OnPid,
     PlanSet,
     Recorded,
     RequestFailed,
@@ -71,7 +72,8 @@ class Iteration(msgspec.Struct, kw_only=True):
 class Goal(msgspec.Struct, kw_only=True):
     """`refusals`, `failures` and `idle` count the iterations in a row, up to the last. With a vault, what the
     goal names (commands, files, metrics) is told as it is, for whoever runs and compares it; its text is told
-    as recorded."""
+    as recorded. `left` are the processes that outside engines left running, in all iterations, each with the
+    time at which it was seen; those that were waited for have ended."""
 
     vault: Vault | None = None
     seq: int = 0
@@ -89,9 +91,9 @@ class Goal(msgspec.Struct, kw_only=True):
     last: IterationEnded | None = None
     last_seq: int = 0
     failing: tuple[CheckEnded, ...] = ()
+    waited: WaitStarted | None = None
     woke: WaitEnded | None = None
-    left_running: tuple[int, ...] = ()
-    left_us: int = 0
+    left: dict[int, int] = {}
     plan: PlanSet | None = None
     paused: GoalPaused | None = None
     ended: GoalEnded | None = None
@@ -129,8 +131,10 @@ class Goal(msgspec.Struct, kw_only=True):
                 self.ended = event
             case WaitStarted() as event if not event.call:
                 self.waits += 1
+                self.waited = event
             case WaitEnded() as event:
                 self.woke = event
+                self._apply_wake(event)
             case _:
                 self._apply_within(recorded)
 
@@ -146,6 +150,13 @@ class Goal(msgspec.Struct, kw_only=True):
         if self.ended or self.paused:
             self.refusals = self.failures = self.idle = 0
         self.ended = self.paused = None
+
+    def _apply_wake(self, event: WaitEnded) -> None:
+        waited, self.waited = self.waited, None
+        if waited and waited.wait == event.wait and waited.needs == "all" and event.cause == "met":
+            for condition in waited.conditions:
+                if isinstance(condition, OnPid):
+                    self.left.pop(condition.pid, None)
 
     def _apply_end(self, event: IterationEnded) -> None:
         self.iterations = max(self.iterations, event.iteration)
@@ -176,7 +187,7 @@ class Goal(msgspec.Struct, kw_only=True):
                     current.down_since_us = recorded.time_us
             case EngineEnded() as event:
                 current.exit_code = event.exit_code
-                self.left_running, self.left_us = event.left_running, recorded.time_us
+                self.left |= dict.fromkeys(event.left_running, recorded.time_us)
             case RequestFailed() as event if event.retry_in_s is None:
                 current.failure = event
             case WorkFinished() as event:

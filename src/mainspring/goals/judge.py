@@ -14,6 +14,7 @@ from pathlib import Path
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
 from mainspring.evidence.checks import failing_text, look_for, run_check
 from mainspring.evidence.grades import accepted, weakest
+from mainspring.evidence.readings import read_lines
 from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
@@ -21,10 +22,12 @@ from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
+from mainspring.journal import events_in
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
+_MAX_TOLD = 5
 _A_WAIT_S = 60.0
 """A shorter pause is none that excuses an iteration from getting on."""
 
@@ -51,6 +54,8 @@ class Judge:
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
         await self._findings.keep_frozen(goal.now.evaluation)
+        if number == 1 and current is None:
+            await self._findings.begin(goal.now)
         memory = await self._remember(goal)
         tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)
@@ -67,7 +72,12 @@ class Judge:
             failing=tuple([await self._told(check) for check in goal.failing]),
             news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
+            is_read_only=self._is_read_only,
         )
+
+    @property
+    def _is_read_only(self) -> bool:
+        return self._files.policy.mode == "read-only"
 
     async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
@@ -91,7 +101,8 @@ class Judge:
             failing = [check for check in checks if not check.passed]
             outcome = "refused" if failing else "done"
             if failing:
-                detail = f"{len(failing)} of {len(checks)} checks failed: {failing[0].check}"
+                named = "; ".join(check.check for check in failing)
+                detail = f"{len(failing)} of {len(checks)} checks failed: {named}"
             else:
                 detail = accepted(checks)
                 stop = Stop("done", detail, weakest(check.grade for check in checks))
@@ -139,6 +150,9 @@ class Judge:
             self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
         )
 
+        if self._is_read_only:
+            return await self._recalled(goal, begun)
+
         def change(memory: GoalMemory) -> GoalMemory:
             if now.text != first.text and not _is_told(now.text, memory):
                 memory = memory.with_goal(now.text, at_us, now.by)
@@ -154,8 +168,21 @@ class Judge:
             await self._runtime.record(updated.kept_aside)
         return updated.memory
 
+    async def _recalled(self, goal: Goal, begun: GoalMemory) -> GoalMemory:
+        """The memory where no file can be written: the file as it is, and what the journal knows."""
+        path, sections = goal.now.memory, self._profile.sections
+        found = await asyncio.to_thread(read_memory, self._files, path, sections)
+        memory = found if isinstance(found, GoalMemory) and found.text else begun
+        async for recorded in events_in(self._runtime.journal, kinds=("IterationEnded",)):
+            if isinstance(ended := recorded.event, IterationEnded):
+                memory = memory.with_progress(ended.iteration, ended.outcome, ended.detail, recorded.time_us)
+        text = await last_message(self._runtime.journal, goal.last_seq)
+        return memory.with_message(text) if goal.iterations and text else memory
+
     async def note(self, goal: Goal, key: str, text: str) -> None:
         """Leaves one line of ours in the memory file."""
+        if self._is_read_only:
+            return
         found = await asyncio.to_thread(read_memory, self._files, goal.now.memory, self._profile.sections)
         if isinstance(found, GoalMemory) and found.text:
             at_us = self._runtime.workbench.reach.clock()
@@ -196,4 +223,8 @@ def _detail(ending: TurnEnded, text: str) -> str:
     if ending.ending != "done":
         return f"{ending.ending}: {ending.detail}"
     lines = [line for line in protocol.spoken_lines(text) if line and not line.startswith("<")]
-    return lines[-1] if lines else ""
+    spoken = [line for line in lines if not line.startswith(("METRIC ", "PARAM "))]
+    if spoken or not lines:
+        return spoken[-1] if spoken else ""
+    told = [f"{item.metric} is {item.value:g} {item.unit}".rstrip() for item in read_lines(text).values]
+    return f"The agent reported that {', '.join(told[-_MAX_TOLD:])}." if told else ""

@@ -13,6 +13,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from mainspring.context.facts import FRESH
 from mainspring.errors import (
     AuthFailed,
@@ -44,6 +46,7 @@ from mainspring.goals.decide import Stop, outage_wait_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration
 from mainspring.goals.judge import Judge, digest
+from mainspring.goals.left_running import end_processes, still_running
 from mainspring.goals.pauses import Pauses
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import iteration_prompt
@@ -221,9 +224,14 @@ class Pursuit:
 
     async def _finish(self, stop: Stop, *before: Event) -> None:
         """Ends the goal in one commit; what still runs goes on when the goal may be resumed."""
-        if stop.ending in ("done", "stopped") and self.goal.left_running:
+        await self.goal.catch_up(self.session.journal)
+        left = still_running(self.goal.left)
+        if stop.ending in ("done", "stopped") and left:
             await (await self._runtime.sandbox()).end_left()
-        await self._runtime.record(*before, self._end(stop))
+            # What an earlier process of ours had in custody is not in that of our sandbox.
+            await asyncio.to_thread(end_processes, self.goal.left)
+        ended = msgspec.structs.replace(self._end(stop), left_running=left)
+        await self._runtime.record(*before, ended)
 
     def _stop_rule(self) -> Stop | None:
         spent = self.session.state.ledger.tally("goal")

@@ -32,6 +32,8 @@ _ATTEMPTS = 50
 _LOG_LINE = re.compile(r"\S+ iteration (\d+) (\w+)(?:: (.*))?")
 _FOLDED = re.compile(r"iterations (\d+)-(\d+): ((?:\d+ \w+(?:, )?)+)")
 _COUNTED = re.compile(r"(\d+) (\w+)")
+_UNUSABLE = "The memory file {} cannot be used"
+_ANOTHER = "Move away what is in its place, or name another file with --memory."
 
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,12 @@ class GoalMemory(msgspec.Struct, frozen=True):
         page = MemoryPage(self.text)
         page.append(self.sections.changes, [f"{_time(at_us)}, by {by}:", "", *quoted(_bounded(text))])
         return self._with(page, at_us)
+
+    def with_message(self, text: str) -> GoalMemory:
+        """What the agent said last, for one that cannot write it down itself."""
+        page = MemoryPage(self.text)
+        page.append(self.sections.log, ["What you said at the end of the last turn:", "", *quoted(text)])
+        return msgspec.structs.replace(self, text=str(page))
 
     def with_note(self, key: str, text: str, at_us: int) -> GoalMemory:
         """The one line of ours under this key (lower-case letters, digits and `-`), such as processes that
@@ -144,7 +152,8 @@ def read_memory(files: Files, path: str, sections: Sections) -> GoalMemory | Dam
         return None
     try:
         content = files.read(path, max_bytes=MAX_BYTES + 1)
-        files.writable(path)
+        if files.policy.mode != "read-only":
+            files.writable(path)
     except FileNotFoundError:
         return Damaged("it is a link that leads nowhere") if place.is_symlink() else None
     except PathRefused as refusal:
@@ -181,8 +190,12 @@ def update_memory(
                 return Updated(memory, kept_aside)
             if written := _written(files, path, memory, found.version if found else None):
                 return Updated(msgspec.structs.replace(memory, version=written), kept_aside)
+        except PathRefused as error:
+            raise PathRefused(f"{_UNUSABLE.format(path)}: {error.message}", remedy=_ANOTHER) from error
         except OSError as error:
-            raise WorkspaceConflict(f"The memory file {path} cannot be used: {error.strerror}.") from error
+            raise WorkspaceConflict(
+                f"{_UNUSABLE.format(path)}: {error.strerror}.", remedy=_ANOTHER
+            ) from error
     raise WorkspaceConflict(
         f"The memory file {path} changes too quickly to be written.",
         remedy="End whatever else writes it, and go on with the goal.",

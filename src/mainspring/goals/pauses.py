@@ -94,7 +94,7 @@ class Pauses:
         started, which has another number here, and what the goal names; the rest has ended already."""
         if not named or not (await self._runtime.sandbox()).has_own_pids:
             return list(named)
-        here = {pid: number_here(pid, self._goal.left_running) for pid in named}
+        here = {pid: number_here(pid, self._goal.left) for pid in named}
         goal = self._goal.now.text
         return [here[pid] or pid for pid in named if here[pid] or re.search(rf"\b{pid}\b", goal)]
 

@@ -29,6 +29,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     failing: tuple[str, ...] = ()
     news: tuple[str, ...] = ()
     woke: WaitEnded | None = None
+    is_read_only: bool = False
 
 
 def iteration_prompt(brief: Brief) -> str:
@@ -82,7 +83,10 @@ def _where(brief: Brief) -> str:
         lines.append(f"{brief.spent_usd:.2f} of {rules.max_cost_usd:.2f} USD are spent.")
     if brief.time_left_s is not None:
         lines.append(f"{brief.time_left_s / 60:.0f} minutes are left.")
-    lines.append(f"Keep {brief.goal.memory} up to date: its sections are yours to write, except the log.")
+    if brief.is_read_only:
+        lines.append("No file can be written here: end with all that the next turn must know.")
+    else:
+        lines.append(f"Keep {brief.goal.memory} up to date: its sections are yours to write, except the log.")
     if brief.profile.claims:
         lines.append(f"The claims are in {brief.profile.claims}.")
     return " ".join(lines)

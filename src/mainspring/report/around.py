@@ -31,8 +31,17 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.goals.fold import Goal
-from mainspring.report.facts import Approval, Notice, Outage, ProcessFacts, ReportFold, Wait, fact_of
+from mainspring.report.facts import (
+    Approval,
+    Notice,
+    Outage,
+    ProcessFacts,
+    ReportFold,
+    Wait,
+    fact_of,
+)
 from mainspring.report.iterations import Iterations
+from mainspring.report.result_facts import LeftProcess
 from mainspring.waits.describe import duration, joined
 
 MAX_DETAIL = 500
@@ -59,6 +68,7 @@ class EventsAround(ReportFold):
         self.notices: list[Notice] = []
         self.crashes: list[Notice] = []
         self.processes: dict[str, ProcessFacts] = {}
+        self._left: dict[int, LeftProcess] = {}
         self.rungs: dict[str, None] = {}
         self.mode = ""
         self._goal, self._iterations = goal, iterations
@@ -80,11 +90,28 @@ class EventsAround(ReportFold):
             Crashed: self._crash,
             Undone: lambda event, recorded: self._interrupted(recorded, "taken back", as_text(event)),
             **dict.fromkeys(_WARNINGS, self._warn),
+            EngineEnded: self._end_engine,
         }
 
     def apply(self, recorded: Recorded) -> None:
         super().apply(recorded)
         self._before_us = recorded.time_us
+
+    @property
+    def left_running(self) -> tuple[LeftProcess, ...]:
+        """What engines left running and lived until the goal ended, or has no recorded end."""
+        ended = self._goal.ended
+        known = ended.left_running if ended else self._goal.left
+        is_ended = ended is not None and ended.ending in ("done", "stopped")
+        found = [self._left[pid] for pid in known if pid in self._left]
+        return tuple(msgspec.structs.replace(each, is_ended=is_ended) for each in found)
+
+    def _end_engine(self, event: EngineEnded, recorded: Recorded) -> None:
+        self._warn(event, recorded)
+        number = self._iterations.number
+        self._left |= {
+            pid: LeftProcess(pid=pid, iteration=number, seq=recorded.seq) for pid in event.left_running
+        }
 
     def _choose_mode(self, event: ModeChosen, _: Recorded) -> None:
         self.mode = f"{event.mode} ({event.level})" if event.level else event.mode

@@ -53,7 +53,14 @@ def size(count: int) -> str:
 
 
 def figure(value: float) -> str:
-    return f"{value:.6g}"
+    """Three significant digits."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e9 else f"{rounded:.3g}"
+
+
+def with_spread(median: float, spread: float, unit: str = "") -> str:
+    told = f"{figure(median)} ± {figure(spread)}" if spread else figure(median)
+    return f"{told} {unit}".rstrip()
 
 
 def event(seq: int) -> str:

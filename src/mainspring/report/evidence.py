@@ -108,11 +108,8 @@ class Checks(ReportFold):
     async def _with_output(self, check: CheckFacts, journal: JournalReader) -> CheckFacts:
         if not check.output_blob:
             return check
-        try:
-            text = (await journal.get(self._outputs[check.output_blob])).decode("utf-8", "replace").strip()
-        except JournalDamaged as error:
-            text = f"(not readable any more: {error.message})"
-        return msgspec.structs.replace(check, output=text[-MAX_OUTPUT:], is_output_cut=len(text) > MAX_OUTPUT)
+        text, is_cut = await kept_text(journal, self._outputs[check.output_blob])
+        return msgspec.structs.replace(check, output=text, is_output_cut=is_cut)
 
     def _cited(self, item: Evidence) -> Cited:
         results = {call: self._iterations.result(call) for call in item.calls}
@@ -126,6 +123,17 @@ class Checks(ReportFold):
         elif any(each.outcome != "ok" or each.exit_code for each in found):
             doubt = "A result that it cites is a failure."
         return Cited(claim=item.claim[:_MAX_TEXT], results=found, doubt=doubt)
+
+
+async def kept_text(journal: JournalReader, blob: Blob | None) -> tuple[str, bool]:
+    """The end of an output that was kept, and whether it is cut."""
+    if blob is None:
+        return "", False
+    try:
+        text = (await journal.get(blob)).decode("utf-8", "replace").strip()
+    except JournalDamaged as error:
+        text = f"(not readable any more: {error.message})"
+    return text[-MAX_OUTPUT:], len(text) > MAX_OUTPUT
 
 
 def wanted(checks: GoalChecks) -> tuple[Condition, ...]:

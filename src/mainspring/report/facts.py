@@ -25,6 +25,7 @@ from mainspring.events import (
 )
 from mainspring.evidence.artifacts import Artifact
 from mainspring.evidence.metrics import Outcome
+from mainspring.report.result_facts import BestResult, FailedEvaluation, FileDiff, LeftProcess
 
 Handlers = dict[type[Event], Callable[[Any, Recorded], object]]
 """What a fold does with each kind of event that it needs: with the event, and with where it was recorded."""
@@ -203,6 +204,7 @@ class MetricRow(Fact, frozen=True):
     verdict: Outcome | Literal[""] = ""
     difference: float = 0.0
     noise: float = 0.0
+    parameters: str = ""
     flags: tuple[str, ...] = ()
 
 
@@ -339,8 +341,12 @@ class Report(Fact, frozen=True):
     last_said: str = ""
     last_said_seq: int = 0
     is_last_said_cut: bool = False
+    result: BestResult | None = None
+    diffs: tuple[FileDiff, ...] = ()
+    diffs_left_out: int = 0
     metrics: tuple[Metric, ...] = ()
     metrics_left_out: int = 0
+    failed_evaluations: tuple[FailedEvaluation, ...] = ()
     claims: tuple[ClaimFacts, ...] = ()
     claims_left_out: int = 0
     claims_seq: int = 0
@@ -362,6 +368,7 @@ class Report(Fact, frozen=True):
     crashes: tuple[Notice, ...] = ()
     crashes_total: int = 0
     processes: tuple[ProcessFacts, ...] = ()
+    left_running: tuple[LeftProcess, ...] = ()
     left: tuple[Remaining, ...] = ()
     left_out: int = 0
     next_commands: tuple[tuple[str, str], ...] = ()

@@ -21,7 +21,8 @@ from mainspring.events import (
     IterationStarted,
     Recorded,
     SessionResumed,
-    TurnEnded,
+    SpendReserved,
+    SpendSettled,
     TurnStarted,
     WaitEnded,
     WaitStarted,
@@ -60,6 +61,7 @@ class Iterations(ReportFold):
         self._current: _Iteration | None = None
         self._asked: dict[str, CallAsked] = {}
         self._waits: dict[str, str] = {}
+        self._held: dict[str, tuple[IterationFacts, SpendReserved]] = {}
         self._clock = Clock()
         self._last_us = 0
         self._is_over = False
@@ -80,7 +82,8 @@ class Iterations(ReportFold):
             IterationEnded: self._end,
             ArtifactsChanged: self._take_files,
             TurnStarted: self._start_turn,
-            TurnEnded: self._end_turn,
+            SpendReserved: self._reserve,
+            SpendSettled: self._settle,
             CheckEnded: self._check,
         }
 
@@ -101,6 +104,11 @@ class Iterations(ReportFold):
     def outcomes(self) -> tuple[tuple[str, int], ...]:
         counts = Counter(each.facts.outcome or "not over" for each in self._known.values())
         return tuple(counts.items())
+
+    def ended(self) -> dict[int, int]:
+        """The event with which each iteration ended."""
+        known = self._known.items()
+        return {number: each.facts.ended_seq for number, each in known if each.facts.ended_seq}
 
     def apply(self, recorded: Recorded) -> None:
         self._pass_time(recorded)
@@ -184,10 +192,18 @@ class Iterations(ReportFold):
         if self._current:
             self._current.facts.turns += 1
 
-    def _end_turn(self, event: TurnEnded, _: Recorded) -> None:
-        if self._current:
-            self._current.facts.cost_usd += event.cost_usd
-            self._current.facts.tokens += event.usage.total_tokens
+    def _reserve(self, event: SpendReserved, _: Recorded) -> None:
+        """What is set aside counts as spent until it is settled; a child's stands in its own journal."""
+        if self._current and not event.child:
+            self._held[event.spend] = self._current.facts, event
+            self._current.facts.cost_usd += event.usd
+            self._current.facts.tokens += event.tokens
+
+    def _settle(self, event: SpendSettled, _: Recorded) -> None:
+        if held := self._held.pop(event.spend, None):
+            facts, reserved = held
+            facts.cost_usd += event.usd - reserved.usd
+            facts.tokens += event.usage.total_tokens - reserved.tokens
 
     def _check(self, event: CheckEnded, _: Recorded) -> None:
         if self._current and not event.passed and len(self._current.facts.failed_checks) < _CHECKS:

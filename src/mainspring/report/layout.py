@@ -50,14 +50,15 @@ def title_of(report: Report) -> str:
 def layout(report: Report) -> Iterator[Block]:
     yield Heading(title_of(report), 1)
     yield _banner(report)
+    yield from sections_results.result(report)
     yield from _left(report)
     yield from _goal(report)
-    yield from _figures(report)
     yield from _evidence(report)
     yield from sections_results.metrics(report)
     yield from sections_results.claims(report)
     yield from _iterations(report)
     yield from sections_results.artifacts(report)
+    yield from _figures(report)
     yield from sections_around.around(report)
     yield from _footer(report)
 
@@ -155,11 +156,26 @@ def _spendings(report: Report) -> Iterator[Block]:
         return
     counts = ("requests", "input_tokens", "cached_tokens", "output_tokens")
     rows = tuple(
-        row(each.source, Mono(each.model), *(f"{getattr(each, name):,}" for name in counts), money(each.usd))
+        row(
+            each.source,
+            Mono(each.model),
+            *(f"{getattr(each, name):,}" for name in counts),
+            f"{each.held_tokens:,}" if each.held_tokens else "",
+            money(each.usd),
+        )
         for each in report.spendings
     )
-    head = ("source", "model", "requests", "input tokens", "cached", "output tokens", "cost")
-    yield Table(head, rows, frozenset({2, 3, 4, 5, 6}))
+    head = (
+        "source",
+        "model",
+        "requests",
+        "input tokens",
+        "of them cached",
+        "output tokens",
+        "not settled",
+        "cost",
+    )
+    yield slim(head, rows, frozenset({2, 3, 4, 5, 6, 7}))
     unsettled = sum(each.unsettled for each in report.spendings)
     unpriced = sum(each.unpriced for each in report.spendings)
     if unsettled:

@@ -29,6 +29,7 @@ from mainspring.report.around import EventsAround
 from mainspring.report.evidence import SHOWN_CHECKS, Checks
 from mainspring.report.facts import Close, Report, ReportFold, ReportText, Spending, fact_of
 from mainspring.report.iterations import MAX_SAID, Iterations
+from mainspring.report.outcome import best_result, file_diffs
 from mainspring.report.results import SHOWN_METRICS, Results, artifact_facts
 from mainspring.report.standing import SHOWN_LEFT, judge, left_of, next_commands
 
@@ -140,6 +141,10 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
             take_in(recorded)
         read.last_us = recorded.time_us
     goal = read.goal.now
+    result = best_result(read.results.metrics, read.results.wanted(goal), read.iterations.ended())
+    diffs, diffs_left_out = await file_diffs(
+        journal, result.state_seq or None if result else None, (goal.memory,)
+    )
     artifacts = await read_artifacts(journal)
     read.checks.grade_old(goal, artifacts, read.results.reported())
     report = _told(read, journal.session, now_us=now_us, is_running=is_running)
@@ -150,7 +155,11 @@ async def read_report(journal: JournalReader, *, now_us: int, is_running: bool) 
         checks=await read.checks.shown(journal),
         checks_left_out=max(len(read.checks.newest) - SHOWN_CHECKS, 0),
         refusals=await read.checks.refusals(journal),
+        result=result,
+        diffs=diffs,
+        diffs_left_out=diffs_left_out,
         metrics=read.results.metric_facts(goal),
+        failed_evaluations=await read.results.failed_evaluations(journal),
         metrics_left_out=max(len(read.results.metrics.names) - SHOWN_METRICS, 0),
         artifacts=await artifact_facts(artifacts, journal),
         artifacts_total=len(made),
@@ -228,6 +237,7 @@ def _with_around(report: Report, around: EventsAround) -> Report:
         crashes=tuple(around.crashes[-_NOTICES:]),
         crashes_total=len(around.crashes),
         processes=tuple(around.processes.values())[-_PROCESSES:],
+        left_running=around.left_running[-_PROCESSES:],
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 
 from mainspring.documents.previews import PICTURES, Preview, preview_of
@@ -19,7 +21,9 @@ from mainspring.evidence.claims import Claims
 from mainspring.evidence.metrics import Better, Metrics, MetricVerdict, Summary, asked_for
 from mainspring.evidence.plots import line_plot
 from mainspring.journal import JournalReader
-from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, ReportFold
+from mainspring.report.evidence import kept_text
+from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, ReportFold, fact_of
+from mainspring.report.result_facts import FailedEvaluation
 
 SHOWN_METRICS = 12
 SHOWN_ROWS = 30
@@ -41,6 +45,7 @@ class Results(ReportFold):
         self.claims_seq = 0
         self._measured: dict[str, list[int]] = {}
         self._checked: dict[str, int] = {}
+        self._failed: deque[FailedEvaluation] = deque(maxlen=SHOWN_ROWS)
         self.handlers = {
             MeasurementsTaken: self._measure,
             ClaimsRead: self._read_claims,
@@ -49,6 +54,8 @@ class Results(ReportFold):
 
     def _measure(self, event: MeasurementsTaken, recorded: Recorded) -> None:
         self.metrics.apply(event)
+        if event.is_ours and not event.values:
+            self._failed.append(fact_of(FailedEvaluation, recorded, output="", output_blob=event.output))
         for name in {item.metric for item in event.values}:
             self._measured.setdefault(name, []).append(recorded.seq)
 
@@ -65,11 +72,24 @@ class Results(ReportFold):
         names = self.metrics.names
         return frozenset(name for name in names if not self.metrics.table(name)[-1].is_ours)
 
+    async def failed_evaluations(self, journal: JournalReader) -> tuple[FailedEvaluation, ...]:
+        """The evaluations that measured nothing, with what the last of them said."""
+        *before, last = self._failed or (None,)
+        if last is None:
+            return ()
+        text, _ = await kept_text(journal, last.output_blob)
+        return (*filter(None, before), msgspec.structs.replace(last, output=text))
+
     def metric_facts(self, goal: GoalSet) -> tuple[Metric, ...]:
         """Every metric, the one that the goal is about first."""
         asked = asked_for(goal)
         names = sorted(self.metrics.names, key=lambda name: name not in asked)
         return tuple(self._metric(name, _better(name, goal)) for name in names[:SHOWN_METRICS])
+
+    def wanted(self, goal: GoalSet) -> tuple[tuple[str, Better], ...]:
+        """The metrics that the goal is about and which way is better, the one to improve first."""
+        names = sorted(self.metrics.names, key=lambda name: name != goal.evaluation.metric)
+        return tuple((name, better) for name in names if (better := _better(name, goal)))
 
     def claim_facts(self) -> tuple[ClaimFacts, ...]:
         """The claims on the path to the goal first, each after what it stands on."""
@@ -112,6 +132,7 @@ class Results(ReportFold):
             verdict=verdict.outcome if verdict else "",
             difference=verdict.difference if verdict else 0.0,
             noise=verdict.noise if verdict else 0.0,
+            parameters=self.metrics.parameters(row),
             flags=self.metrics.flags(row.iteration),
         )
 

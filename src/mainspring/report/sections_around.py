@@ -21,6 +21,7 @@ from mainspring.documents.blocks import (
 from mainspring.events.counts import plural
 from mainspring.report.describe import code, event, events, seconds, when
 from mainspring.report.facts import Approval, Notice, Report, Wait
+from mainspring.report.result_facts import LeftProcess
 
 
 def around(report: Report) -> Iterator[Block]:
@@ -112,15 +113,31 @@ def _notices(report: Report) -> Iterator[Block]:
 
 
 def _processes(report: Report) -> Iterator[Block]:
-    if not report.processes:
+    ended = [each for each in report.left_running if each.is_ended]
+    if ended:
+        yield Heading("Processes that ended with the goal")
+        yield Paragraph(("The engine had left them running: ", *_pids(ended), "."))
+    alive = [each for each in report.left_running if not each.is_ended]
+    if not report.processes and not alive:
         return
     yield Heading("Processes without a recorded end")
+    if alive:
+        yield Paragraph(("The engine left running: ", *_pids(alive), "."))
+        yield Paragraph(("To end them: ", Mono(f"mainspring goal stop {report.session}")))
+    if not report.processes:
+        yield Paragraph(("Whether they still run: ", Mono("mainspring ps")))
+        return
     rows = tuple(
         row(each.handle, Mono(each.command), "was told to stay" if each.is_staying else "", event(each.seq))
         for each in report.processes
     )
     yield Table(("process", "command", "", "recorded in"), rows)
     yield Paragraph(("Whether they still run: ", Mono("mainspring ps")))
+
+
+def _pids(left: list[LeftProcess]) -> Spans:
+    told = (f"process {each.pid} (iteration {each.iteration}, {event(each.seq)})" for each in left)
+    return (", ".join(told),)
 
 
 def _crashes(report: Report) -> Iterator[Block]:

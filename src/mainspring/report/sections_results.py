@@ -10,6 +10,7 @@ from mainspring.documents.blocks import (
     Heading,
     Items,
     Mono,
+    OutputBlock,
     Paragraph,
     Picture,
     Spans,
@@ -20,8 +21,10 @@ from mainspring.documents.blocks import (
     slim,
 )
 from mainspring.events.counts import plural
-from mainspring.report.describe import code, digest, event, events, figure, size, toned
+from mainspring.evidence.metrics import MIN_REPEATS
+from mainspring.report.describe import code, digest, event, events, figure, size, toned, with_spread
 from mainspring.report.facts import ArtifactFacts, ClaimFacts, Metric, MetricRow, Report
+from mainspring.report.result_facts import BestResult, FileDiff
 
 _VERDICTS = {
     "same": "within the noise",
@@ -29,18 +32,84 @@ _VERDICTS = {
 }
 
 
+def result(report: Report) -> Iterator[Block]:
+    """What came of it: the number that matters, what gave it, and what changed."""
+    if report.result is None and not report.diffs:
+        return
+    yield Heading("Result")
+    if report.result is not None:
+        yield from _best(report.result, report.session)
+    if report.diffs:
+        upto = f" up to iteration {report.result.best.iteration}" if report.result else ""
+        total = len(report.diffs) + report.diffs_left_out
+        yield Paragraph((f"What changed{upto}: {plural(total, 'file')}.",))
+        yield from (_file_diff(each) for each in report.diffs)
+        yield from more(report.diffs_left_out, "more files", f"mainspring diff {report.session}")
+
+
+def _best(best: BestResult, session: str) -> Iterator[Block]:
+    first, now = best.first, best.best
+    start = with_spread(first.median, first.spread, best.unit)
+    end = with_spread(now.median, now.spread, best.unit)
+    which = f"iteration {now.iteration}, {plural(now.repeats, 'repeat')}"
+    if first.iteration == now.iteration:
+        yield Paragraph((f"{best.metric}: ", Toned(end, "good"), f" ({which}; {best.better} is better)."))
+    else:
+        yield Paragraph(
+            (
+                f"{best.metric}: from {start} (iteration {first.iteration}) to ",
+                Toned(end, "good"),
+                f" ({which}; {best.better} is better).",
+            )
+        )
+    if not best.is_ours:
+        yield Paragraph(("The figures are the agent's own.",), "doubt")
+    if not best.is_sure:
+        yield Paragraph(("Too few repeats to be sure that it is the best.",), "doubt")
+    if best.parameters:
+        yield Paragraph(("Parameters: ", Mono(best.parameters)))
+    if best.state_seq:
+        restore = Mono(f"mainspring goal best {session} --restore")
+        yield Paragraph(
+            (f"The files that gave it: as after event {best.state_seq}. ", restore, " puts them back.")
+        )
+
+
+def _file_diff(each: FileDiff) -> Block:
+    title: Spans = (f"{each.kind}: ", Mono(each.path))
+    if not each.diff:
+        return Paragraph(title)
+    left = more(each.lines_left_out, "more lines are not shown")
+    return Collapsible(title, (OutputBlock(each.diff, "diff"), *left), level=0)
+
+
 def metrics(report: Report) -> Iterator[Block]:
-    if not report.metrics:
+    if not report.metrics and not report.failed_evaluations:
         return
     yield Heading("Metrics")
     evaluation = report.evaluation
     if evaluation.command:
         frozen = f", with {', '.join(evaluation.frozen)} frozen" if evaluation.frozen else ""
-        times = f", {evaluation.repeats} times{frozen}."
+        times = f", {plural(evaluation.repeats or MIN_REPEATS, 'time')} in each iteration{frozen}."
         yield Paragraph(("Measured by mainspring itself with ", Mono(evaluation.command), times))
+    yield from _failed_evaluations(report)
     for metric in report.metrics:
         yield from _metric(metric)
     yield from more(report.metrics_left_out, "more metrics are not shown")
+
+
+def _failed_evaluations(report: Report) -> Iterator[Block]:
+    failed = report.failed_evaluations
+    if not failed:
+        return
+    which = ", ".join(str(each.iteration) for each in failed)
+    text = f"The evaluation measured nothing in {plural(len(failed), 'iteration')} ({which})."
+    yield Paragraph((text,), "bad")
+    rows = tuple(row(str(each.iteration), "; ".join(each.flags), event(each.seq)) for each in failed)
+    yield Table(("iteration", "why", "recorded in"), rows, frozenset({0}))
+    if failed[-1].output:
+        title = f"Output of the evaluation in iteration {failed[-1].iteration}"
+        yield Collapsible((title,), (OutputBlock(failed[-1].output),), level=4)
 
 
 def _metric(metric: Metric) -> Iterator[Block]:
@@ -65,7 +134,7 @@ def _values(metric: Metric) -> Iterator[Block]:
     if metric.plot:
         yield Picture(f"{metric.name} by iteration", "image/svg+xml", metric.plot.encode("utf-8", "replace"))
     figures = ("repeats", "mean", "median", "spread (sd)")
-    head = ("iteration", "measured by", *figures, "against the best", "doubts")
+    head = ("iteration", "measured by", *figures, "against the best", "parameters", "doubts")
     rows = tuple(_metric_row(each, metric) for each in metric.rows)
     yield slim(head, rows, frozenset({0, 2, 3, 4, 5}))
     yield from more(metric.rows_left_out, "earlier iterations are not shown")
@@ -82,6 +151,7 @@ def _metric_row(each: MetricRow, metric: Metric) -> tuple[Spans, ...]:
         figure(each.median),
         figure(each.spread) if each.repeats > 1 else "",
         _verdict(each, metric),
+        each.parameters,
         tuple(Toned(f"{flag}. ", "doubt") for flag in each.flags),
     )
 
@@ -93,7 +163,8 @@ def _verdict(each: MetricRow, metric: Metric) -> Spans:
         return ("the first",) if metric.better and each == _first_counted(metric) else ("",)
     noise = f", noise {figure(each.noise)}" if each.noise else ""
     told = _VERDICTS.get(each.verdict) or toned(each.verdict)
-    return (told, f" ({each.difference:+.4g}{noise})")
+    sign = "+" if each.difference > 0 else ""
+    return (told, f" ({sign}{figure(each.difference)}{noise})")
 
 
 def _first_counted(metric: Metric) -> MetricRow | None:

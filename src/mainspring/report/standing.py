@@ -178,6 +178,11 @@ def left_of(
         ("process without a recorded end", f"{each.handle}: {each.command}", each.seq)
         for each in around.processes.values()
     ]
+    left += [
+        ("process left by the engine", f"process {each.pid}, iteration {each.iteration}", each.seq)
+        for each in around.left_running
+        if not each.is_ended
+    ]
     return tuple(Remaining(what=what, detail=detail, seq=seq) for what, detail, seq in left)
 
 
@@ -195,7 +200,7 @@ def next_commands(
         commands.append((f"mainspring approve {session}", "answer the open question, then resume the goal"))
     else:
         commands += _after(resume, session, goal, goal.ended, judged)
-    if around.processes:
+    if around.processes or any(not each.is_ended for each in around.left_running):
         commands.append(("mainspring ps", "see which processes still run"))
     commands.append((f"mainspring verify {session}", "check that the record was not changed"))
     commands.append((f"mainspring show {session}", "see every event by its number"))

@@ -66,11 +66,14 @@ async def last_turn(journal: JournalReader, scope: Extent) -> tuple[int, UserSai
     return first
 
 
-async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) -> WentBack:
-    """Goes back to the state after event `to_seq`; raises `WorkspaceConflict`, and has then done nothing,
-    when a file would be overwritten that someone else changed."""
+async def go_back(
+    recorder: Recorder, root: Path, to_seq: int, scope: Extent, left_out: tuple[str, ...] = ()
+) -> WentBack:
+    """Goes back to the state after event `to_seq`, except for the files that are `left_out`; raises
+    `WorkspaceConflict`, and has then done nothing, when a file would be overwritten that someone else
+    changed."""
     journal, vault = recorder.journal, recorder.vault
-    started = RewindStarted(to_seq=to_seq, scope=scope)
+    started = RewindStarted(to_seq=to_seq, scope=scope, left_out=left_out)
     check_event(started)
     before_seq = await journal.last_seq()
     if not 1 <= to_seq <= before_seq:
@@ -78,7 +81,7 @@ async def go_back(recorder: Recorder, root: Path, to_seq: int, scope: Extent) ->
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = RestorePlan() if scope == "conversation" else await _plan(journal, to_seq, vault)
+    going = RestorePlan() if scope == "conversation" else await _plan(journal, started, vault)
     await asyncio.to_thread(_check, root, going, vault)
     if going.steps:
         await recorder.record(started)
@@ -93,7 +96,7 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
         return None
     if undone is not None and undone.seq > started.seq:
         return None
-    going = await _plan(journal, started.event.to_seq, vault)
+    going = await _plan(journal, expanded(started.event, vault), vault)
     changed = await asyncio.to_thread(conflicts, root, going.steps)
     going = msgspec.structs.replace(
         going,
@@ -103,10 +106,15 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
-async def _plan(journal: JournalReader, to_seq: int, vault: Vault) -> RestorePlan:
-    recorded = await read_all(journal, kinds=("FilesChanged",), after=to_seq)
+async def _plan(journal: JournalReader, started: RewindStarted, vault: Vault) -> RestorePlan:
+    recorded = await read_all(journal, kinds=("FilesChanged",), after=started.to_seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)
+    going = msgspec.structs.replace(
+        going,
+        steps=tuple(step for step in going.steps if step.path not in started.left_out),
+        foreign=tuple(path for path in going.foreign if path not in started.left_out),
+    )
     unseen = dict.fromkeys(note for event in changed if event.calls for note in event.not_covered)
     return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
 

@@ -17,10 +17,10 @@ JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
 _UNKNOWN_TIMES = 3
 _TIMEOUT_S = 30.0
 _KEPT_BYTES = 256 * 1024
-_RUNNING_STATES = """
-    PENDING RUNNING SUSPENDED COMPLETING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESIZING RESV_DEL_HOLD
-    SIGNALING STAGE_OUT STOPPED SPECIAL_EXIT"""
-_RUNNING = frozenset(_RUNNING_STATES.split())
+_ENDED_STATES = """
+    BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED
+    RECONFIG_FAIL REVOKED TIMEOUT"""
+_ENDED = frozenset(_ENDED_STATES.split())
 
 
 class CommandWatch(ConditionWatch):
@@ -62,7 +62,8 @@ class CommandWatch(ConditionWatch):
 
 class SlurmWatch(ConditionWatch):
     """A job is asked for in the accounts first, which know its end, and then in the queue, which knows it
-    while the accounts are silent. Three silences of both in a row are an answer too."""
+    while the accounts are silent. Three silences of both in a row are an answer too. A state that we do not
+    know is no end."""
 
     def __init__(self, condition: OnSlurm, waiting: WaitContext) -> None:
         if not JOB.fullmatch(condition.job):
@@ -86,7 +87,7 @@ class SlurmWatch(ConditionWatch):
             self._unknown = 0
             states = {state for state, _, _ in found}
             self._last = ", ".join(sorted(states))
-            return None if states & _RUNNING else _job_ended(self._job, found)
+            return _job_ended(self._job, found) if states <= _ENDED else None
         self._unknown += 1
         self._last = f"neither sacct nor squeue knows it ({self._unknown} times in a row)"
         if self._unknown < _UNKNOWN_TIMES:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.goals import GoalOptions, start_goal, tell_goal
+from mainspring.app.goals import GoalOptions, end_processes_of, start_goal, tell_goal
+from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.sessions import newest_in
+from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
@@ -21,6 +23,7 @@ from mainspring.goals.control import GivenOrder, Order
 from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
 from mainspring.goals.profiles import Profile, load_profile, profile_names
+from mainspring.report.result_facts import BestResult
 from mainspring.settings import Config
 
 
@@ -34,11 +37,13 @@ class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an order; `ending` is set when the goal had ended before."""
+    """What became of an order; `ending` is set when the goal had ended before, and `processes` is how many
+    that it had left running were ended now."""
 
     session: str
     ending: str = ""
     done: str = ""
+    processes: int = 0
 
 
 async def list_goals(config: Config) -> list[SessionRow]:
@@ -76,13 +81,32 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
     name = await store.find(session)
     goal = await load_goal(store, name)
     if goal.ended is not None:
-        return Ordered(session=name, ending=goal.ended.ending)
+        processes = await end_processes_of(name, config) if order == "stop" else 0
+        return Ordered(session=name, ending=goal.ended.ending, processes=processes)
     event = (
         GoalPaused(reason="Paused by request.")
         if order == "pause"
         else GoalEnded(ending="stopped", reason="Stopped by request.", exit_code=130)
     )
     return Ordered(session=name, done=await tell_goal(name, order, event, config))
+
+
+async def best_of(config: Config, session: str) -> BestResult:
+    """The best result of a goal, and the event after which the files were those that gave it."""
+    found = (await goal_report(config, session)).result
+    if found is None or not found.state_seq:
+        raise UsageError(
+            "This goal has no best result: nothing was measured, or nobody said which way is better.",
+            remedy="Name a metric with --minimize, --maximize or --target.",
+        )
+    return found
+
+
+async def restore_best(config: Config, session: str) -> BackAt:
+    """Puts back the files that gave the best result, except the memory file; on record, so undoable."""
+    best = await best_of(config, session)
+    memory = (await goal_standing(config, session)).goal.memory
+    return await go_back_to(config, session, best.state_seq, "files", (memory,))
 
 
 def take_order(config: Config, session: str) -> GivenOrder | None:

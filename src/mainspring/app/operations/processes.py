@@ -14,10 +14,14 @@ import msgspec
 
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import Sessions
 from mainspring.errors import JournalError, SandboxError, UsageError
 from mainspring.folds.processes import FOLDER, Processes, is_alive
+from mainspring.goals.fold import load_goal
+from mainspring.goals.left_running import booted_us, started_us, still_running
 from mainspring.journal import events_in
 from mainspring.sandbox.background import Background, Status
+from mainspring.sandbox.custody.tree import command_line
 from mainspring.sandbox.held import release
 from mainspring.settings import Config
 
@@ -26,7 +30,8 @@ _KINDS = ("ProcessStarted", "ProcessEnded")
 
 
 class LiveProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A live background process. `state` is `running`, or `left` when only what it started still runs."""
+    """A live background process. `state` is `running`, or `left` when only what it started still runs; what
+    an outside engine left running for a goal has no handle and ends with the goal."""
 
     handle: str
     session: str
@@ -50,7 +55,29 @@ async def list_processes(config: Config, session: str = "") -> list[LiveProcess]
     """The live background processes of a session, or of all of them."""
     store = sessions_of(config)
     names = [await store.find(session)] if session else sorted(await store.names())
-    return [row for name in names for row in await _rows(config, name, store.directory(name) / FOLDER)]
+    rows = [row for name in names for row in await _rows(config, name, store.directory(name) / FOLDER)]
+    since_us = booted_us()
+    goals = {row.id for row in await store.rows() if row.goal and row.updated_us >= since_us}
+    return rows + [row for name in names if name in goals for row in await _left_by_engines(store, name)]
+
+
+async def _left_by_engines(store: Sessions, session: str) -> list[LiveProcess]:
+    try:
+        left = (await load_goal(store, session)).left
+    except JournalError:
+        return []
+    return [
+        LiveProcess(
+            handle="",
+            session=session,
+            pid=pid,
+            started_us=started_us(pid) or left[pid],
+            state="left",
+            stays=False,
+            command=command_line(pid),
+        )
+        for pid in still_running(left)
+    ]
 
 
 async def stop_process(config: Config, session: str, handle: str) -> StoppedProcess:

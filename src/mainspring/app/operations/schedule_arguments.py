@@ -37,7 +37,7 @@ _UNPRICED = "--allow-unpriced"
 _HOME = "--allow-home"
 _OTHERS = (
     "--profile --engine --model --effort --mode --sandbox --check --file --target --evaluate --repeats"
-    " --frozen --minimize --maximize --memory"
+    " --frozen --results --minimize --maximize --memory"
 )
 FLAGS = frozenset((*_RULES.values(), *_OTHERS.split(), _UNPRICED, _HOME))
 _TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
@@ -70,6 +70,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
             command=_last(found["--evaluate"]),
             repeats=int(_last(found["--repeats"]) or 0),
             frozen=tuple(found["--frozen"]),
+            results=tuple(found["--results"]),
             better="lower" if found["--minimize"] else "higher" if found["--maximize"] else "",
             metric=_last(found["--minimize"]) or _last(found["--maximize"]),
         ),
@@ -107,6 +108,7 @@ def _words(options: GoalOptions) -> Iterator[tuple[str, ...]]:
     yield from _flag("--evaluate", evaluation.command)
     yield from _flag("--repeats", str(evaluation.repeats or ""))
     yield from _flag("--frozen", *evaluation.frozen)
+    yield from _flag("--results", *evaluation.results)
     yield from _flag("--minimize" if evaluation.better == "lower" else "--maximize", evaluation.metric)
     yield from _flag("--memory", options.memory)
     if options.allow_unpriced:

@@ -66,8 +66,11 @@ async def file_changes(
         )
 
 
-async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Extent) -> BackAt:
-    """Takes a session that nobody runs back to how it was after an event, or before its last turn."""
+async def go_back_to(
+    config: Config, session: str, to_seq: int | None, scope: Extent, left_out: tuple[str, ...] = ()
+) -> BackAt:
+    """Takes a session that nobody runs back to how it was after an event, or before its last turn; files that
+    are `left_out` stay as they are."""
     said: UserSaid | None = None
     async with recording(session, config) as recorder:
         root = await _workspace(recorder.journal, recorder.vault)
@@ -75,7 +78,7 @@ async def go_back_to(config: Config, session: str, to_seq: int | None, scope: Ex
         if to_seq is None:
             seq, said = await last_turn(recorder.journal, scope)
             to_seq = seq - 1
-        went = await go_back(recorder, root, to_seq, scope)
+        went = await go_back(recorder, root, to_seq, scope, left_out)
     return BackAt(session=recorder.session, went=went, said=said.text if said else None)
 
 

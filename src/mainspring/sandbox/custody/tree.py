@@ -38,6 +38,15 @@ def stat(pid: int) -> Stat | None:
     return Stat(text)
 
 
+def command_line(pid: int) -> str:
+    """What a process runs; empty when that cannot be told."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode("utf-8", "replace").strip()
+
+
 def descendants(root: int) -> list[Stat]:
     """Everything alive or dead below `root`, parents first."""
     children: dict[int, list[Stat]] = {}
