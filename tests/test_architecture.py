@@ -98,6 +98,8 @@ NO_EVENTS = {
 OTHER_READERS = {
     "app/operations/security.py": "the files of a journal that it made itself",
     "cli/streams.py": "a standard stream that was closed",
+    "disk/scratch.py": "locks of folders that mainspring itself made",
+    "journal/anchor.py": "the anchor that mainspring itself wrote",
     "disk/untrusted.py": "the one way to read what a repository brings",
     "sandbox/files.py": "files of tools, under the policy: regular ones only, bounded, no links",
     "workspace/stable_read.py": "files of the workspace with their status: regular ones only, bounded, no links",
@@ -106,6 +108,7 @@ OTHER_READERS = {
     "disk/files.py": "our own data",
     "disk/owner.py": "our own data, and /proc",
     "disk/scan.py": "folders",
+    "journal/daily.py": "a file that the person named, opened to append",
     "goals/lock.py": "our own data",
     "goals/control.py": "our own data",
     "goals/schedules.py": "our own data",
