@@ -133,6 +133,10 @@ class ContextOverflow(ModelError):
     pass
 
 
+class MediaRefused(ModelError):
+    """An image or document of the request was not accepted."""
+
+
 class BadRequest(ModelError):
     """`cause` names a refusal that a wire may be able to live with (`effort`, `parameter`, `signature`,
     `tools`, `order`), and `param` what was refused."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mainspring.app import build as app
-from mainspring.events import Part
+from mainspring.events import Media, Part
 from mainspring.models import Message, ReplyFinished, Request
 from mainspring.models.reply import ReplyBuilder
 from mainspring.models.retry import Retried, RetryPolicy
@@ -34,6 +35,10 @@ NAMES = {
     "gemini": "gemini-3-pro",
 }
 WIRES = tuple(NAMES)
+PNG64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = b64decode(PNG64)
+"""A whole image of one pixel."""
+
 DIALECTS = {"chat": Chat(), "responses": Responses(), "anthropic": Anthropic(), "gemini": Gemini()}
 
 
@@ -64,7 +69,7 @@ class Wired:
         self.session = ""
         self.seen: list[SeenRequest] = []
 
-    def run(self, wire: str, text: str, *, name: str = "", **options: Any) -> list[Any]:
+    def run(self, wire: str, text: str, *, name: str = "", attach: str = "", **options: Any) -> list[Any]:
         """The events of one turn."""
 
         async def turn() -> list[Any]:
@@ -82,11 +87,19 @@ class Wired:
                 )
                 async with opened as session:
                     self.session = session.id
-                    events = [event async for event in session.run(text)]
+                    media: list[Media] = []
+                    if attach:
+                        data = (self.workspace / attach).read_bytes()
+                        media = [await session.attach(data, "image/png", attach)]
+                    events = [item.event async for item in session.watch(text, media)]
                 self.seen = server.seen
             return events
 
         return asyncio.run(turn())
+
+    @staticmethod
+    def without_faults(script: Script) -> Script:
+        return msgspec.structs.replace(script, faults=())
 
 
 class Heard(msgspec.Struct):

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from mainspring.context.facts import FRESH
+from mainspring.context.media import HistoryMedia, WaitingMessage
 from mainspring.context.stubs import seq_of, stub, text_of
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -23,6 +24,7 @@ from mainspring.events import (
     Compacted,
     GuardTripped,
     Media,
+    MediaLeftOut,
     NoteAdded,
     Recorded,
     Text,
@@ -32,7 +34,6 @@ from mainspring.events import (
 from mainspring.journal import JournalReader, events_in
 from mainspring.models import (
     AssistantMessage,
-    Attachment,
     Message,
     ResultsMessage,
     ToolResult,
@@ -40,7 +41,7 @@ from mainspring.models import (
 )
 from mainspring.models.fingerprint import Fingerprint
 
-KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "GuardTripped"})
+KINDS = frozenset({"UserSaid", "NoteAdded", "AssistantSaid", "CallEnded", "GuardTripped", "MediaLeftOut"})
 REBUILDING = (Compacted, Undone)
 """Events after which a history is projected anew."""
 
@@ -61,13 +62,6 @@ def estimated_tokens(size: int) -> int:
     return int(size / BYTES_PER_TOKEN) + 16
 
 
-class _Waiting(msgspec.Struct, frozen=True):
-    """A message whose attachments are still in the journal."""
-
-    message: UserMessage | ResultsMessage
-    media: tuple[tuple[Media, ...], ...]
-
-
 class _Said(msgspec.Struct, frozen=True):
     seq: int
     said: UserSaid | NoteAdded
@@ -80,7 +74,9 @@ class History:
         self._encode = encode
         self._stubbed = stubbed
         self._messages: list[bytes] = []
-        self._waiting: dict[int, _Waiting] = {}
+        self.media = HistoryMedia()
+        self._counted: set[int] = set()
+        self._first_unanswered = 0
         self._asked: tuple[CallAsked, ...] = ()
         self._open: set[str] = set()
         self._ended: dict[str, CallEnded] = {}
@@ -105,6 +101,8 @@ class History:
                 self._add_reply(said)
             case UserSaid() | NoteAdded() as said:
                 self._add_said(_Said(seq=recorded.seq, said=said))
+            case MediaLeftOut() as event:
+                self.media.leave_out(event)
             case Undone():
                 # What was taken back may have been the results of calls that still stand.
                 self._close_unseen()
@@ -119,13 +117,16 @@ class History:
 
     async def messages(self, get: Callable[[Blob], Awaitable[bytes]]) -> Sequence[bytes]:
         """The encoded messages; those with attachments fetch them now, once."""
-        while self._waiting:
-            index, message = next(iter(self._waiting.items()))
-            self._messages[index] = self._encode(await _attach(message, get))
-            # Providers count images and documents by what they show, not by their bytes.
-            count = sum(map(len, message.media))
-            self._bytes += len(self._encode(message.message)) + count * _BYTES_PER_ATTACHMENT
-            del self._waiting[index]
+        waiting = self.media.waiting
+        while waiting:
+            index, message = next(iter(waiting.items()))
+            self._messages[index] = self._encode(await self.media.attach(message, get))
+            if index not in self._counted:
+                # Providers count images and documents by what they show, not by their bytes.
+                count = sum(map(len, message.media))
+                self._bytes += len(self._encode(message.message)) + count * _BYTES_PER_ATTACHMENT
+                self._counted.add(index)
+            waiting.pop(index, None)
         self._sent_bytes = self._bytes
         return self._messages.copy()
 
@@ -136,6 +137,11 @@ class History:
             return int((self._bytes + prompt_size) / self.bytes_per_token) + 16
         tokens, measured_bytes = self._measured
         return tokens + int(max(self._bytes - measured_bytes, 0) / self.bytes_per_token) + 16
+
+    @property
+    def suspects(self) -> list[Media]:
+        """The attachments that a provider may have refused: those since the last reply, else all."""
+        return self.media.suspects(self._first_unanswered)
 
     def measured(self, input_tokens: int, prompt_size: int) -> None:
         """Notes what the provider counted for the messages that were last given out, and learns from it how
@@ -169,6 +175,7 @@ class History:
         self.is_answered = not calls
         if calls or any(isinstance(part, Text) for part in said.parts):
             self._append(AssistantMessage(said.parts), ())
+            self._first_unanswered = len(self._messages)
             self._asked = calls
             self._open = {asked.call for asked in calls} - self._ended.keys()
         for item in unheard:
@@ -179,7 +186,8 @@ class History:
         unheard = [item for item in self._newest if item.seq > heard_seq]
         for _ in unheard:
             self._bytes -= len(self._messages.pop())
-            self._waiting.pop(len(self._messages), None)
+            self.media.drop(len(self._messages))
+            self._counted.discard(len(self._messages))
         return unheard
 
     def _add_result(self, ended: CallEnded) -> None:
@@ -211,7 +219,7 @@ class History:
 
     def _append(self, message: Message, media: tuple[tuple[Media, ...], ...]) -> None:
         if any(media) and not isinstance(message, AssistantMessage):
-            self._waiting[len(self._messages)] = _Waiting(message=message, media=media)
+            self.media.add(len(self._messages), WaitingMessage(message=message, media=media))
             self._messages.append(b"")
             return
         encoded = self._encode(message)
@@ -354,20 +362,3 @@ def is_live(seq: int, dead: Sequence[tuple[int, int]]) -> bool:
 
 def is_undone(seq: int, ranges: Iterable[tuple[int, int]]) -> bool:
     return any(after < seq <= until for after, until in ranges)
-
-
-async def _attach(waiting: _Waiting, get: Callable[[Blob], Awaitable[bytes]]) -> Message:
-    fetched = [tuple([await _fetch(item, get) for item in media]) for media in waiting.media]
-    message = waiting.message
-    if isinstance(message, UserMessage):
-        return UserMessage(text=message.text, attachments=fetched[0])
-    return ResultsMessage(
-        results=tuple(
-            msgspec.structs.replace(result, attachments=attachments)
-            for result, attachments in zip(message.results, fetched, strict=True)
-        )
-    )
-
-
-async def _fetch(media: Media, get: Callable[[Blob], Awaitable[bytes]]) -> Attachment:
-    return Attachment(media_type=media.blob.media_type, data=await get(media.blob), name=media.name)

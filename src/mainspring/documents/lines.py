@@ -32,6 +32,7 @@ from mainspring.events import (
     FilesChanged,
     GuardTripped,
     Media,
+    MediaLeftOut,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -113,6 +114,10 @@ def _session_resumed(event: SessionResumed) -> str:
 def _model_chosen(event: ModelChosen) -> str:
     tier = f"{event.tier}: " if event.tier else ""
     return f"· model {tier}{event.model}" + (f" ({event.reason})" if event.reason else "")
+
+
+def _media_left_out(event: MediaLeftOut) -> str:
+    return f"! left out, {event.model} cannot see it: {', '.join(event.names)}: {event.reason}"
 
 
 def _routing_warned(event: RoutingWarned) -> str:
@@ -351,6 +356,7 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     PromptSet: _nothing,
     ModelChosen: _model_chosen,
     RoutingWarned: _routing_warned,
+    MediaLeftOut: _media_left_out,
     EffortChosen: _effort_chosen,
     ModeChosen: _mode_chosen,
     SandboxChosen: _sandbox_chosen,

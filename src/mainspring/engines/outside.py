@@ -16,7 +16,7 @@ from mainspring.engines.facts import PROXIES, EngineDescription, EngineTask
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen
-from mainspring.models import Message, Price, Request, StreamItem, UserMessage
+from mainspring.models import Attachment, Message, Price, Request, StreamItem, UserMessage
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
 from mainspring.turns.endings import End, closed
@@ -51,6 +51,9 @@ class OutsideModel:
     def encode(self, message: Message) -> bytes:
         is_user = isinstance(message, UserMessage)
         return msgspec.json.encode(_Encoded(user=message) if is_user else _Encoded(other=message))
+
+    def media_problem(self, _attachment: Attachment, /) -> str:
+        return ""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         del request

@@ -88,6 +88,17 @@ class RoutingWarned(Event, frozen=True):
     message: str
 
 
+class MediaLeftOut(Event, frozen=True):
+    """Attachments that a model is not sent, and why. What a provider refused is left out from then on; what
+    was found unfit before it was sent, only for this model."""
+
+    blobs: tuple[Sha256, ...]
+    names: tuple[str, ...]
+    reason: str
+    model: str = ""
+    is_refused: bool = False
+
+
 class EffortChosen(Event, frozen=True):
     """How hard the model should think from the next step on; None is its provider's own choice."""
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 from mainspring.approvals.answers import Consenting, Requests
-from mainspring.errors import ELSEWHERE, ContextOverflow
+from mainspring.errors import ELSEWHERE, ContextOverflow, MediaRefused
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     OUTPUT_SOURCE,
@@ -60,6 +60,7 @@ from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
 
 OVERFLOW = ContextOverflow.__name__
+MEDIA_REFUSED = MediaRefused.__name__
 
 _ENGINE_SPEND = f"{ENGINE}:"
 _STEP_SPEND = f"{STEP}:"
@@ -223,6 +224,8 @@ class State:
             self.is_overflowing = False
         elif event.step and event.error == OVERFLOW:
             self.is_overflowing = True
+        elif event.error == MEDIA_REFUSED:
+            return  # the same model is asked again, without it
         elif event.retry_in_s is None and (event.step or self._is_down(event)):
             self.failed_models[event.model or self.model] = event
 

@@ -166,6 +166,10 @@ class Model(Protocol):
         """A message in this wire's form; pure, so that the same message always has the same bytes."""
         ...
 
+    def media_problem(self, attachment: Attachment, /) -> str:
+        """Why `encode` leaves an attachment out; empty when it does not."""
+        ...
+
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         """Ends with `ReplyFinished`, or raises a `ModelError`."""
         ...

@@ -19,6 +19,7 @@ from mainspring.errors import (
     BadRequest,
     ContentRefused,
     ContextOverflow,
+    MediaRefused,
     ModelError,
     ModelTimeout,
     ModelUnknown,
@@ -106,12 +107,28 @@ _MOST = re.compile(
     r"|max_tokens is \[1, (\d+)\]|range is from 1 \(inclusive\) to (\d+) \(exclusive\)",
     re.IGNORECASE,
 )
+_MEDIA = re.compile(
+    r"could not process (the )?(image|pdf|document)|image exceeds|image\.source|unsupported image"
+    r"|(unable to process|provided|invalid|corrupt(ed)?|bad) (input |base64 )?image|support image|image input"
+    r"|image (format|is not valid|dimensions)|(decode|load|identify|parse|process) (the )?image"
+    r"|pdf specified|invalid pdf",
+    re.IGNORECASE,
+)
 _THINKING_ORDER = re.compile(
     r"expected [`']?thinking[`']? or [`']?redacted_thinking|when [`']?thinking[`']? is disabled, an?\b",
     re.IGNORECASE,
 )
 
 _RULES = (
+    _Rule(
+        MediaRefused,
+        "{provider} did not accept an attachment.",
+        "Attach it in another form, or choose another model.",
+        codes=frozenset({"invalid_image", "image_parse_error", "invalid_image_format", "image_too_large"})
+        | frozenset({"invalid_image_url", "unsupported_image_media_type", "invalid_base64_image"}),
+        wording=_MEDIA,
+        wording_statuses=frozenset({400, 404, 415, 422, 500}),
+    ),
     _Rule(
         BadRequest,
         "{model} does not give so much output at once.",

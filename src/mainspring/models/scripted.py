@@ -18,6 +18,7 @@ from mainspring.errors import ConfigError, ModelError
 from mainspring.events import CallDelta, Stop, TextDelta, ThinkingDelta, Usage
 from mainspring.models import (
     AssistantMessage,
+    Attachment,
     Message,
     Price,
     ReplyFinished,
@@ -191,6 +192,9 @@ class ScriptedModel:
                     for result in message.results
                 ]
                 return _ENCODER.encode({"role": "results", "results": results})
+
+    def media_problem(self, _attachment: Attachment, /) -> str:
+        return ""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         error = self._on_request(request) if self._on_request else None

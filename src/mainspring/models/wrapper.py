@@ -11,6 +11,7 @@ class ModelWrapper:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.encode = model.encode  # the innermost model's own: a long history is tens of thousands of calls
+        self.media_problem = model.media_problem
 
     @property
     def name(self) -> str:

@@ -1,11 +1,12 @@
 """What real providers refuse with 400, in their words, so that a test fails where a user would.
 
-Names of tools, and on Anthropic where thinking stands and how much of the output it may take.
+Names of tools; on Anthropic also images, where thinking stands, and how much of the output it may take.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from mainspring.testing.dialects.gemini import Gemini
 
 _PATTERN = "^[a-zA-Z0-9_-]{1,64}$"
 _NAME = re.compile(_PATTERN.removesuffix("$"))
+_MOST_IMAGE = 5 * 1024 * 1024
 _GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 
 
@@ -64,6 +66,11 @@ def _anthropic(request: dict[str, Any]) -> Iterator[str]:
                 where = f"messages.{place}.content.{n}.tool_use.name"
                 yield f"{where}: String should match pattern '{_PATTERN}'"
 
+            if block["type"] == "image" and not _is_whole(block["source"]["data"]):
+                yield "Could not process image"
+            if block["type"] == "image" and (size := len(block["source"]["data"])) > _MOST_IMAGE:
+                where = f"messages.{place}.content.{n}.image.source.base64"
+                yield f"{where}: image exceeds 5 MB maximum: {size} bytes > {_MOST_IMAGE} bytes"
     yield from _thinking(request)
 
 
@@ -113,6 +120,12 @@ def _open_loop(messages: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]
             is_answered and message["role"] == "user"
         )
     return loop
+
+
+def _is_whole(data: str) -> bool:
+    """Whether an image in base64 is not a PNG that breaks off."""
+    image = b64decode(data)
+    return not image.startswith(b"\x89PNG") or image.endswith(b"IEND\xaeB`\x82")
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

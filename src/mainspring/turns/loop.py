@@ -8,7 +8,7 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
-from mainspring.errors import ContextOverflow, ModelError
+from mainspring.errors import ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Request
@@ -19,7 +19,13 @@ from mainspring.turns.model_request import ask
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import reserve, settle
-from mainspring.turns.upkeep import check_guards, compact_if_needed, report_ended_processes
+from mainspring.turns.upkeep import (
+    check_guards,
+    compact_if_needed,
+    leave_out_refused_media,
+    report_ended_processes,
+    tell_unfit_media,
+)
 
 _MAX_CUTOFFS = 3
 _CUT_OFF = "Your reply was cut off at the output limit. Go on from there, in smaller pieces."
@@ -59,6 +65,7 @@ async def _step(runtime: Runtime) -> End | None:
     state = runtime.state
     await report_ended_processes(runtime)
     messages = await runtime.history.messages(runtime.recorder.get_blob)
+    await tell_unfit_media(runtime)
     heard_seq = runtime.history.last_seq
     input_tokens = runtime.history.estimated_tokens(state.prompt_size)
     step = state.step + 1
@@ -85,6 +92,9 @@ async def _step(runtime: Runtime) -> End | None:
             runtime, model, request, reservation, input_tokens=input_tokens, step=step, show=runtime.show
         )
     except ContextOverflow:
+        return None
+    except MediaRefused as error:
+        await leave_out_refused_media(runtime, error)
         return None
     runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
-from mainspring.events import Ending, GuardTripped, NoteAdded
+from mainspring.errors import MediaRefused
+from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
 from mainspring.folds.processes import news
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
@@ -35,6 +36,30 @@ async def check_guards(runtime: Runtime) -> End | None:
 async def report_ended_processes(runtime: Runtime) -> None:
     """Records what happened outside the conversation since the last step, so that the model is told."""
     await runtime.record(*await news(runtime.state.processes))
+
+
+async def tell_unfit_media(runtime: Runtime) -> None:
+    """Records which attachments the current model is not sent because it would refuse them."""
+    model = runtime.models.current
+    for media, attachment in runtime.history.media.take_untold(model.name):
+        if problem := model.media_problem(attachment):
+            blobs, names = (media.blob.sha256,), (media.name,)
+            await runtime.record(MediaLeftOut(blobs=blobs, names=names, reason=problem, model=model.name))
+
+
+async def leave_out_refused_media(runtime: Runtime, error: MediaRefused) -> None:
+    """Leaves out what a provider may have refused, on record; raises the error when nothing is left."""
+    suspects = runtime.history.suspects
+    if not suspects:
+        raise error
+    left_out = MediaLeftOut(
+        blobs=tuple(item.blob.sha256 for item in suspects),
+        names=tuple(item.name for item in suspects),
+        reason=error.message,
+        model=runtime.models.current.name,
+        is_refused=True,
+    )
+    await runtime.record(left_out)
 
 
 async def compact_if_needed(runtime: Runtime) -> End | None:

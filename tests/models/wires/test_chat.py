@@ -21,6 +21,7 @@ from mainspring.models.reply import ReplyBuilder
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
 from mainspring.models.wires.chat import ChatModel, ChatQuirks, _Reader
 from mainspring.testing.server import ModelServer
+from tests.models.every_wire import PNG, PNG64
 
 TOOL = ToolSpec(name="read", description="Reads.", parameters={"type": "object", "properties": {"path": {}}})
 
@@ -71,13 +72,13 @@ def stream(script: Script, request: Request, **options: Any) -> tuple[list[Strea
 
 def test_a_user_message_is_text_or_parts_with_data_urls() -> None:
     assert encoded(UserMessage("hi")) == [{"role": "user", "content": "hi"}]
-    picture = Attachment("image/png", b"\x89PNG", "a.png")
+    picture = Attachment("image/png", PNG, "a.png")
     paper = Attachment("application/pdf", b"%PDF", "b.pdf")
     notes = Attachment("text/plain", b"words", "c.txt")
     sound = Attachment("audio/wav", b"RIFF", "d.wav")
     [message] = encoded(UserMessage("look", (picture, paper, notes, sound)))
     assert message["content"] == [
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG64}"}},
         {"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}},
         {"type": "text", "text": "c.txt\nwords"},
         {"type": "text", "text": "[d.wav: audio/wav cannot be shown to this model]"},
@@ -122,7 +123,7 @@ def test_thinking_goes_back_only_where_the_server_wants_it_and_only_its_own() ->
 
 
 def test_results_are_one_message_each_and_their_images_follow() -> None:
-    picture = Attachment("image/png", b"\x89PNG")
+    picture = Attachment("image/png", PNG)
     results = (ToolResult("c1", "read", "fine"), ToolResult("c2", "shell", "exit 1", True, (picture,)))
     messages = encoded(ResultsMessage(results))
     assert messages[:2] == [
@@ -346,7 +347,7 @@ def test_reasoning_in_details_is_merged_and_goes_back_as_it_came() -> None:
 
 def test_a_reply_stands_between_results_and_a_user_where_a_server_wants_it() -> None:
     chat = model(quirks=ChatQuirks(needs_bridge=True))
-    picture = Attachment("image/png", b"\x89PNG")
+    picture = Attachment("image/png", PNG)
     call = CallAsked(call="c00001000", name="read", arguments="{}")
     history: list[Any] = [
         UserMessage("hi"),

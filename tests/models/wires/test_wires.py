@@ -17,14 +17,14 @@ from mainspring.models import (
     UserMessage,
 )
 from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
-from tests.models.every_wire import WIRES, ask, build
+from tests.models.every_wire import PNG, PNG64, WIRES, ask, build
 
 TOOL = ToolSpec(
     name="read",
     description="Reads a file.",
     parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
-PICTURE = Attachment("image/png", b"\x89PNG", "a.png")
+PICTURE = Attachment("image/png", PNG, "a.png")
 PAPER = Attachment("application/pdf", b"%PDF", "b.pdf")
 USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=20)
 OPAQUE = {
@@ -130,7 +130,7 @@ def second_request(wire: str, **options: Any) -> tuple[bytes, bytes, Any]:
     return first.seen.body, second.seen.body, second.body
 
 
-PNG_URL = "data:image/png;base64,iVBORw=="
+PNG_URL = f"data:image/png;base64,{PNG64}"
 PDF_URL = "data:application/pdf;base64,JVBERg=="
 MALFORMED = '{"malformed_arguments":"[]"}'
 
@@ -242,7 +242,7 @@ def test_what_anthropic_sees() -> None:
         "thinking": {"type": "adaptive", "display": "summarized"},
         "tools": [{"name": "read", "description": "Reads a file.", "input_schema": TOOL.parameters}],
     }
-    png = {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+    png = {"type": "base64", "media_type": "image/png", "data": PNG64}
     pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}
     assert messages == [
         {
@@ -295,7 +295,7 @@ def test_what_gemini_sees() -> None:
         "systemInstruction": {"parts": [{"text": "be good"}]},
         "tools": [{"functionDeclarations": [declared]}],
     }
-    png = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
+    png = {"inlineData": {"mimeType": "image/png", "data": PNG64}}
     answer = {"id": "c00001001", "name": "read", "response": {"error": "no such file"}}
     assert contents == [
         {

@@ -17,7 +17,7 @@ import msgspec
 
 from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.events import TextDelta
-from mainspring.models import Message, Price, ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models import Attachment, Message, Price, ReplyFinished, Request, Retrying, StreamItem
 from mainspring.models.local import LocalAnswer, LocalSettings, actions
 from mainspring.models.probe import probe_server
 from mainspring.models.providers import ChatQuirks
@@ -74,6 +74,9 @@ class LocalModel:
 
     def encode(self, message: Message) -> bytes:
         return self._chat.encode(message) if self._has_tools else actions.encode(message)
+
+    def media_problem(self, _attachment: Attachment, /) -> str:
+        return ""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         try:

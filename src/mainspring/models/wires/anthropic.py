@@ -24,6 +24,7 @@ from mainspring.models import (
     ToolResult,
     UserMessage,
 )
+from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.output import thinking_share, wanted_output
 from mainspring.models.structured import has_maps, without_limits
@@ -62,9 +63,10 @@ _LEAST_BUDGET = 1_024
 
 
 class AnthropicModel(Wire):
+    media_limits = LIMITS[WIRE]
     schema_field = "output_config.format"
 
-    def encode(self, message: Message) -> bytes:
+    def _encode(self, message: Message) -> bytes:
         match message:
             case UserMessage():
                 return _user(_content(message.text, message.attachments))

@@ -23,6 +23,7 @@ from mainspring.models import (
     StreamItem,
     UserMessage,
 )
+from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import is_strict
@@ -43,6 +44,7 @@ _RESULT_TAIL = 64
 
 
 class ChatModel(Wire):
+    media_limits = LIMITS[WIRE]
     schema_field = "response_format"
 
     def __init__(
@@ -58,7 +60,7 @@ class ChatModel(Wire):
         super().__init__(name, base_url, api_key, model, **options)
         self._quirks = quirks or ChatQuirks()
 
-    def encode(self, message: Message) -> bytes:
+    def _encode(self, message: Message) -> bytes:
         match message:
             case UserMessage():
                 return _user(message.text, message.attachments)

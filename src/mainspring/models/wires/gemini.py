@@ -25,6 +25,7 @@ from mainspring.models import (
     ToolResult,
     UserMessage,
 )
+from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.output import thinking_share
 from mainspring.models.wires.http import StreamReader
@@ -48,10 +49,11 @@ _LEVELS: dict[Effort, str] = {"low": "low", "medium": "medium", "high": "high", 
 
 
 class GeminiModel(Wire):
+    media_limits = LIMITS[WIRE]
     schema_field = "generationConfig.response"
     messages_field: ClassVar[str] = "contents"
 
-    def encode(self, message: Message) -> bytes:
+    def _encode(self, message: Message) -> bytes:
         match message:
             case UserMessage():
                 parts = [_attached(attachment) for attachment in message.attachments]

@@ -23,6 +23,7 @@ from mainspring.models import (
     ToolResult,
     UserMessage,
 )
+from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.structured import is_strict
 from mainspring.models.wires.http import StreamReader
@@ -42,10 +43,11 @@ _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-")
 
 
 class ResponsesModel(Wire):
+    media_limits = LIMITS[WIRE]
     schema_field = "text.format"
     messages_field: ClassVar[str] = "input"
 
-    def encode(self, message: Message) -> bytes:
+    def _encode(self, message: Message) -> bytes:
         match message:
             case UserMessage():
                 content = _content(message.text, message.attachments)

@@ -14,7 +14,17 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 import msgspec
 
 from mainspring.errors import BadRequest, ModelError
-from mainspring.models import Effort, Message, Price, Request, StreamItem
+from mainspring.models import (
+    Attachment,
+    Effort,
+    Message,
+    Price,
+    Request,
+    ResultsMessage,
+    StreamItem,
+    UserMessage,
+)
+from mainspring.models.attachments import MediaLimits, media_problem, sendable
 from mainspring.models.capabilities import Capabilities
 from mainspring.models.failures import Endpoint
 from mainspring.models.structured import answered, with_answer_tool
@@ -45,6 +55,7 @@ class Options(TypedDict, total=False):
 class Wire(ABC):
     messages_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str]
+    media_limits: ClassVar[MediaLimits]
 
     def __init__(
         self, name: str, base_url: str, api_key: str = "", model: str = "", **options: Unpack[Options]
@@ -73,8 +84,22 @@ class Wire(ABC):
         self._looked = 0
         self._clean: dict[bytes, bytes] = {}
 
-    @abstractmethod
-    def encode(self, message: Message) -> bytes: ...
+    def encode(self, message: Message) -> bytes:
+        match message:
+            case UserMessage() if message.attachments:
+                message = msgspec.structs.replace(message, attachments=self._sendable(message.attachments))
+            case ResultsMessage() if any(result.attachments for result in message.results):
+                results = [
+                    msgspec.structs.replace(result, attachments=self._sendable(result.attachments))
+                    for result in message.results
+                ]
+                message = ResultsMessage(tuple(results))
+            case _:
+                pass
+        return self._encode(message)
+
+    def media_problem(self, attachment: Attachment, /) -> str:
+        return media_problem(attachment, self.media_limits)
 
     def body(self, request: Request) -> bytes:
         opening, leading = self._begin(request)
@@ -149,6 +174,13 @@ class Wire(ABC):
         """How many tokens the reply may have, None when nothing bounds it."""
         limit = request.max_output_tokens
         return None if limit is None else min(limit, self._most_output or limit)
+
+    def _sendable(self, attachments: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
+        return tuple(sendable(attachment, self.media_limits) for attachment in attachments)
+
+    @abstractmethod
+    def _encode(self, message: Message) -> bytes:
+        """A message whose attachments the wire takes."""
 
     @property
     def _id(self) -> str:
