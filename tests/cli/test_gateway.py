@@ -91,23 +91,15 @@ def test_the_address_may_name_the_provider_and_providers_may_be_left_out(machine
     assert [seen.path for seen in machine.seen] == ["/of/anthropic/v1/messages"], ran.stderr
 
 
-def test_without_the_gateway_nothing_goes_there(machine: Machine) -> None:
-    with_gateway(machine, {"text": "hello"})
-    direct = machine.servers[-1].url.removesuffix("/v1") + "/direct"
-    for extra in ({"arguments": ("--no-gateway",)}, {"MAINSPRING_GATEWAY": "0"}):
-        arguments: Any = extra.pop("arguments", ())
-        machine.run(
-            "run",
-            "hi",
-            "--model",
-            "anthropic/claude-x",
-            *arguments,
-            ANTHROPIC_BASE_URL=direct,
-            **extra,
-            **KEYS,
-        )  # type: ignore[arg-type]
-    assert {seen.path for seen in machine.seen} == {"/direct/v1/messages"}
-    assert {key_of(seen) for seen in machine.seen} == {"own-2"}
+@pytest.mark.parametrize("is_option", [True, False])
+def test_without_the_gateway_nothing_goes_there(machine: Machine, is_option: bool) -> None:
+    with_gateway(machine, {"text": "hello"}, more="[retry]\nmax_requests = 1")
+    given = {**KEYS, "HTTPS_PROXY": "http://127.0.0.1:9"}  # which leads nowhere
+    options = ("--no-gateway",) if is_option else ()
+    leave = {} if is_option else {"MAINSPRING_GATEWAY": "0"}
+    ran = machine.run("run", "hi", "--model", "anthropic/claude-x", *options, **given, **leave)
+    assert machine.seen == []
+    assert "https://api.anthropic.com through the proxy 127.0.0.1" in ran.stderr
 
 
 def test_a_gateway_without_its_key_is_said(machine: Machine) -> None:

@@ -358,9 +358,12 @@ def test_closing_does_not_wait_for_a_long_first_look(root, tmp_path):
 def test_full_contents_are_told_once_and_covered_again_with_more_room(root, tmp_path):
     small = Watched(root, tmp_path / "cache", max_bytes=10)
     told = small.call(lambda: (root / "a").write_text("x" * 11))
+    assert told is not None
     (note,) = told.not_covered
     assert "`mainspring clean` frees them" in note
-    assert small.call(lambda: (root / "b").write_text("y" * 11)).not_covered == ()
+    again = small.call(lambda: (root / "b").write_text("y" * 11))
+    assert again is not None
+    assert again.not_covered == ()
     small.close()
     large = Watched(root, tmp_path / "cache")
     (change,) = large.changes(lambda: (root / "c").write_text("z" * 11)).values()
