@@ -22,6 +22,9 @@ CELLS = (
         "print(mainspring.run_exploop(config))"
     ),
     (
+        "import pathlib\npathlib.Path('projects').mkdir(exist_ok=True)\n"
+        'claim = \'[[claim]]\\nname="a"\\nstatement="1"\\ncheck="test 1 = 1"\\ngoal=true\\n\'\n'
+        "pathlib.Path('projects/claims.toml').write_text(claim)\n"
         "config = mainspring.DrvloopConfig(goal='h', engine='exec:sh agent.sh')\n"
         "print(mainspring.run_drvloop(config), await mainspring.run_drvloop_async(config))"
     ),

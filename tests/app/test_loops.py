@@ -44,7 +44,11 @@ def test_the_defaults_are_those_of_the_loops() -> None:
 def test_the_exit_code_says_how_it_ended(workspace: Path) -> None:
     done = agent(workspace, "echo '<promise>DONE</promise>'")
     assert run_exploop(ExploopConfig(goal="one", workspace=workspace, engine=done)) == 0
-    assert run_drvloop(DrvloopConfig(goal="two", workspace=workspace, engine=done)) == 0
+    assert run_drvloop(DrvloopConfig(goal="two", workspace=workspace, engine=done)) == 1, "no claim is proved"
+    claim = '[[claim]]\nname = "a"\nstatement = "1 = 1"\ncheck = "test 1 = 1"\ngoal = true\n'
+    proves = f"mkdir -p projects; cat > projects/claims.toml <<'X'\n{claim}X\necho '<promise>DONE</promise>'"
+    config = DrvloopConfig(goal="shown", workspace=workspace, engine=agent(workspace, proves))
+    assert run_drvloop(config) == 0
     fails = agent(workspace, "exit 7")
     assert run_exploop(ExploopConfig(goal="three", workspace=workspace, engine=fails)) == 7
     goes_on = agent(workspace, "date +%N > f")

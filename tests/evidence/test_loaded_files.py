@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from mainspring.events import ArtifactChange, ArtifactsChanged
@@ -20,7 +22,7 @@ class Work:
         self.artifacts = Artifacts()
         self._apply(0, "new", *self.texts)
 
-    def _apply(self, iteration: int, kind: str, *paths: str) -> None:
+    def _apply(self, iteration: int, kind: Literal["new", "modified", "deleted"], *paths: str) -> None:
         changes = tuple(
             ArtifactChange(path=path, kind=kind, sha256=f"{hash(self.texts.get(path)):064x}"[-64:], size=1)
             for path in paths
