@@ -57,9 +57,10 @@ def time_left_s(goal: Goal, rules: GoalRules, now_us: int) -> float | None:
     return rules.max_time_s - max(now_us - goal.started_us, 0) / 1e6
 
 
-def over_at_us(goal: Goal, rules: GoalRules) -> int | None:
+def over_at_us(goal: Goal, rules: GoalRules, now_us: int) -> int | None:
     """When the time of the whole goal is over; None without a limit."""
-    return None if rules.max_time_s is None else goal.started_us + int(rules.max_time_s * 1e6)
+    left_s = time_left_s(goal, rules, now_us)
+    return None if left_s is None else now_us + int(left_s * 1e6)
 
 
 def outage_wait_s(rules: GoalRules, outages: int) -> float:

@@ -208,7 +208,7 @@ class Pursuit:
         else not longer than the goal may wait since it last answered."""
         rules, limit_us = self._set.rules, None
         if rules.max_wait_s and isinstance(condition, OnTime):
-            limit_us = current.down_since_us + int(rules.max_wait_s * 1e6)
+            limit_us = min(current.down_since_us, self._now_us()) + int(rules.max_wait_s * 1e6)
         if limit_us is not None and self._now_us() >= limit_us:
             detail = current.ending.detail if current.ending else ""
             await self._finish(Stop("failed", f"No model answered for too long. {detail}".strip()))

@@ -67,7 +67,7 @@ class Pauses:
     ) -> WaitEnded:
         if ended := await self.go_on():
             return ended
-        over_us = over_at_us(self._goal, self._goal.now.rules)
+        over_us = over_at_us(self._goal, self._goal.now.rules, self._now_us())
         limits = [at_us for at_us in (limit_us, over_us) if at_us is not None]
         started = WaitStarted(
             wait=f"goal-{self._goal.waits + 1}",
