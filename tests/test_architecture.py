@@ -98,6 +98,8 @@ NO_EVENTS = {
 OTHER_READERS = {
     "app/operations/security.py": "the files of a journal that it made itself",
     "cli/streams.py": "a standard stream that was closed",
+    "disk/scratch.py": "locks of folders that mainspring itself made",
+    "journal/anchor.py": "the anchor that mainspring itself wrote",
     "disk/untrusted.py": "the one way to read what a repository brings",
     "sandbox/files.py": "files of tools, under the policy: regular ones only, bounded, no links",
     "workspace/stable_read.py": "files of the workspace with their status: regular ones only, bounded, no links",

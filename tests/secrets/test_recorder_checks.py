@@ -133,7 +133,7 @@ async def unresolved(x: NoSuchType) -> str:  # type: ignore[name-defined]  # noq
         *({"tools": (each,)} for each in (print, len, 9, "reed", lambda x: x, object(), unresolved)),
         {"tools": "read"},
     ],
-    ids=str,
+    ids=lambda options: next(iter(options)),
 )
 def test_a_wrong_option_is_a_clear_error_and_makes_no_session(options: Any, tmp_path: Path) -> None:
     stage = Stage(tmp_path)
