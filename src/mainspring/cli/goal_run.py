@@ -78,7 +78,7 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
 async def _show(pursuit: Pursuit, *, is_json: bool) -> None:
     """Prints every event from here on, until the one that ends this process's work."""
     session = pursuit.session
-    lines = Lines()
+    lines = Lines(in_goal=True)
     if not is_json:
         click.echo(f"goal {session.id}", err=True)
     async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:

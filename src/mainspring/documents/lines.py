@@ -266,12 +266,15 @@ def _compacted(event: Compacted) -> str:
     )
 
 
-def ended_line(event: TurnEnded) -> str:
+def ended_line(event: TurnEnded, *, in_goal: bool = False) -> str:
+    """In a goal only its turn is over, and nothing is said of being done."""
+    ended = "ended" if event.ending == "done" else event.ending
+    ending = f"turn {ended}" if in_goal else event.ending
     steps = f"{plural(event.steps, 'step')}, " if event.steps else ""
     cost = f"{steps}{plural(event.usage.total_tokens, 'token')}, {money(event.cost_usd)}"
     detail = f": {event.detail}" if event.detail and event.ending != "done" else ""
     remedy = f" {event.remedy}" if event.remedy else ""
-    return f"■ {event.ending}{detail}{remedy} ({cost})"
+    return f"■ {ending}{detail}{remedy} ({cost})"
 
 
 def call_line(call: CallAsked) -> str:
