@@ -82,6 +82,25 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "user"
 
 
+def with_longest_wait(rules: dict[str, Any]) -> dict[str, Any]:
+    """The rules as they are recorded, where a longest wait of 0 means none and not one without a limit."""
+    if "max_wait_s" not in rules:
+        return rules
+    others = {name: value for name, value in rules.items() if name != "max_wait_s" or value}
+    return {**others, "no_waits": not rules["max_wait_s"]}
+
+
+def made_folder(folder: Path) -> Path:
+    """The folder of a classic loop, which is made when it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"The folder {folder} cannot be made: {error.strerror}.", remedy="Name another with -C."
+        ) from error
+    return folder
+
+
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
     path = Path(given).expanduser()

@@ -207,7 +207,8 @@ def _command_started(event: CommandStarted) -> str:
 
 def _command_ended(event: CommandEnded) -> str:
     code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-    return f"  {event.outcome}{code}: {event.reason}".removesuffix(": ")
+    outcome = "timeout" if event.is_timeout else event.outcome
+    return f"  {outcome}{code}: {event.reason}".removesuffix(": ")
 
 
 def _branch_moved(event: BranchMoved) -> str:

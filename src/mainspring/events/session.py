@@ -347,7 +347,8 @@ class CommandStarted(Event, frozen=True):
 
 
 class CommandEnded(Event, frozen=True):
-    """How it ended: `refused` commands never started; `exit_code` is None when there was none."""
+    """How it ended: `refused` commands never started; `exit_code` is None when there was none. `is_timeout`
+    says that the error is that its time was over."""
 
     outcome: Outcome
     reason: str = ""
@@ -356,6 +357,7 @@ class CommandEnded(Event, frozen=True):
     stderr: Blob | None = None
     output_bytes: int = 0
     duration_s: float = 0.0
+    is_timeout: bool = False
 
 
 class FilesChanged(Event, frozen=True):

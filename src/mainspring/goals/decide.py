@@ -71,7 +71,13 @@ def outage_wait_s(rules: GoalRules, outages: int) -> float:
 def rest_s(rules: GoalRules, suggested_s: float | None) -> float:
     """How long to sleep when nothing is waited for: what was suggested, never more than the maximum."""
     wanted = rules.wait_s if suggested_s is None else suggested_s
-    return min(wanted, rules.max_wait_s) if rules.max_wait_s else wanted
+    longest_s = longest_wait_s(rules)
+    return wanted if longest_s is None else min(wanted, longest_s)
+
+
+def longest_wait_s(rules: GoalRules) -> float | None:
+    """None is no limit."""
+    return 0.0 if rules.no_waits else rules.max_wait_s or None
 
 
 def _times(count: int, what: str) -> str:

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
+from mainspring.events.counts import plural
 from mainspring.evidence.checks import failing_text, look_for, run_check
 from mainspring.goals import protocol
 from mainspring.goals.decide import Stop, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
-from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
+from mainspring.goals.memory import GoalMemory, new_memory, update_memory
 from mainspring.goals.profiles import Profile
 from mainspring.goals.prompt import Brief
+from mainspring.sandbox.files import Files
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
+_MAX_SKILLS = 50
 _A_WAIT_S = 60.0
 """A shorter pause is none that excuses an iteration from getting on."""
 
@@ -66,6 +71,12 @@ class Judge:
             news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),
             woke=goal.woke,
         )
+
+    async def look_again(self, goal: Goal) -> None:
+        """Records what the last iteration, or what it had started, made since its end."""
+        await self._findings.look(goal.iterations, goal.last_seq)
+        at_us = self._runtime.workbench.reach.clock()
+        await self._update(goal, lambda memory: self._findings.noted(memory, at_us))
 
     async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
@@ -134,9 +145,6 @@ class Judge:
     async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> GoalMemory:
         """Brings the memory file up to date; one that cannot be used is put aside, on record."""
         first, now, at_us = goal.first, goal.now, self._runtime.workbench.reach.clock()
-        begun = new_memory(
-            self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
-        )
 
         def change(memory: GoalMemory) -> GoalMemory:
             if now.text != first.text and not _is_told(now.text, memory):
@@ -147,24 +155,26 @@ class Judge:
             memory = memory.with_progress(ended.iteration, ended.outcome, f"{new}. {ended.detail}", at_us)
             return self._findings.noted(memory, at_us)
 
-        files = self._files
-        updated = await asyncio.to_thread(update_memory, files, now.memory, begun, change)
-        if updated.kept_aside:
-            await self._runtime.record(updated.kept_aside)
-        return updated.memory
+        return await self._update(goal, change)
 
     async def note(self, goal: Goal, key: str, text: str) -> None:
         """Leaves one line of ours in the memory file."""
-        found = await asyncio.to_thread(read_memory, self._files, goal.now.memory, self._profile.sections)
-        if isinstance(found, GoalMemory) and found.text:
-            at_us = self._runtime.workbench.reach.clock()
-            await asyncio.to_thread(
-                update_memory,
-                self._files,
-                goal.now.memory,
-                found,
-                lambda memory: memory.with_note(key, text, at_us),
-            )
+        at_us = self._runtime.workbench.reach.clock()
+        await self._update(goal, lambda memory: memory.with_note(key, text, at_us))
+
+    async def _update(self, goal: Goal, change: Callable[[GoalMemory], GoalMemory]) -> GoalMemory:
+        first = goal.first
+        begun = new_memory(
+            self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
+        )
+        files = self._files
+        if files.policy.mode == "read-only":
+            # What the agent may not write in mode plan, we write: the memory file is ours.
+            files = Files(msgspec.structs.replace(files.policy, mode="workspace-write"))
+        updated = await asyncio.to_thread(update_memory, files, goal.now.memory, begun, change)
+        if updated.kept_aside:
+            await self._runtime.record(updated.kept_aside)
+        return updated.memory
 
 
 def _is_told(text: str, memory: GoalMemory) -> bool:
@@ -173,10 +183,12 @@ def _is_told(text: str, memory: GoalMemory) -> bool:
 
 
 def _skills(workspace: Path) -> tuple[str, ...]:
-    found, _ = find_skills(workspace / "skills", workspace / ".agents" / "skills", root=workspace)
-    return tuple(
-        f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found
-    )
+    """Those that have no valid head are named by their path: they can be read as well."""
+    found, broken = find_skills(workspace / "skills", workspace / ".agents" / "skills", root=workspace)
+    lines = [f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found]
+    lines += [f"{each.path.relative_to(workspace)} ({each.problem})" for each in broken]
+    more = len(lines) - _MAX_SKILLS
+    return (*lines[:_MAX_SKILLS], *([f"and {plural(more, 'more skill')}"] if more > 0 else []))
 
 
 def _news(goal: Goal) -> tuple[str, ...]:

@@ -11,15 +11,30 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mainspring.errors import UsageError
-from mainspring.events import Condition, OnPid, OnProcess, OnSlurm, OnTime, WaitEnded, WaitStarted
+from mainspring.events import (
+    Condition,
+    OnPid,
+    OnProcess,
+    OnSlurm,
+    OnTime,
+    StatusDelta,
+    WaitEnded,
+    WaitStarted,
+)
 from mainspring.goals import protocol
-from mainspring.goals.decide import over_at_us, rest_s
+from mainspring.goals.decide import longest_wait_s, over_at_us, rest_s
 from mainspring.goals.fold import Goal
 from mainspring.goals.profiles import Profile
 from mainspring.secrets.redaction import expanded
 from mainspring.turns.runtime import Runtime
 from mainspring.waits.hold import hold
 from mainspring.waits.namespaces import number_here
+from mainspring.waits.processes import is_running
+
+_GONE = (
+    "Process {} was named and does not run: it has finished, or was not found. Check that it is the number"
+    " of the work itself and not of a wrapper that started it."
+)
 
 
 class Pauses:
@@ -45,16 +60,19 @@ class Pauses:
             return ended
         rules = self._goal.now.rules
         conditions = await self._wanted(said)
+        for problem in self.problems:
+            self._runtime.show(StatusDelta(text=problem))
         if not conditions:
             if (rest := rest_s(rules, said.wait_s)) <= 0:
                 return None
             pause = OnTime(at_us=self._now_us() + int(rest * 1e6))
             return await self.until((pause,), reason="a pause was asked for")
-        limit_us = self._now_us() + int(rules.max_wait_s * 1e6) if rules.max_wait_s else None
+        longest_s = longest_wait_s(rules)
+        limit_us = None if longest_s is None else self._now_us() + int(longest_s * 1e6)
         try:
             return await self.until(conditions, limit_us=limit_us, needs="all", reason="work is running")
         except UsageError as error:
-            self.problems = (error.message,)
+            self.problems = (*self.problems, error.message)
             return None
 
     async def until(
@@ -91,12 +109,21 @@ class Pauses:
 
     async def _meant(self, named: Sequence[int]) -> list[int]:
         """The processes that an agent means by numbers. In a namespace of its own it knows only what it
-        started, which has another number here, and what the goal names; the rest has ended already."""
-        if not named or not (await self._runtime.sandbox()).has_own_pids:
-            return list(named)
-        here = {pid: number_here(pid, self._goal.left_running) for pid in named}
-        goal = self._goal.now.text
-        return [here[pid] or pid for pid in named if here[pid] or re.search(rf"\b{pid}\b", goal)]
+        started, which has another number here, and what the goal names. What does not run is a problem that
+        it is told of: perhaps it named a wrapper that started the work and ended."""
+        if not named:
+            return []
+        here: dict[int, int | None] = dict(zip(named, named, strict=True))
+        if (await self._runtime.sandbox()).has_own_pids:
+            goal = self._goal.now.text
+            here = {
+                pid: number_here(pid, self._goal.left_running)
+                or (pid if re.search(rf"\b{pid}\b", goal) else None)
+                for pid in named
+            }
+        gone = [pid for pid, number in here.items() if number is None or not is_running(number)]
+        self.problems += tuple(_GONE.format(pid) for pid in gone)
+        return [number for pid, number in here.items() if number is not None and pid not in gone]
 
     def _now_us(self) -> int:
         return self._runtime.workbench.reach.clock()
