@@ -132,7 +132,8 @@ def test_the_effort_reaches_the_engines_that_take_one(
     script.write_text('cat > /dev/null; printf "%s\\n" "$@" > given\n')
     machine.home.mkdir(parents=True)
     (machine.home / "config.toml").write_text(f'[engines.{name}]\ncommand = ["sh", "agent.sh"]\n')
-    goal(machine, name, "--effort", "high", "--max-iterations", "1")
+    words = ("exploop", "reach it", "--engine", name, "--effort", "high", "--max-iterations", "1")
+    machine.run(*words, HOME=str(machine.home))  # where the folder of its state is made
     given = (machine.workspace / "given").read_text().splitlines()
     assert given[given.index(argument[0], 1) + 1] == argument[1]
 
@@ -163,3 +164,33 @@ def test_a_folder_that_cannot_be_made_is_named(machine: Machine) -> None:
     ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), "-C", "taken/below")
     assert ran.returncode == 2
     assert "taken/below cannot be made" in ran.stderr
+
+
+def test_goals_of_one_folder_have_each_their_own_part_of_the_memory_file(machine: Machine) -> None:
+    notes = "grep -q found projects/memory.md || sed -i 's/^### State/### State\\n\\nfound: x=3/' projects/memory.md"
+    first = engine(machine, other=f"{notes}; echo {DONE!r}")
+    assert goal(machine, first, text="the first thing").returncode == 0
+    before = memory_of(machine)
+    assert "iteration 1 done" in before
+    second = engine(machine, other=f'echo "$prompt" > prompt; echo {DONE!r}')
+    assert goal(machine, second, text="the second thing").returncode == 0
+    memory = memory_of(machine)
+    request, rest = memory.split("## Changes of the goal")
+    now, earlier = rest.split("## Earlier goals")
+    assert "> the second thing" in request
+    assert "the first thing" not in request
+    assert now.count("iteration 1 done") == 1
+    assert "found: x=3" in now, "what was found stays"
+    assert "> the first thing" in earlier
+    assert earlier.count("iteration 1 done") == 1
+    prompt = (machine.workspace / "prompt").read_text()
+    assert "the first thing" not in prompt
+    assert "found: x=3" in prompt
+
+
+@pytest.mark.parametrize("name", ["nofile.md", "goals/next", "./task"])
+def test_a_goal_that_reads_like_a_missing_file_is_refused(machine: Machine, name: str) -> None:
+    ran = goal(machine, engine(machine, other=f"echo {DONE!r}"), text=name)
+    assert ran.returncode == 2
+    assert f"There is no file {name}." in ran.stderr
+    assert lines(machine.run("sessions", "--json").stdout) == []

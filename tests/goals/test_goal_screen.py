@@ -30,7 +30,8 @@ def test_two_messages_in_a_row_stand_on_lines_of_their_own(machine: Machine) -> 
     script.write_text(TWO_MESSAGES)
     machine.home.mkdir(parents=True)
     (machine.home / "config.toml").write_text('[engines.codex]\ncommand = ["sh", "codex.sh"]\n')
-    ran = goal(machine, "codex", "--max-iterations", "1")
+    home = str(machine.home)  # where the folder of its state is made
+    ran = machine.run("exploop", "reach it", "--engine", "codex", "--max-iterations", "1", HOME=home)
     assert ran.stdout == "First this.\nThen that.\n", ran.stderr
 
 

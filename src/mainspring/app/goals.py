@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -55,6 +56,8 @@ from mainspring.turns.runtime import Runtime
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
+_FILE_NAME = re.compile(r"\S*/\S*|\S+\.[A-Za-z][A-Za-z0-9]{0,7}")
+"""One word that can only be meant as the name of a file."""
 _MAX_GOAL_BYTES = 1 << 20
 DEFAULT_PROFILE = "goal"
 _INSTRUCTIONS = "instructions"
@@ -108,6 +111,11 @@ def goal_text(given: str) -> tuple[str, str]:
     if not is_named:
         if not given.strip():
             raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
+        if _FILE_NAME.fullmatch(given.strip()):
+            raise UsageError(
+                f"There is no file {given.strip()}.",
+                remedy="Check its name, or give the goal as a text of more than one word.",
+            )
         return given, ""
     try:
         text = read_untrusted_text(path, max_bytes=_MAX_GOAL_BYTES, root=Path())

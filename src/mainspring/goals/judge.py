@@ -63,7 +63,7 @@ class Judge:
             iteration=number,
             spent_usd=tally.usd,
             time_left_s=time_left_s(goal, goal.now.rules, self._runtime.workbench.reach.clock()),
-            memory=memory.text,
+            memory=memory.told,
             skills=await asyncio.to_thread(_skills, workspace),
             artifacts=self._findings.changed_lines(goal.iterations),
             findings=await self._findings.lines(goal.now),
@@ -163,15 +163,25 @@ class Judge:
         await self._update(goal, lambda memory: memory.with_note(key, text, at_us))
 
     async def _update(self, goal: Goal, change: Callable[[GoalMemory], GoalMemory]) -> GoalMemory:
-        first = goal.first
+        first, name, at_us = goal.first, self._recorder.session, self._runtime.workbench.reach.clock()
         begun = new_memory(
-            self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
+            self._profile.sections,
+            request=first.text,
+            source=first.source,
+            at_us=goal.started_us,
+            goal=name,
         )
         files = self._files
         if files.policy.mode == "read-only":
             # What the agent may not write in mode plan, we write: the memory file is ours.
             files = Files(msgspec.structs.replace(files.policy, mode="workspace-write"))
-        updated = await asyncio.to_thread(update_memory, files, goal.now.memory, begun, change)
+        updated = await asyncio.to_thread(
+            update_memory,
+            files,
+            goal.now.memory,
+            begun,
+            lambda memory: change(memory.of_goal(name, begun, at_us)),
+        )
         if updated.kept_aside:
             await self._runtime.record(updated.kept_aside)
         return updated.memory
