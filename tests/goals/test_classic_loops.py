@@ -194,3 +194,46 @@ def test_a_goal_that_reads_like_a_missing_file_is_refused(machine: Machine, name
     assert ran.returncode == 2
     assert f"There is no file {name}." in ran.stderr
     assert lines(machine.run("sessions", "--json").stdout) == []
+
+
+SERVER = (
+    'python3 -c \'import socket; s = socket.create_server(("127.0.0.1", 0)); open("up", "w"); s.accept()\''
+)
+UP = {"name": "shell", "arguments": {"command": "until [ -e up ]; do sleep 0.05; done"}}
+
+
+def background(command: str, **options: object) -> dict[str, object]:
+    return {"name": "shell", "arguments": {"command": command, "background": True, **options}}
+
+
+@pytest.mark.parametrize("options", [{}, {"service": True}])
+def test_a_server_of_the_agent_is_not_waited_for(machine: Machine, options: dict[str, bool]) -> None:
+    turns = [
+        [{"calls": [background(SERVER, **options)]}, {"calls": [UP]}, {"text": "It serves."}],
+        [{"text": f"Done.\n\n{DONE}"}],
+    ]
+    model = machine.serve(
+        cases=[{"contains": f"Turn {n} of", "replies": each} for n, each in enumerate(turns, 1)]
+    )
+    words = ("exploop", "reach it", "--model", model, "--wait-seconds", "0", "--max-wait-seconds", "250")
+    ran = machine.run(*words, "--mode", "yolo", *FREE)
+    assert ran.returncode == 0, ran.stderr
+    assert events(machine, "WaitStarted") == []
+    said = "p1 listens on port"
+    assert (said in ran.stderr) is (not options)
+    assert (said in str(machine.seen[-1])) is (not options)
+
+
+def test_work_is_waited_for_also_when_it_listens_and_has_an_end(machine: Machine) -> None:
+    server = f"{SERVER} & sleep 1; kill $!"
+    turns = [
+        [{"calls": [background(server, timeout_s=60)]}, {"calls": [UP]}, {"text": "It runs."}],
+        [{"text": f"Done.\n\n{DONE}"}],
+    ]
+    model = machine.serve(
+        cases=[{"contains": f"Turn {n} of", "replies": each} for n, each in enumerate(turns, 1)]
+    )
+    ran = machine.run("exploop", "reach it", "--model", model, "--wait-seconds", "0", "--mode", "yolo", *FREE)
+    assert ran.returncode == 0, ran.stderr
+    (started,) = events(machine, "WaitStarted")
+    assert [item["handle"] for item in started["conditions"]] == ["p1"]

@@ -273,13 +273,16 @@ class CallEnded(Event, frozen=True):
 
 class ProcessStarted(Event, frozen=True):
     """A call starts a command that outlives it, under this handle; its keeper writes what becomes of it to
-    `folder`. It ends with its session, unless it is staying."""
+    `folder`. It ends with its session, unless it is staying, and after `timeout_s` when that is given. The
+    end of a service is not waited for."""
 
     handle: Id
     call: Id
     command: str
     folder: OwnPath
     is_staying: bool = False
+    is_service: bool = False
+    timeout_s: float = 0.0
 
 
 class ProcessEnded(Event, frozen=True):

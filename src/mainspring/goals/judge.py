@@ -120,7 +120,8 @@ class Judge:
         return ended, stop
 
     def _is_waiting(self, said: protocol.AgentSignals) -> bool:
-        is_held = self._profile.waits == "processes" and bool(self._runtime.state.processes.open)
+        running = [item.started for item in self._runtime.state.processes.open]
+        is_held = self._profile.waits == "processes" and any(not item.is_service for item in running)
         return bool(said.pids or said.jobs) or (said.wait_s or 0.0) >= _A_WAIT_S or is_held
 
     async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:

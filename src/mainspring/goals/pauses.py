@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from mainspring.errors import UsageError
+from mainspring.errors import SandboxError, UsageError
 from mainspring.events import (
     Condition,
     OnPid,
@@ -21,6 +21,7 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
+from mainspring.folds.processes import Process
 from mainspring.goals import protocol
 from mainspring.goals.decide import longest_wait_s, over_at_us, rest_s
 from mainspring.goals.fold import Goal
@@ -30,10 +31,16 @@ from mainspring.turns.runtime import Runtime
 from mainspring.waits.hold import hold
 from mainspring.waits.namespaces import number_here
 from mainspring.waits.processes import is_running
+from mainspring.waits.services import listening_port
 
 _GONE = (
     "Process {} was named and does not run: it has finished, or was not found. Check that it is the number"
     " of the work itself and not of a wrapper that started it."
+)
+
+_SERVICE = (
+    "{0} listens on port {1} and was taken for a service, so its end was not waited for. If it is work, wait"
+    " for {0} with the tool wait; if not, start it with service=true."
 )
 
 
@@ -104,8 +111,24 @@ class Pauses:
         named += [OnSlurm(job=job) for job in said.jobs]
         if self._profile.waits == "processes":
             running = self._runtime.state.processes.open
-            named += [OnProcess(handle=item.handle) for item in running if not item.started.is_staying]
+            named += [OnProcess(handle=item.handle) for item in running if self._is_work(item)]
         return tuple(named)
+
+    def _is_work(self, process: Process) -> bool:
+        """Whether the end of a background process is worth waiting for: not that of a service. What was
+        started with an end of its own, or waited for before, is work also when it listens on a port."""
+        started = process.started
+        if started.is_staying or started.is_service:
+            return False
+        if started.timeout_s or process.handle in self._goal.awaited:
+            return True
+        try:
+            port = listening_port(process.background.keeper)
+        except SandboxError:
+            return True
+        if port is not None:
+            self.problems += (_SERVICE.format(process.handle, port),)
+        return port is None
 
     async def _meant(self, named: Sequence[int]) -> list[int]:
         """The processes that an agent means by numbers. In a namespace of its own it knows only what it
