@@ -106,11 +106,11 @@ def made_folder(folder: Path) -> Path:
 
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
+    if not given.strip():
+        raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
     path = Path(given).expanduser()
     is_named = len(given) < _MAX_PATH and "\n" not in given and os.path.lexists(path)
     if not is_named:
-        if not given.strip():
-            raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
         if _FILE_NAME.fullmatch(given.strip()):
             raise UsageError(
                 f"There is no file {given.strip()}.",
