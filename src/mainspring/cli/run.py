@@ -300,7 +300,7 @@ class Lines:
         _print_event(recorded, in_goal=self._in_goal)
 
 
-def _print_event(recorded: Recorded, *, in_goal: bool) -> None:
+def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
     event = recorded.event
     if isinstance(event, StatusDelta):
         click.echo(plain(f"◷ {event.text}"), err=True)
