@@ -109,8 +109,7 @@ def goal_text(given: str) -> tuple[str, str]:
     if not given.strip():
         raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
     path = Path(given).expanduser()
-    is_named = len(given) < _MAX_PATH and "\n" not in given and os.path.lexists(path)
-    if not is_named:
+    if len(given) >= _MAX_PATH or "\n" in given or not os.path.lexists(path):
         if _FILE_NAME.fullmatch(given.strip()):
             raise UsageError(
                 f"There is no file {given.strip()}.",
