@@ -18,7 +18,10 @@ def old(request: pytest.FixtureRequest) -> Iterator[Installation]:
     with locked():
         with tarfile.open(Path(__file__).parent / f"{request.param}.tar.xz") as archive:
             # Python before 3.11.4, as Debian has it, knows no filters.
-            archive.extractall(ROOT, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            if hasattr(tarfile, "data_filter"):
+                archive.extractall(ROOT, filter="data")
+            else:
+                archive.extractall(ROOT)  # our own archive
         here = Installation()
         yield here
         here.close()
