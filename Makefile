@@ -1,5 +1,5 @@
 # Everything below works on a fresh Debian machine with Python and git; nothing is installed outside
-# .venv except, when run as root and missing, Debian's python3-venv and bubblewrap.
+# .venv except, when run as root and missing, Debian's python3-venv, bubblewrap and faketime (for tests).
 PYTHON ?= python3
 BIN := .venv/bin
 

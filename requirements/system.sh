@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what pip cannot: venv support for the given Python, and bubblewrap for the sandbox.
-# As root on Debian it installs them; otherwise it says what is missing. bubblewrap is not required.
+# Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, and faketime for tests
+# of clocks that jump. As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
 python=$1
 
 debian() {
@@ -18,5 +18,8 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null && ! debian python3-venv;
 fi
 if ! command -v bwrap >/dev/null 2>&1 && ! debian bubblewrap; then
     echo "note: bubblewrap is missing and could not be installed (apt-get install bubblewrap)" >&2
+fi
+if ! command -v faketime >/dev/null 2>&1 && ! debian faketime; then
+    echo "note: faketime is missing, so tests of the clock are skipped (apt-get install faketime)" >&2
 fi
 exit 0

@@ -130,6 +130,7 @@ OTHER_READERS = {
     "system.py": "/proc",
     "waits/namespaces.py": "/proc",
     "waits/processes.py": "/proc",
+    "waits/services.py": "/proc",
 }
 LOOP_LINES = 250
 

@@ -146,6 +146,14 @@ def seconds_since_boot() -> float:
     raise _missing("a clock that counts from the boot")
 
 
+def boot_clock() -> tuple[str, float]:
+    """Which boot of this machine this is, and the seconds since it began, also those asleep: a clock that
+    nobody sets. Elsewhere than on Linux no boot is named, and the seconds mean something in this process."""
+    if sys.platform == "linux":
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), seconds_since_boot()
+    return "", time.monotonic()
+
+
 def usable_cores() -> int:
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))

@@ -125,6 +125,8 @@ def test_the_limit_that_was_hit_is_the_reason(tmp_path):
     ended = run(tmp_path, "sleep", "30", timeout_s=0.3)
     assert ended.outcome == "error"
     assert "timed out after 0.3 s" in ended.reason
+    _, step = recorded(tmp_path)
+    assert step.state == "timeout"
 
 
 def test_a_sandbox_that_fails_is_on_record_and_raised(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,12 +60,69 @@ def test_the_exit_code_says_how_it_ended(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_iterations": 0}, {"wait_seconds": -1}, {"max_wait_seconds": 0}, {"max_cost_usd": -0.5}]
+    "wrong",
+    [
+        {"max_iterations": 0},
+        {"max_iterations": "3"},
+        {"wait_seconds": -1},
+        {"max_wait_seconds": float("nan")},
+        {"max_cost_usd": -0.5},
+        {"sandbox": "tight"},
+        {"mode": "wild"},
+        {"progress": "loud"},
+        {"user_prompt": "twice"},
+    ],
 )
-def test_a_wrong_number_is_named(wrong: dict[str, float], workspace: Path) -> None:
+def test_a_wrong_value_is_named_and_also_a_value_error(wrong: dict[str, Any], workspace: Path) -> None:
     (name,) = wrong
-    with pytest.raises(UsageError, match=name):
-        run_exploop(ExploopConfig(goal="g", workspace=workspace, engine="exec:true", **wrong))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match=name) as raised:
+        ExploopConfig(goal="g", workspace=workspace, engine="exec:true", **wrong)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_the_field_names_of_the_ancestors_work(workspace: Path, tmp_path: Path) -> None:
+    done = agent(workspace, "echo '<promise>DONE</promise>'")
+    old = {"repo_dir": workspace, "engine": done, "max_iterations": 2, "progress": "silent"}
+    waits = {"wait_seconds": 0.0, "max_wait_seconds": 0, "sandbox": "workspace-write"}
+    assert run_exploop(ExploopConfig(user_prompt="find a result", **old, **waits)) == 0
+    assert "find a result" in (workspace / "prompt").read_text()
+    file = tmp_path / "task.md"
+    file.write_text("read from a file")
+    assert run_drvloop(DrvloopConfig(prompt_file=file, **old)) == 0
+    assert "read from a file" in (workspace / "prompt").read_text()
+    with pytest.raises(ValueError, match="prompt_file"):
+        run_drvloop(DrvloopConfig(prompt_file=tmp_path / "missing.md", **old))
+
+
+def test_progress_is_told_on_the_screen_to_a_function_or_to_a_logger(
+    workspace: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    done = agent(workspace, "echo hello; echo '<promise>DONE</promise>'")
+    told: list[str] = []
+
+    def told_by(goal: str, **options: Any) -> str:
+        assert run_exploop(ExploopConfig(goal=goal, workspace=workspace, engine=done, **options)) == 0
+        return capsys.readouterr().err
+
+    assert "◎ iteration 1/10\n" in told_by("one")
+    assert told_by("two", progress=told.append) == ""
+    assert "◎ iteration 1/10" in told
+    assert any("hello" in line for line in told)
+    with caplog.at_level("INFO", "loops"):
+        assert told_by("three", progress=logging.getLogger("loops")) == ""
+    assert "◎ iteration 1/10" in caplog.messages
+    assert told_by("four", progress="silent") == ""
+
+
+def test_a_progress_function_that_fails_is_raised_and_leaves_the_goal_to_go_on(workspace: Path) -> None:
+    def fails(line: str) -> None:
+        raise RuntimeError(line)
+
+    done = agent(workspace, "echo '<promise>DONE</promise>'")
+    config = ExploopConfig(goal="g", workspace=workspace, engine=done, progress=fails)
+    with pytest.raises(RuntimeError):
+        run_exploop(config)
+    assert run_exploop(ExploopConfig(goal="g", workspace=workspace, engine=done)) == 0
 
 
 def test_an_empty_goal_is_an_error(workspace: Path) -> None:

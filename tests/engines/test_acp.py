@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from mainspring.engines.acp import talk
+from mainspring.engines.catalog import described
+from mainspring.engines.settings import EngineSettings
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -158,3 +161,31 @@ def test_a_turn_that_the_agent_cancels_by_itself_has_failed(tmp_path: Path) -> N
     end = take(House(tmp_path), "withdraw")[-1]
     assert isinstance(end, TurnEnded)
     assert (end.ending, "cancelled" in end.detail) == ("failed", True)
+
+
+def test_an_agent_that_never_answers_is_stopped_with_what_it_said_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talk, "_SILENT_WITHIN_S", 2.0)
+    house = House(tmp_path)
+    (house.workspace / "mute.sh").write_text("echo please log in first >&2; exec sleep 300\n")
+
+    async def taken() -> list[Event]:
+        async with house.opened(engine="acp:sh mute.sh") as session:
+            return [event async for event in session.run("work")]
+
+    (ended,) = of(asyncio.run(taken()), TurnEnded)
+    assert ended.ending == "failed"
+    assert "did not begin a session in time. please log in first" in ended.detail
+
+
+def test_an_agent_that_is_known_by_name_has_its_keys_and_state_over_acp_too(tmp_path: Path) -> None:
+    mine = EngineSettings(env=("MINE",))
+    facts, command, own = described("acp:/opt/bin/gemini --acp", {"gemini": mine})
+    assert command == ("/opt/bin/gemini", "--acp")
+    assert "GEMINI_API_KEY" in facts.variables
+    assert facts.state(tmp_path, {}).folders == (tmp_path / ".gemini",)
+    assert own == mine
+    assert facts.name == "acp"
+    other, _, _ = described("acp:mine --acp", {})
+    assert other.variables == ()

@@ -138,5 +138,5 @@ def test_a_clock_that_is_set_back_gives_no_extra_time_and_one_set_forward_ends_t
     assert time_left_s(goal, rules, goal.started_us + 20_000_000) == 40.0
     assert time_left_s(goal, rules, goal.started_us - hour_us) == 60.0
     assert stopped(goal, goal.started_us + hour_us, max_time_s=60.0) == "time"
-    assert over_at_us(goal, rules) == goal.started_us + 60_000_000
-    assert over_at_us(goal, GoalRules()) is None
+    assert over_at_us(goal, rules, goal.started_us + 20_000_000) == goal.started_us + 60_000_000
+    assert over_at_us(goal, GoalRules(), goal.started_us) is None

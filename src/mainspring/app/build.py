@@ -131,7 +131,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
-        models, takes, name = _choose(*named, known, config, capping, allow_unpriced)
+        models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
         toolbox, wanted = build_toolbox(tools), output_type(output, name)
@@ -148,7 +148,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             system=system,
             prompt=tuple(part for part, _ in prompt),
             engine_name=name,
-            effort=effort or (None if known.model else config.settings.effort),
+            effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
             warnings=warnings if session else (*warnings, *filter(None, [hidden_notice(confinement)])),
             allows_home=allows_home,
@@ -206,12 +206,19 @@ def _choose(
     config: Config,
     limits: Limits,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
+    effort: Effort | None,
 ) -> tuple[SessionModels, Engine, str]:
     """The models of a session, and who takes its turns, with their name."""
     name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
     if name != builtin.NAME:
         outside = outside_engine(
-            name, model, known=known.model, config=config, limits=limits, allow_unpriced=allow_unpriced
+            name,
+            model,
+            known=known.model,
+            config=config,
+            limits=limits,
+            allow_unpriced=allow_unpriced,
+            effort=effort,
         )
         return SessionModels(model=outside.model), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME

@@ -39,7 +39,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader
-from mainspring.sandbox import Command, CommandResult, OnOutput, ProcessLimits, Sandbox
+from mainspring.sandbox import TIMED_OUT, Command, CommandResult, OnOutput, ProcessLimits, Sandbox
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Template
@@ -64,7 +64,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A command as its journal tells it. `state` is its outcome, or running, or crashed."""
+    """A command as its journal tells it. `state` is its outcome, or timeout, running or crashed."""
 
     id: str
     state: str
@@ -231,6 +231,7 @@ async def _run(recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox:
         stderr=await _kept(recorder, finished.stderr),
         output_bytes=len(finished.stdout) + len(finished.stderr) + finished.dropped_bytes,
         duration_s=round(finished.duration_s, 6),
+        is_timeout=finished.stopped.startswith(TIMED_OUT),
     )
 
 
@@ -258,6 +259,12 @@ def _reason(finished: CommandResult) -> str:
     if finished.left_running:
         reasons.append(f"it left {plural(len(finished.left_running), 'process')} running, which were ended")
     return "; ".join(filter(None, reasons))
+
+
+def _state(ended: CommandEnded | None, *, is_running: bool) -> str:
+    if ended is None:
+        return "running" if is_running else "crashed"
+    return "timeout" if ended.is_timeout else ended.outcome
 
 
 async def load_command(store: Sessions, command: str) -> CommandRecord | None:
@@ -289,7 +296,7 @@ async def read_command(reader: JournalReader, *, is_running: bool) -> CommandRec
         return None
     return CommandRecord(
         id=reader.session,
-        state=ended.outcome if ended else "running" if is_running else "crashed",
+        state=_state(ended, is_running=is_running),
         argv=asked.argv,
         cwd=asked.cwd,
         template=asked.template,

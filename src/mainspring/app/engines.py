@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.app.models import check_price, price_book
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
-from mainspring.events import EngineChosen, Limits, ModelChosen
+from mainspring.events import Effort, EngineChosen, Limits, ModelChosen
 from mainspring.models import Model, Price
 from mainspring.models.providers import ModelSpec, find_provider
 from mainspring.settings import Config
@@ -31,8 +31,9 @@ def outside_engine(
     config: Config,
     limits: Limits,
     allow_unpriced: bool,
+    effort: Effort | None = None,
 ) -> Outside:
-    """Raises `UsageError` when its program is not here, or a cost limit could not be kept."""
+    """Raises `UsageError` when its program is not here, or a cost limit or an effort could not be kept."""
     from mainspring.engines.catalog import find_engine  # noqa: PLC0415 - our own engine needs none of them
 
     if not isinstance(model, str):
@@ -48,6 +49,11 @@ def outside_engine(
         model=model or before,
         price=lambda facts, own: _price(facts, own, config),
     )
+    if effort and not found.facts.takes_effort:
+        raise UsageError(
+            f"The engine {name} cannot be told how hard to think (--effort {effort}).",
+            remedy=f"Leave --effort out, and set it in the settings of {name} itself.",
+        )
     if not found.facts.reports_cost:
         check_price(found.model, limits, allow_unpriced=allow_unpriced)
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -55,6 +56,8 @@ from mainspring.turns.runtime import Runtime
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
 _MAX_PATH = 4096
+_FILE_NAME = re.compile(r"\S*/\S*|\S+\.[A-Za-z][A-Za-z0-9]{0,7}")
+"""One word that can only be meant as the name of a file."""
 _MAX_GOAL_BYTES = 1 << 20
 DEFAULT_PROFILE = "goal"
 _INSTRUCTIONS = "instructions"
@@ -82,12 +85,36 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "user"
 
 
+def with_longest_wait(rules: dict[str, Any]) -> dict[str, Any]:
+    """The rules as they are recorded, where a longest wait of 0 means none and not one without a limit."""
+    if "max_wait_s" not in rules:
+        return rules
+    others = {name: value for name, value in rules.items() if name != "max_wait_s" or value}
+    return {**others, "no_waits": not rules["max_wait_s"]}
+
+
+def made_folder(folder: Path) -> Path:
+    """The folder of a classic loop, which is made when it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"The folder {folder} cannot be made: {error.strerror}.", remedy="Name another with -C."
+        ) from error
+    return folder
+
+
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
-    path = Path(given).expanduser()
     if not given.strip():
         raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
+    path = Path(given).expanduser()
     if len(given) >= _MAX_PATH or "\n" in given or not os.path.lexists(path):
+        if _FILE_NAME.fullmatch(given.strip()):
+            raise UsageError(
+                f"There is no file {given.strip()}.",
+                remedy="Check its name, or give the goal as a text of more than one word.",
+            )
         return given, ""
     try:
         text = read_untrusted_text(path, max_bytes=_MAX_GOAL_BYTES, root=Path())

@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from logging import Logger
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from mainspring.app.blocking import run_blocking
-from mainspring.app.goals import GoalOptions, start_goal
-from mainspring.errors import UsageError
-from mainspring.events import Evaluation, GoalChecks, GoalEnded, Target
+from mainspring.app.goals import GoalOptions, goal_text, made_folder, start_goal, with_longest_wait
+from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
+from mainspring.documents.lines import as_text, ended_line
+from mainspring.errors import InvalidValue
+from mainspring.events import (
+    Effort,
+    Evaluation,
+    Event,
+    GoalChecks,
+    GoalEnded,
+    GoalPaused,
+    StatusDelta,
+    Target,
+    TurnEnded,
+    UserSaid,
+)
+from mainspring.secrets.screen import plain
+from mainspring.session.session import Session
+
+Progress = Literal["screen", "silent"] | Logger | Callable[[str], object]
+_NUMBERS = ("max_cost_usd", "max_time_seconds", "stall_seconds", "wait_seconds", "max_wait_seconds")
+_COUNTS = ("max_iterations", "max_tokens")
+_MAY_BE_0 = ("wait_seconds", "max_wait_seconds")
 
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What every loop takes. `goal` is a text, or names the file that holds it. `checks` are commands that
     must exit with 0, `files` must exist and `targets` be reached before done is accepted. `allow_home` is
-    as for `open`."""
+    as for `open`. What happens is told line by line as `progress` says: on the screen (standard error), to a
+    logger, to a function, or `silent`. A wrong value is an `InvalidValue`, which is also a `ValueError`.
 
-    goal: str
+    The names that the loops had before work as well: `repo_dir` is the workspace, `user_prompt` the text of
+    the goal, `prompt_file` the file that holds it; `sandbox` may be read-only, workspace-write or
+    danger-full-access."""
+
+    goal: str = ""
     workspace: Path | str = "."
+    repo_dir: Path | str = ""
+    user_prompt: str = ""
+    prompt_file: Path | str = ""
     engine: str = ""
     model: str = ""
+    effort: Effort | None = None
     mode: str = ""
     sandbox: str = ""
     checks: tuple[str, ...] = ()
@@ -34,6 +69,37 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_time_seconds: float | None = None
     allow_unpriced: bool = False
     allow_home: bool = False
+    progress: Progress = "screen"
+
+    def __post_init__(self) -> None:
+        for name in (*_NUMBERS, *_COUNTS):
+            _check_number(name, getattr(self, name, None))
+        for name, value, known in (
+            ("sandbox", self.sandbox, (*RUNG_NAMES, *CLASSIC_SANDBOXES)),
+            ("mode", self.mode, MODE_NAMES),
+        ):
+            if value and value not in known:
+                raise InvalidValue(f"{name} cannot be {value!r}.", remedy=f"Use one of {', '.join(known)}.")
+        if not (self.progress in ("screen", "silent") or isinstance(self.progress, Logger)) and not callable(
+            self.progress
+        ):
+            raise InvalidValue(f"progress cannot be {self.progress!r}.", remedy="Use screen or silent.")
+        if self.goal and (self.user_prompt or self.prompt_file):
+            raise InvalidValue("goal and user_prompt or prompt_file are both given.", remedy="Give one.")
+        if not (self.goal.strip() or self.user_prompt.strip() or self.prompt_file):
+            raise InvalidValue(
+                "goal is empty, and so are user_prompt and prompt_file.", remedy="Give a text or a file."
+            )
+
+    @property
+    def given(self) -> str:
+        """The goal, as a text or the name of a file."""
+        if self.prompt_file and not self.user_prompt:
+            path = Path(self.prompt_file)
+            if not path.is_file():
+                raise InvalidValue(f"prompt_file names {path}, which is no file.", remedy="Check its path.")
+            return str(path)
+        return self.goal or self.user_prompt
 
 
 class ExploopConfig(LoopConfig, frozen=True, kw_only=True):
@@ -60,9 +126,9 @@ def run_drvloop(config: DrvloopConfig) -> int:
 async def run_exploop_async(config: ExploopConfig) -> int:
     """As `run_exploop`, for async code."""
     rules = {
-        "wait_s": _number("wait_seconds", config.wait_seconds, is_zero_fine=True),
-        "max_wait_s": _number("max_wait_seconds", config.max_wait_seconds),
-        "stall_s": _number("stall_seconds", config.stall_seconds),
+        "wait_s": config.wait_seconds,
+        "max_wait_s": config.max_wait_seconds,
+        "stall_s": config.stall_seconds,
     }
     return await _pursued("exploop", config, rules)
 
@@ -75,31 +141,81 @@ async def run_drvloop_async(config: DrvloopConfig) -> int:
 async def _pursued(profile: str, config: LoopConfig, rules: dict[str, Any]) -> int:
     rules = {
         **rules,
-        "max_iterations": _number("max_iterations", config.max_iterations),
-        "max_cost_usd": _number("max_cost_usd", config.max_cost_usd),
-        "max_tokens": _number("max_tokens", config.max_tokens),
-        "max_time_s": _number("max_time_seconds", config.max_time_seconds),
+        "max_iterations": config.max_iterations,
+        "max_cost_usd": config.max_cost_usd,
+        "max_tokens": config.max_tokens,
+        "max_time_s": config.max_time_seconds,
     }
+    given = config.given
+    goal_text(given)
+    sandbox, mode = classic_sandbox(config.sandbox, config.mode)
     options = GoalOptions(
-        folder=Path(config.workspace),
+        folder=made_folder(Path(config.repo_dir or config.workspace)),
         profile=profile,
         engine=config.engine,
         checks=GoalChecks(commands=config.checks, files=config.files, targets=config.targets),
-        rules={name: value for name, value in rules.items() if value is not None},
+        rules=with_longest_wait({name: value for name, value in rules.items() if value is not None}),
         evaluation=config.evaluation,
         model=config.model,
-        mode=config.mode,
-        sandbox=config.sandbox,
+        effort=config.effort,
+        mode=mode,
+        sandbox=sandbox,
         allow_unpriced=config.allow_unpriced,
         allow_home=config.allow_home,
     )
-    async with start_goal(config.goal, options) as pursuit:
-        ended = await pursuit.run()
+    async with start_goal(given, options) as pursuit:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_tell(pursuit.session, config.progress))
+                ended = await pursuit.run()
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
     return ended.exit_code if isinstance(ended, GoalEnded) else 130
 
 
-def _number(name: str, value: float | None, *, is_zero_fine: bool = False) -> float | None:
-    if value is None or value > 0 or (is_zero_fine and value == 0):
-        return value
-    least = "0 or more" if is_zero_fine else "more than 0"
-    raise UsageError(f"{name} is {value:g}, and must be {least}.")
+async def _tell(session: Session, progress: Progress) -> None:
+    """Tells what happens from here on, until this process's work is over."""
+    say = _teller(progress)
+    async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
+        async for recorded in events:
+            if text := _line(recorded.event):
+                say(plain(text))
+            if isinstance(recorded.event, GoalEnded | GoalPaused):
+                return
+
+
+def _teller(progress: Progress) -> Callable[[str], object]:
+    if isinstance(progress, Logger):
+        return progress.info
+    if callable(progress):
+        return progress
+    return _write if progress == "screen" else lambda _: None
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _line(event: Event) -> str:
+    match event:
+        case StatusDelta():
+            return f"◷ {event.text}"
+        case TurnEnded():
+            return ended_line(event, in_goal=True)
+        case UserSaid():
+            return ""  # the whole prompt of an iteration
+        case _:
+            return as_text(event)
+
+
+def _check_number(name: str, value: Any) -> None:
+    if value is None:
+        return
+    is_count = name in _COUNTS
+    least = "0 or more" if name in _MAY_BE_0 else "more than 0"
+    wanted = f"a whole number of {least}" if is_count else f"a number of {least}"
+    is_number = isinstance(value, int if is_count else int | float) and not isinstance(value, bool)
+    if is_number and math.isfinite(value) and (value > 0 or (value == 0 and name in _MAY_BE_0)):
+        return
+    raise InvalidValue(f"{name} is {value!r}, and must be {wanted}.")

@@ -24,7 +24,19 @@ from mainspring.settings import Config
 DEFAULT_MODE: Mode = "auto"
 MODE_NAMES = (*MODES, *LEVELS)
 RUNG_NAMES = LADDER
+CLASSIC_SANDBOXES: dict[str, tuple[str, Mode]] = {
+    "read-only": ("", "plan"),
+    "workspace-write": ("", "auto"),
+    "danger-full-access": ("none", "yolo"),
+}
+"""The names that the classic loops know a sandbox by: how commands are confined, and what needs approval."""
 RULES_FILE = "approvals.toml"
+
+
+def classic_sandbox(sandbox: str, mode: str) -> tuple[str, str]:
+    """A sandbox and a mode by our names; a mode that is given counts more than that of a classic name."""
+    rung, meant = CLASSIC_SANDBOXES.get(sandbox, (sandbox, ""))
+    return rung, mode or meant
 
 
 async def confine(

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import click
 
-from mainspring.app.goals import GoalOptions
+from mainspring.app.goals import GoalOptions, with_longest_wait
 from mainspring.app.operations.schedule_arguments import parse_target
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.cli.ask import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
@@ -24,7 +24,11 @@ _LOOP_OPTIONS = [
     NO_GATEWAY,
     click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
     click.option("--mode", type=click.Choice(MODE_NAMES), help="What needs approval."),
-    click.option("--sandbox", type=click.Choice(RUNG_NAMES), help="How to confine commands."),
+    click.option(
+        "--sandbox",
+        type=click.Choice((*RUNG_NAMES, *CLASSIC_SANDBOXES)),
+        help="How to confine commands; read-only also means --mode plan, danger-full-access --mode yolo.",
+    ),
     click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
     click.option("--file", "files", multiple=True, help="File that must exist."),
     click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
@@ -87,7 +91,7 @@ def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Seconds between iterations."),
-        click.option("--max-wait-seconds", "max_wait_s", type=POSITIVE, help="Longest wait, in seconds."),
+        click.option("--max-wait-seconds", "max_wait_s", type=NOT_NEGATIVE, help="Longest wait, in seconds."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -115,6 +119,7 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         "max_iterations max_cost_usd max_tokens max_time_s max_idle_iterations max_failures max_refusals"
         " stall_s iteration_steps iteration_cost_usd iteration_time_s wait_s max_wait_s"
     )
+    sandbox, mode = classic_sandbox(given["sandbox"] or "", given["mode"] or "")
     return GoalOptions(
         folder=folder,
         profile=profile,
@@ -122,7 +127,7 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         checks=GoalChecks(
             commands=given["checks"], files=given["files"], targets=tuple(map(parse_target, given["targets"]))
         ),
-        rules={name: given[name] for name in names.split() if given.get(name) is not None},
+        rules=with_longest_wait({name: given[name] for name in names.split() if given.get(name) is not None}),
         evaluation=Evaluation(
             command=given["evaluate"],
             repeats=given["repeats"] or 0,
@@ -134,8 +139,8 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         model=next(iter(given["models"]), ""),
         fallback=tuple(given["models"][1:]),
         effort=given["effort"],
-        mode=given["mode"] or "",
-        sandbox=given["sandbox"] or "",
+        mode=mode,
+        sandbox=sandbox,
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
         allow_home=given["allow_home"],

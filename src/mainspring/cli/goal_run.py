@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 from contextlib import aclosing
+from pathlib import Path
 
 import click
 
 from mainspring.app.goals import GoalOptions, Pursuit, resume_goal, start_goal
-from mainspring.app.operations.goals import take_order
+from mainspring.app.operations.goals import goal_standing, take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
 from mainspring.cli.run import Lines, say_lost_output
@@ -21,6 +22,7 @@ from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json
 from mainspring.errors import MainspringError
 from mainspring.events import GoalEnded, GoalPaused
+from mainspring.secrets.screen import plain
 from mainspring.settings import Config, is_repeated, stop_signals
 
 
@@ -38,6 +40,8 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
         name = pursuit.session.id
         try:
             async with asyncio.TaskGroup() as group:
+                if not is_json:
+                    await _say_where(pursuit, config)
                 watching = group.create_task(_show(pursuit, is_json=is_json))
                 working = group.create_task(pursuit.run())
                 _obey_signals(pursuit, working, config)
@@ -52,7 +56,17 @@ async def pursue(given: str, session: str, options: GoalOptions, *, is_json: boo
             raise
     if not is_json:
         click.echo(f"report: mainspring goal report {name}", err=True)
+        if not (isinstance(ended, GoalEnded) and ended.ending == "done"):
+            click.echo(f"go on: mainspring goal resume {name}{await _more(config, name, ended)}", err=True)
     return ended.exit_code if isinstance(ended, GoalEnded) else 130
+
+
+async def _more(config: Config, name: str, ended: GoalEnded | GoalPaused) -> str:
+    """What a goal that has used up its iterations needs to go on."""
+    if not isinstance(ended, GoalEnded) or ended.ending != "iterations":
+        return ""
+    rules = (await goal_standing(config, name)).goal.rules
+    return f" --max-iterations {2 * rules.max_iterations}"
 
 
 def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused], config: Config) -> None:
@@ -78,12 +92,21 @@ def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused
         loop.add_signal_handler(number, on_signal, number)
 
 
+async def _say_where(pursuit: Pursuit, config: Config) -> None:
+    """Which goal it is, and where its instructions and its memory are."""
+    name = pursuit.session.id
+    standing = await goal_standing(config, name)
+    goal, folder = standing.goal, Path(standing.row.workspace)
+    click.echo(f"goal {name}", err=True)
+    if standing.instructions:
+        click.echo(plain(f"instructions: {folder / standing.instructions}"), err=True)
+    click.echo(plain(f"memory: {folder / goal.memory}"), err=True)
+
+
 async def _show(pursuit: Pursuit, *, is_json: bool) -> None:
     """Prints every event from here on, until the one that ends this process's work."""
     session = pursuit.session
-    lines = Lines()
-    if not is_json:
-        click.echo(f"goal {session.id}", err=True)
+    lines = Lines(in_goal=True)
     async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
         async for recorded in events:
             if not is_json:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from mainspring.app.goals import goal_text, made_folder
 from mainspring.cli.goal_options import FOLDER, loop_options, options_of, wait_options
 from mainspring.cli.goal_run import pursue
 
@@ -41,5 +42,7 @@ def drvloop_command(goal: tuple[str, ...], folder: Path, *, is_json: bool, **giv
 
 
 def _run(profile: str, goal: tuple[str, ...], folder: Path, *, is_json: bool, **given: Any) -> None:
-    options = options_of(folder, profile, **given)
-    sys.exit(asyncio.run(pursue(" ".join(goal), "", options, is_json=is_json)))
+    text = " ".join(goal)
+    goal_text(text)
+    options = options_of(made_folder(folder), profile, **given)
+    sys.exit(asyncio.run(pursue(text, "", options, is_json=is_json)))

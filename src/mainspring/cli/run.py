@@ -29,7 +29,7 @@ from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.numbers import POSITIVE
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
-from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line
+from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line, ended_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -284,9 +284,11 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int
 
 class Lines:
     """Events as they come: what the agent says to standard output, what it does to standard error. When the
-    answer is structured, it alone goes to standard output, by whoever has it whole."""
+    answer is structured, it alone goes to standard output, by whoever has it whole. A turn `in_goal` is told
+    as a part of it."""
 
-    def __init__(self, *, is_structured: bool = False) -> None:
+    def __init__(self, *, is_structured: bool = False, in_goal: bool = False) -> None:
+        self._in_goal = in_goal
         self._is_midline = False
         self._is_structured = is_structured
 
@@ -299,10 +301,10 @@ class Lines:
         if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
             click.echo(err=self._is_structured)
             self._is_midline = False
-        _print_event(recorded)
+        _print_event(recorded, in_goal=self._in_goal)
 
 
-def _print_event(recorded: Recorded) -> None:
+def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
     event = recorded.event
     if isinstance(event, StatusDelta):
         click.echo(plain(f"◷ {event.text}"), err=True)
@@ -314,6 +316,8 @@ def _print_event(recorded: Recorded) -> None:
         lines = attachment_lines(event.media)
     elif isinstance(event, AssistantSaid):
         lines = [call_line(call) for call in event.calls]
+    elif isinstance(event, TurnEnded):
+        lines = [ended_line(event, in_goal=in_goal)]
     else:
         lines = [as_text(event)]
     for line in lines:

@@ -50,7 +50,8 @@ def _goal_ended(event: GoalEnded) -> str:
 
 
 def _iteration_started(event: IterationStarted) -> str:
-    return f"◎ iteration {event.iteration}"
+    total = f"/{event.max_iterations}" if event.max_iterations else ""
+    return f"◎ iteration {event.iteration}{total}"
 
 
 def _iteration_ended(event: IterationEnded) -> str:

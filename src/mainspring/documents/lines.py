@@ -212,7 +212,8 @@ def _command_started(event: CommandStarted) -> str:
 
 def _command_ended(event: CommandEnded) -> str:
     code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-    return f"  {event.outcome}{code}: {event.reason}".removesuffix(": ")
+    outcome = "timeout" if event.is_timeout else event.outcome
+    return f"  {outcome}{code}: {event.reason}".removesuffix(": ")
 
 
 def _branch_moved(event: BranchMoved) -> str:
@@ -271,12 +272,15 @@ def _compacted(event: Compacted) -> str:
     )
 
 
-def ended_line(event: TurnEnded) -> str:
+def ended_line(event: TurnEnded, *, in_goal: bool = False) -> str:
+    """In a goal only its turn is over, and nothing is said of being done."""
+    ended = "ended" if event.ending == "done" else event.ending
+    ending = f"turn {ended}" if in_goal else event.ending
     steps = f"{plural(event.steps, 'step')}, " if event.steps else ""
     cost = f"{steps}{plural(event.usage.total_tokens, 'token')}, {money(event.cost_usd)}"
     detail = f": {event.detail}" if event.detail and event.ending != "done" else ""
     remedy = f" {event.remedy}" if event.remedy else ""
-    return f"■ {event.ending}{detail}{remedy} ({cost})"
+    return f"■ {ending}{detail}{remedy} ({cost})"
 
 
 def call_line(call: CallAsked) -> str:

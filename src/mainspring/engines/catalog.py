@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from mainspring.engines import acp, claude, codex, gemini, opencode, plain
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.engines.facts import EngineDescription
@@ -26,7 +28,7 @@ _PROTOCOLS = {"acp": acp.FACTS, "exec": plain.FACTS}
 
 
 def build_engine(outside: Outside) -> Engine:
-    return OutsideEngine(outside, acp.follow if outside.facts is acp.FACTS else follow_lines)
+    return OutsideEngine(outside, acp.follow if outside.facts.name == acp.FACTS.name else follow_lines)
 
 
 def find_engine(
@@ -39,7 +41,7 @@ def find_engine(
 ) -> Outside:
     """The outside agent of a name; raises `UsageError` when there is none, or its program is not here."""
     facts, command, own = described(name, settings)
-    if facts is acp.FACTS:
+    if facts.name == acp.FACTS.name:
         acp.check_installed()
     program = find_program(command[0], environment)
     if program is None:
@@ -69,6 +71,13 @@ def described(
     protocol, colon, line = name.partition(":")
     if colon and protocol in _PROTOCOLS:
         command = _words(name, line)
+        known = COMMANDS.get(Path(command[0]).name)
+        if protocol == acp.FACTS.name and known:
+            return (
+                _over_acp(known),
+                command,
+                settings.get(protocol, settings.get(known.name, EngineSettings())),
+            )
         return _PROTOCOLS[protocol], command, settings.get(protocol, EngineSettings())
     if name in settings and own.command and own.protocol:
         return _PROTOCOLS[own.protocol], own.command, own
@@ -79,6 +88,19 @@ def described(
         )
     names = ", ".join((BUILTIN, *COMMANDS, *(each for each in settings if each not in COMMANDS)))
     raise UsageError(f"There is no engine {name!r}.", remedy=f"Use {names}, acp:COMMAND or exec:COMMAND.")
+
+
+def _over_acp(known: EngineDescription) -> EngineDescription:
+    """An agent that is known by name and speaks ACP: its keys, its state and its provider are the same."""
+    return msgspec.structs.replace(
+        acp.FACTS,
+        title=known.title,
+        install=known.install,
+        state=known.state,
+        variables=known.variables,
+        confined_variables=known.confined_variables,
+        provider=known.provider,
+    )
 
 
 def find_program(name: str, environment: Mapping[str, str]) -> str | None:

@@ -176,6 +176,8 @@ def _command_line(task: EngineTask) -> tuple[str, ...]:
         options += ["--model", task.model]
     if task.left_usd is not None:
         options += ["--max-budget-usd", f"{max(task.left_usd, 0.0001):.4f}"]
+    if task.effort:
+        options += ["--effort", task.effort]
     if task.conversation:
         options += ["--resume", task.conversation]
     return tuple(options)
@@ -207,5 +209,6 @@ FACTS = EngineDescription(
     confined_variables={"IS_SANDBOX": "1", "DISABLE_AUTOUPDATER": "1"},
     provider="anthropic",
     reports_cost=True,
+    takes_effort=True,
     needs_end=True,
 )

@@ -65,6 +65,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 _LINE = msgspec.json.Decoder(_Line)
+_EFFORTS = {"max": "xhigh"}
+"""Where its own word is another."""
 
 
 class CodexReader:
@@ -165,6 +167,8 @@ def _command_line(task: EngineTask) -> tuple[str, ...]:
         access = ("--dangerously-bypass-approvals-and-sandbox",)
     else:
         access = ("--sandbox", "read-only" if task.mode == "plan" else "workspace-write")
+    if task.effort:
+        model = (*model, "-c", f'model_reasoning_effort="{_EFFORTS.get(task.effort, task.effort)}"')
     options = ("--json", "--skip-git-repo-check", "--color", "never", *access, *model)
     return ("exec", *options, *resumed, "-")
 
@@ -183,6 +187,7 @@ FACTS = EngineDescription(
     state=_state,
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"),
     provider="openai",
+    takes_effort=True,
     needs_end=True,
     counts_conversation=True,
 )

@@ -20,6 +20,7 @@ class EngineTask(msgspec.Struct, frozen=True, kw_only=True):
     is_confined: bool
     model: str = ""
     conversation: str = ""
+    effort: str = ""
     left_usd: float | None = None
 
 
@@ -42,8 +43,9 @@ def nowhere(home: Path, environment: Mapping[str, str]) -> EngineFolders:
 
 class EngineDescription(msgspec.Struct, frozen=True, kw_only=True):
     """`variables` are those of the environment that it may see. `provider` is whose models it uses by their
-    plain names, for their price. `needs_end` says that a run without its last line was broken off, and
-    `counts_conversation` that it reports what its whole conversation used, with earlier turns."""
+    plain names, for their price. One that `takes_effort` is told how hard to think. `needs_end` says that a
+    run without its last line was broken off, and `counts_conversation` that it reports what its whole
+    conversation used, with earlier turns."""
 
     name: str
     title: str
@@ -56,6 +58,7 @@ class EngineDescription(msgspec.Struct, frozen=True, kw_only=True):
     confined_variables: Mapping[str, str] = {}
     provider: str = ""
     reports_cost: bool = False
+    takes_effort: bool = False
     needs_end: bool = False
     counts_conversation: bool = False
     has_version: bool = True

@@ -131,6 +131,8 @@ def _command_line(task: EngineTask) -> tuple[str, ...]:
         options.append("--auto")
     if task.model:
         options += ["--model", task.model]
+    if task.effort:
+        options += ["--variant", task.effort]
     if task.conversation:
         options += ["--session", task.conversation]
     return tuple(options)
@@ -165,4 +167,5 @@ FACTS = EngineDescription(
         "XDG_STATE_HOME",
     ),
     reports_cost=True,
+    takes_effort=True,
 )

@@ -120,6 +120,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
             is_confined=sandbox.is_containing,
             model=self.model.own_name,
             conversation=self.conversation(runtime),
+            effort=runtime.state.effort or "",
             left_usd=None if left is None else reserved_usd if is_share else left + reserved_usd,
         )
 

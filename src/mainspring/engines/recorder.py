@@ -73,6 +73,8 @@ class EngineRecorder:
         self._later: list[Saying] = []
         self._calls = self._replies = 0
         self._is_ending = False
+        self._is_message_over = False
+        self._midline_seq = -1
         self._shown = RedactedDeltas(runtime.recorder.vault, runtime.show)
         self.run = self._fresh_call()
 
@@ -89,6 +91,8 @@ class EngineRecorder:
             case Spoken() | Thought() | Called() | Begun() | Returned():
                 if isinstance(item, Spoken | Thought) and not item.is_shown:
                     self._show(item.text, is_thinking=isinstance(item, Thought))
+                if isinstance(item, Spoken) and not item.is_piece:
+                    self._is_message_over = True
                 self._later.append(item)
                 await self._catch_up()
             case _:
@@ -234,4 +238,12 @@ class EngineRecorder:
         return "e" + call_id(self._heard_seq, self._calls - 1)[1:]
 
     def _show(self, text: str, *, is_thinking: bool = False) -> None:
-        self._shown.feed(ThinkingDelta(text=text) if is_thinking else TextDelta(text=text))
+        """A message begins on a line of its own. Whatever is recorded ends a line by itself."""
+        if is_thinking:
+            self._shown.feed(ThinkingDelta(text=text))
+            return
+        seq = self._runtime.history.last_seq
+        begins = "\n" if self._is_message_over and self._midline_seq == seq else ""
+        self._shown.feed(TextDelta(text=f"{begins}{text}"))
+        self._is_message_over = False
+        self._midline_seq = -1 if text.endswith("\n") else seq

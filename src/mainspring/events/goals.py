@@ -81,6 +81,8 @@ class GoalRules(Value, frozen=True):
     """Seconds of pause between iterations."""
     max_wait_s: float = 0.0
     """Seconds of the longest wait; 0 is no limit."""
+    no_waits: bool = False
+    """Wait for nothing between iterations, whatever the longest wait is."""
     stall_s: float | None = None
     """Seconds without a sign of life before a wait counts as stalled."""
     at_max_wait: Literal["continue", "stop"] = "continue"
@@ -146,10 +148,12 @@ class GoalSet(Event, frozen=True):
 
 
 class IterationStarted(Event, frozen=True):
-    """The prompt follows as `UserSaid`. `goal_sha256` tells which text of the goal it works on."""
+    """The prompt follows as `UserSaid`. `goal_sha256` tells which text of the goal it works on, and
+    `max_iterations` how many there may be; 0 is no limit."""
 
     iteration: int
     goal_sha256: Sha256 = ""
+    max_iterations: int = 0
 
 
 class ArtifactChange(Value, frozen=True):

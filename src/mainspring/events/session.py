@@ -286,13 +286,16 @@ class CallEnded(Event, frozen=True):
 
 class ProcessStarted(Event, frozen=True):
     """A call starts a command that outlives it, under this handle; its keeper writes what becomes of it to
-    `folder`. It ends with its session, unless it is staying."""
+    `folder`. It ends with its session, unless it is staying, and after `timeout_s` when that is given. The
+    end of a service is not waited for."""
 
     handle: Id
     call: Id
     command: str
     folder: OwnPath
     is_staying: bool = False
+    is_service: bool = False
+    timeout_s: float = 0.0
 
 
 class ProcessEnded(Event, frozen=True):
@@ -360,7 +363,8 @@ class CommandStarted(Event, frozen=True):
 
 
 class CommandEnded(Event, frozen=True):
-    """How it ended: `refused` commands never started; `exit_code` is None when there was none."""
+    """How it ended: `refused` commands never started; `exit_code` is None when there was none. `is_timeout`
+    says that the error is that its time was over."""
 
     outcome: Outcome
     reason: str = ""
@@ -369,6 +373,7 @@ class CommandEnded(Event, frozen=True):
     stderr: Blob | None = None
     output_bytes: int = 0
     duration_s: float = 0.0
+    is_timeout: bool = False
 
 
 class FilesChanged(Event, frozen=True):

@@ -90,7 +90,9 @@ Condition = (
 class WaitStarted(Event, frozen=True):
     """From here on the session sleeps until any or all of `conditions` hold, `deadline_us` is past, or
     nothing that it waits for has used the processor for `stall_s`. `call` is the one that asked for it. Said
-    again of an open wait, it replaces the conditions: an address has changed."""
+    again of an open wait, it replaces the conditions: an address has changed. It began when the clock showed
+    `began_us`, `began_up_s` seconds after the machine was started as `boot`: however the clock is set
+    meanwhile, it lasts no longer than from then to its times."""
 
     wait: Id
     conditions: tuple[Condition, ...]
@@ -99,6 +101,9 @@ class WaitStarted(Event, frozen=True):
     stall_s: float | None = None
     reason: str = ""
     call: Id = ""
+    began_us: int = 0
+    boot: Id = ""
+    began_up_s: float = 0.0
 
 
 class ConditionMet(Event, frozen=True):

@@ -44,6 +44,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str = ""
     renamed_from: str = ""
     is_deleted: bool = False
+    is_new: bool = False
 
 
 class SeenFile(msgspec.Struct, frozen=True, gc=False):
@@ -254,4 +255,5 @@ def _artifact(change: ArtifactChange, iteration: int) -> Artifact:
         made_by=change.made_by,
         renamed_from=change.renamed_from,
         is_deleted=change.kind == "deleted",
+        is_new=change.kind == "new",
     )

@@ -98,4 +98,5 @@ async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str
         is_over = await readable(handle, _WITHIN_S)
     finally:
         os.close(handle)
-    return "done" if is_over else f"told process {owner.pid}; it has not ended yet"
+    said = "paused" if given.order == "pause" else "stopped"
+    return said if is_over else f"told process {owner.pid}; it has not ended yet"

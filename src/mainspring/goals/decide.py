@@ -57,9 +57,10 @@ def time_left_s(goal: Goal, rules: GoalRules, now_us: int) -> float | None:
     return rules.max_time_s - max(now_us - goal.started_us, 0) / 1e6
 
 
-def over_at_us(goal: Goal, rules: GoalRules) -> int | None:
+def over_at_us(goal: Goal, rules: GoalRules, now_us: int) -> int | None:
     """When the time of the whole goal is over; None without a limit."""
-    return None if rules.max_time_s is None else goal.started_us + int(rules.max_time_s * 1e6)
+    left_s = time_left_s(goal, rules, now_us)
+    return None if left_s is None else now_us + int(left_s * 1e6)
 
 
 def outage_wait_s(rules: GoalRules, outages: int) -> float:
@@ -70,7 +71,13 @@ def outage_wait_s(rules: GoalRules, outages: int) -> float:
 def rest_s(rules: GoalRules, suggested_s: float | None) -> float:
     """How long to sleep when nothing is waited for: what was suggested, never more than the maximum."""
     wanted = rules.wait_s if suggested_s is None else suggested_s
-    return min(wanted, rules.max_wait_s) if rules.max_wait_s else wanted
+    longest_s = longest_wait_s(rules)
+    return wanted if longest_s is None else min(wanted, longest_s)
+
+
+def longest_wait_s(rules: GoalRules) -> float | None:
+    """None is no limit."""
+    return 0.0 if rules.no_waits else rules.max_wait_s or None
 
 
 def _times(count: int, what: str) -> str:

@@ -27,6 +27,7 @@ from mainspring.goals.memory import GoalMemory
 from mainspring.goals.profiles import Profile
 from mainspring.journal import last_event
 from mainspring.turns.runtime import Runtime
+from mainspring.waits.describe import clock
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
 _MAX_WRITTEN = 20
@@ -197,8 +198,12 @@ class Findings:
 
 
 def _line(item: Artifact) -> str:
+    """With what became of it, and when it was written."""
     if item.is_deleted:
-        return f"{item.path} was deleted"
+        return f"{item.path} (deleted)"
+    became = "new" if item.is_new else "modified"
+    if item.renamed_from:
+        became = f"renamed from {item.renamed_from}"
+    at = f", {clock(item.mtime_us)}" if item.mtime_us else ""
     made_by = f", made by `{item.made_by}`" if item.made_by else ""
-    moved = f", renamed from {item.renamed_from}" if item.renamed_from else ""
-    return f"{item.path} ({item.size:,} bytes{moved}{made_by})"
+    return f"{item.path} ({became}, {item.size:,} bytes{at}{made_by})"

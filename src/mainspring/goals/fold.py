@@ -17,6 +17,7 @@ from mainspring.events import (
     IterationEnded,
     IterationStarted,
     OnPid,
+    OnProcess,
     PlanSet,
     Recorded,
     RequestFailed,
@@ -70,7 +71,8 @@ class Iteration(msgspec.Struct, kw_only=True):
 
 
 class Goal(msgspec.Struct, kw_only=True):
-    """`refusals`, `failures` and `idle` count the iterations in a row, up to the last. With a vault, what the
+    """`refusals`, `failures` and `idle` count the iterations in a row, up to the last. `awaited` are the
+    background processes that were waited for at some time. With a vault, what the
     goal names (commands, files, metrics) is told as it is, for whoever runs and compares it; its text is told
     as recorded. `left` are the processes that outside engines left running, in all iterations, each with the
     time at which it was seen; those that were waited for have ended."""
@@ -87,6 +89,7 @@ class Goal(msgspec.Struct, kw_only=True):
     failures: int = 0
     idle: int = 0
     waits: int = 0
+    awaited: frozenset[str] = frozenset()
     current: Iteration | None = None
     last: IterationEnded | None = None
     last_seq: int = 0
@@ -129,9 +132,12 @@ class Goal(msgspec.Struct, kw_only=True):
                 self.paused = event
             case GoalEnded() as event:
                 self.ended = event
-            case WaitStarted() as event if not event.call:
-                self.waits += 1
-                self.waited = event
+            case WaitStarted() as event:
+                if not event.call:
+                    self.waits += 1
+                    self.waited = event
+                handles = (item.handle for item in event.conditions if isinstance(item, OnProcess))
+                self.awaited = self.awaited.union(handles)
             case WaitEnded() as event:
                 self.woke = event
                 self._apply_wake(event)

@@ -8,7 +8,7 @@ from mainspring.errors import PathRefused
 from mainspring.sandbox.files import Files
 
 BEGIN, END = "<!-- mainspring: begin -->", "<!-- mainspring: end -->"
-_FILE = "AGENTS.md"
+FILE = "AGENTS.md"
 _POINTERS = ("CLAUDE.md", "GEMINI.md")
 _MAX_BYTES = 1_000_000
 
@@ -16,7 +16,7 @@ _MAX_BYTES = 1_000_000
 def write_instructions(files: Files, text: str) -> list[str]:
     """Brings our part of each file up to date; gives what could not be written, and why."""
     problems: list[str] = []
-    wanted = {_FILE: text, **dict.fromkeys(_POINTERS, f"Read {_FILE}: it holds for every agent.")}
+    wanted = {FILE: text, **dict.fromkeys(_POINTERS, f"Read {FILE}: it holds for every agent.")}
     for name, body in wanted.items():
         try:
             _write(files, name, body)

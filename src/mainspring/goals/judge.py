@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mainspring.events import CheckEnded, IterationEnded, TurnEnded
+from mainspring.events.counts import plural
 from mainspring.evidence.checks import failing_text, look_for, run_check
 from mainspring.evidence.grades import accepted, weakest
 from mainspring.evidence.readings import read_lines
@@ -28,6 +29,7 @@ from mainspring.workspace.skills import find_skills
 
 _MAX_DETAIL = 300
 _MAX_TOLD = 5
+_MAX_SKILLS = 50
 _A_WAIT_S = 60.0
 """A shorter pause is none that excuses an iteration from getting on."""
 
@@ -65,7 +67,7 @@ class Judge:
             iteration=number,
             spent_usd=tally.usd,
             time_left_s=time_left_s(goal, goal.now.rules, self._runtime.workbench.reach.clock()),
-            memory=memory.text,
+            memory=memory.told,
             skills=await asyncio.to_thread(_skills, workspace),
             artifacts=self._findings.changed_lines(goal.iterations),
             findings=await self._findings.lines(goal.now),
@@ -78,6 +80,12 @@ class Judge:
     @property
     def _is_read_only(self) -> bool:
         return self._files.policy.mode == "read-only"
+
+    async def look_again(self, goal: Goal) -> None:
+        """Records what the last iteration, or what it had started, made since its end."""
+        await self._findings.look(goal.iterations, goal.last_seq)
+        at_us = self._runtime.workbench.reach.clock()
+        await self._update(goal, lambda memory: self._findings.noted(memory, at_us))
 
     async def said(self, since: int) -> protocol.AgentSignals:
         """What the last message since an event asks for."""
@@ -120,7 +128,8 @@ class Judge:
         return ended, stop
 
     def _is_waiting(self, said: protocol.AgentSignals) -> bool:
-        is_held = self._profile.waits == "processes" and bool(self._runtime.state.processes.open)
+        running = [item.started for item in self._runtime.state.processes.open]
+        is_held = self._profile.waits == "processes" and any(not item.is_service for item in running)
         return bool(said.pids or said.jobs) or (said.wait_s or 0.0) >= _A_WAIT_S or is_held
 
     async def _checks(self, goal: Goal, iteration: int) -> list[CheckEnded]:
@@ -146,12 +155,6 @@ class Judge:
     async def _remember(self, goal: Goal, ended: IterationEnded | None = None) -> GoalMemory:
         """Brings the memory file up to date; one that cannot be used is put aside, on record."""
         first, now, at_us = goal.first, goal.now, self._runtime.workbench.reach.clock()
-        begun = new_memory(
-            self._profile.sections, request=first.text, source=first.source, at_us=goal.started_us
-        )
-
-        if self._is_read_only:
-            return await self._recalled(goal, begun)
 
         def change(memory: GoalMemory) -> GoalMemory:
             if now.text != first.text and not _is_told(now.text, memory):
@@ -162,11 +165,7 @@ class Judge:
             memory = memory.with_progress(ended.iteration, ended.outcome, f"{new}. {ended.detail}", at_us)
             return self._findings.noted(memory, at_us)
 
-        files = self._files
-        updated = await asyncio.to_thread(update_memory, files, now.memory, begun, change)
-        if updated.kept_aside:
-            await self._runtime.record(updated.kept_aside)
-        return updated.memory
+        return await self._update(goal, change)
 
     async def _recalled(self, goal: Goal, begun: GoalMemory) -> GoalMemory:
         """The memory where no file can be written: the file as it is, and what the journal knows."""
@@ -181,18 +180,31 @@ class Judge:
 
     async def note(self, goal: Goal, key: str, text: str) -> None:
         """Leaves one line of ours in the memory file."""
+        at_us = self._runtime.workbench.reach.clock()
+        await self._update(goal, lambda memory: memory.with_note(key, text, at_us))
+
+    async def _update(self, goal: Goal, change: Callable[[GoalMemory], GoalMemory]) -> GoalMemory:
+        """Changes the memory file; in mode plan nothing is written."""
+        first, name, at_us = goal.first, self._recorder.session, self._runtime.workbench.reach.clock()
+        begun = new_memory(
+            self._profile.sections,
+            request=first.text,
+            source=first.source,
+            at_us=goal.started_us,
+            goal=name,
+        )
         if self._is_read_only:
-            return
-        found = await asyncio.to_thread(read_memory, self._files, goal.now.memory, self._profile.sections)
-        if isinstance(found, GoalMemory) and found.text:
-            at_us = self._runtime.workbench.reach.clock()
-            await asyncio.to_thread(
-                update_memory,
-                self._files,
-                goal.now.memory,
-                found,
-                lambda memory: memory.with_note(key, text, at_us),
-            )
+            return await self._recalled(goal, begun)
+        updated = await asyncio.to_thread(
+            update_memory,
+            self._files,
+            goal.now.memory,
+            begun,
+            lambda memory: change(memory.of_goal(name, begun, at_us)),
+        )
+        if updated.kept_aside:
+            await self._runtime.record(updated.kept_aside)
+        return updated.memory
 
 
 def _is_told(text: str, memory: GoalMemory) -> bool:
@@ -201,10 +213,12 @@ def _is_told(text: str, memory: GoalMemory) -> bool:
 
 
 def _skills(workspace: Path) -> tuple[str, ...]:
-    found, _ = find_skills(workspace / "skills", workspace / ".agents" / "skills", root=workspace)
-    return tuple(
-        f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found
-    )
+    """Those that have no valid head are named by their path: they can be read as well."""
+    found, broken = find_skills(workspace / "skills", workspace / ".agents" / "skills", root=workspace)
+    lines = [f"{skill.name}: {skill.description} ({skill.path.relative_to(workspace)})" for skill in found]
+    lines += [f"{each.path.relative_to(workspace)} ({each.problem})" for each in broken]
+    more = len(lines) - _MAX_SKILLS
+    return (*lines[:_MAX_SKILLS], *([f"and {plural(more, 'more skill')}"] if more > 0 else []))
 
 
 def _news(goal: Goal) -> tuple[str, ...]:

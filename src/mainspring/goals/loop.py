@@ -42,7 +42,7 @@ from mainspring.events import (
     TurnEnded,
 )
 from mainspring.goals import protocol
-from mainspring.goals.decide import Stop, outage_wait_s, stop_rule, time_left_s
+from mainspring.goals.decide import Stop, longest_wait_s, outage_wait_s, stop_rule, time_left_s
 from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration
 from mainspring.goals.judge import Judge, digest
@@ -118,20 +118,24 @@ class Pursuit:
         return paused
 
     async def _next_iteration(self) -> None:
-        goal = self.goal
-        if goal.last is not None and (goal.woke is None or goal.woke.cause == "cancelled"):
-            if stop := self._stop_rule():
-                await self._finish(stop)
-                return
-            if stop := await self._rest(goal.last):
-                await self._finish(stop)
-                return
+        goal, stop = self.goal, self._stop_rule()
+        is_last = stop is not None and stop.ending == "iterations"
+        is_rested = goal.last is None or (goal.woke is not None and goal.woke.cause != "cancelled")
+        if goal.last is not None and not is_rested and (stop is None or is_last):
+            too_long = await self._rest(goal.last, is_last=is_last)
             await goal.catch_up(self.session.journal)
-        if stop := self._stop_rule():
+            stop = too_long or self._stop_rule()
+        if stop is not None:
+            if stop.ending == "iterations":
+                await self._judge.look_again(goal)
             await self._finish(stop)
             return
         number = goal.iterations + 1
-        started = IterationStarted(iteration=number, goal_sha256=digest(self._set.text))
+        started = IterationStarted(
+            iteration=number,
+            goal_sha256=digest(self._set.text),
+            max_iterations=self._set.rules.max_iterations,
+        )
         await self._say(number, started, news=self._resting.problems)
 
     async def _say(self, number: int, *before: Event, news: Sequence[str] = ()) -> None:
@@ -144,10 +148,13 @@ class Pursuit:
         await self.session.say(prompt, after=events)
         await self._take_turn(number)
 
-    async def _rest(self, last: IterationEnded) -> Stop | None:
-        """Waits for what the iteration left running, or for a while; a stop when that took too long."""
+    async def _rest(self, last: IterationEnded, *, is_last: bool) -> Stop | None:
+        """Waits for what the iteration left running, or for a while unless it is the last; a stop when that
+        took too long."""
         rules = self._set.rules
         said = await self._judge.said(self.goal.last_seq)
+        if is_last:
+            said = msgspec.structs.replace(said, wait_s=0.0)
         if last.outcome == "refused" and not (said.pids or said.jobs):
             said = protocol.AgentSignals(wait_s=0.0)
         ended = await self._resting.between(said)
@@ -155,7 +162,8 @@ class Pursuit:
             return None
         await self._judge.note(self.goal, "still-running", f"Still running: {ended.summary}")
         if rules.at_max_wait == "stop" and not self._stop_rule():
-            return Stop("max_wait", f"Still running after {rules.max_wait_s:g} s: {ended.summary}")
+            longest_s = longest_wait_s(rules) or 0.0
+            return Stop("max_wait", f"Still running after {longest_s:g} s: {ended.summary}")
         return None
 
     async def _take_turn(self, number: int) -> None:
@@ -211,7 +219,7 @@ class Pursuit:
         else not longer than the goal may wait since it last answered."""
         rules, limit_us = self._set.rules, None
         if rules.max_wait_s and isinstance(condition, OnTime):
-            limit_us = current.down_since_us + int(rules.max_wait_s * 1e6)
+            limit_us = min(current.down_since_us, self._now_us()) + int(rules.max_wait_s * 1e6)
         if limit_us is not None and self._now_us() >= limit_us:
             detail = current.ending.detail if current.ending else ""
             await self._finish(Stop("failed", f"No model answered for too long. {detail}".strip()))

@@ -27,6 +27,8 @@ MAX_LOG_LINES = 40
 KEPT_LOG_LINES = 20
 
 _MAX_GOAL_CHARACTERS = 8_000
+_MAX_EARLIER_CHARACTERS = 200_000
+_EARLIER = re.compile(r"^(?=Goal \S[^>]*, started )", re.MULTILINE)
 _SHOWN_PATHS = 8
 _ATTEMPTS = 50
 _LOG_LINE = re.compile(r"\S+ iteration (\d+) (\w+)(?:: (.*))?")
@@ -59,6 +61,8 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
     """Section of our progress lines."""
     notes: str = "State"
     """Section of our other lines."""
+    earlier: str = "Earlier goals"
+    """Section of the goals that this file was for before."""
 
 
 class Damaged(msgspec.Struct, frozen=True):
@@ -76,6 +80,34 @@ class GoalMemory(msgspec.Struct, frozen=True):
 
     def section(self, name: str) -> str:
         return MemoryPage(self.text).text(name)
+
+    @property
+    def told(self) -> str:
+        """The text as an agent is told it: earlier goals stand in the file alone."""
+        page, name = MemoryPage(self.text), self.sections.earlier
+        if page.take(name):
+            page.append(name, ["They stand in the file."])
+        return str(page)
+
+    def of_goal(self, goal: str, begun: GoalMemory, at_us: int) -> GoalMemory:
+        """The memory of this goal. That of another one is kept: its request, changes and log are put with the
+        earlier goals, and what else stands in the file stays."""
+        page, names, wanted = MemoryPage(self.text), self.sections, MemoryPage(begun.text)
+        known = page.field("goal")
+        if known == goal:
+            return self
+        if known or page.text(names.request) != wanted.text(names.request):
+            title = f"Goal {known or 'of an earlier version'}, started {page.field('started')}:"
+            earlier = [title, "", *page.take(names.request)]
+            for lines in (page.take(names.changes), _take_log(page, names.log)):
+                earlier += ["", *lines] if lines else []
+            kept = "\n".join([*page.take(names.earlier), "", *earlier]).strip()
+            page.append(names.earlier, _newest_goals(kept).splitlines())
+            page.append(names.request, wanted.text(names.request).splitlines())
+            for field in ("started", "prompt source"):
+                page.set_field(field, wanted.field(field))
+        page.set_field("goal", goal)
+        return self._with(page, at_us)
 
     def with_progress(self, iteration: int, outcome: str, detail: str, at_us: int) -> GoalMemory:
         """One line in the log for each iteration; the old ones become one line together."""
@@ -128,7 +160,7 @@ class Updated(msgspec.Struct, frozen=True):
     kept_aside: MemoryKeptAside | None = None
 
 
-def new_memory(sections: Sections, *, request: str, source: str, at_us: int) -> GoalMemory:
+def new_memory(sections: Sections, *, request: str, source: str, at_us: int, goal: str = "") -> GoalMemory:
     head = [
         f"# {sections.title}",
         "",
@@ -136,6 +168,7 @@ def new_memory(sections: Sections, *, request: str, source: str, at_us: int) -> 
         f"- started: {_time(at_us)}",
         f"- updated: {_time(at_us)}",
         f"- prompt source: {' '.join(source.split()) or 'text'}",
+        *([f"- goal: {goal}"] if goal else []),
     ]
     body = ["", f"## {sections.request}", "", *quoted(_bounded(request)), "", f"## {sections.changes}"]
     for above, names in (("Short-term", sections.short_term), ("Long-term", sections.long_term)):
@@ -245,6 +278,24 @@ def _put_aside(files: Files, path: str, reason: str) -> MemoryKeptAside:
     except ValueError:
         shown = aside
     return MemoryKeptAside(path=str(shown), reason=reason)
+
+
+def _take_log(page: MemoryPage, log: str) -> list[str]:
+    """Takes our lines out of the log; those of others stay."""
+    taken: list[str] = []
+    for _, key, text in page.own(log):
+        if key == "folded" or key.startswith("log-"):
+            taken.append(f"- {text}")
+            page.drop(log, key)
+    return taken
+
+
+def _newest_goals(text: str) -> str:
+    """The newest of the earlier goals, as many as there is room for; all are on record."""
+    goals = _EARLIER.split(text)
+    while len(goals) > 1 and sum(map(len, goals)) > _MAX_EARLIER_CHARACTERS:
+        del goals[0]
+    return "".join(goals)
 
 
 def _fold_log(page: MemoryPage, log: str) -> None:

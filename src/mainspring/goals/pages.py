@@ -125,6 +125,13 @@ class MemoryPage:
             added.append(self._end)
         self._lines[end:end] = added
 
+    def take(self, name: str) -> list[str]:
+        """Takes out all that stands in a section; gives its lines, without our marks."""
+        taken = self.text(name).splitlines()
+        if place := self.section(name):
+            self._lines[place[0] : place[1]] = [self._end if place[1] < len(self._lines) else ""]
+        return taken
+
     def field(self, name: str) -> str:
         """The value of a line `- name: value` above the first section."""
         for line in self._lines[: self._head()]:
@@ -138,6 +145,9 @@ class MemoryPage:
                 end = "\r" if self._lines[number].endswith("\r") else ""
                 self._lines[number] = f"- {name}: {value}{end}"
                 return
+        after = [number for number in range(self._head()) if self._lines[number].startswith("- ")]
+        if after:
+            self._lines.insert(after[-1] + 1, f"- {name}: {value}{self._end}")
 
     def _head(self) -> int:
         """Where the first section begins; a heading of the first line is the title."""

@@ -40,7 +40,9 @@ def iteration_prompt(brief: Brief) -> str:
         _protocol(profile),
         f"# The goal\n{goal.text.strip()}",
         _done_when(goal.checks),
-        _block("Skills (read the file before you use one)", brief.skills),
+        _block(
+            "Skills (read the file before you use one)", tuple(map(_on_one_line, brief.skills)), whole=True
+        ),
         f"# Where you are\n{_where(brief)}",
         f"# The memory file, {goal.memory}\n{_cut(brief.memory)}" if brief.memory.strip() else "",
         _block("Files that changed since the last turn", tuple(map(_on_one_line, brief.artifacts))),

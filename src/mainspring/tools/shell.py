@@ -37,13 +37,16 @@ class ShellArguments(Arguments, frozen=True):
     background: Annotated[bool, Meta(description="Return a handle at once")] = False
     terminal: Annotated[bool, Meta(description="Give a background command a terminal")] = False
     stay: Annotated[bool, Meta(description="Let a background command outlive this session")] = False
+    service: Annotated[bool, Meta(description="A background server for yourself: its end is not awaited")] = (
+        False
+    )
 
 
 async def _run(arguments: ShellArguments, place: CallContext) -> Output:
     if arguments.background:
         return await _start(arguments, place)
-    if arguments.terminal or arguments.stay:
-        raise ToolFailed("terminal and stay are for background=true only; nothing was run.")
+    if arguments.terminal or arguments.stay or arguments.service:
+        raise ToolFailed("terminal, stay and service are for background=true only; nothing was run.")
     timeout_s = _usual_timeout_s(arguments.command) if arguments.timeout_s is None else arguments.timeout_s
     if not 0 < timeout_s <= _MAX_TIMEOUT_S:
         raise ToolFailed(
@@ -83,6 +86,8 @@ async def _start(arguments: ShellArguments, place: CallContext) -> Output:
                 command=arguments.command,
                 folder=str(folder),
                 is_staying=arguments.stay,
+                is_service=arguments.service,
+                timeout_s=timeout_s,
             )
         )
     command = _command(arguments, place, timeout_s)

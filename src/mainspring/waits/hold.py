@@ -34,6 +34,7 @@ from mainspring.events import (
 )
 from mainspring.folds.processes import end_of, status_of
 from mainspring.folds.waits import OpenWait
+from mainspring.system import boot_clock
 from mainspring.waits.callback import CallbackWatch
 from mainspring.waits.commands import CommandWatch, SlurmWatch
 from mainspring.waits.decide import Decision, Observation, decide, late_s, sleep_s
@@ -58,7 +59,16 @@ async def hold(waiting: WaitContext, started: WaitStarted) -> WaitEnded:
     if ended := waits.ended(started.wait):
         return ended
     known = waits.get(started.wait)
-    asked = _going_on(known.started, started) if known else started
+    boot, up_s = boot_clock()
+    if known:
+        asked = _going_on(known.started, started)
+        # Of an earlier boot nobody knows how long it has lasted: it begins anew, at its own length.
+        began_up_s = asked.began_up_s if asked.boot and asked.boot == boot else up_s
+    else:
+        began_us, began_up_s = waiting.reach.clock(), up_s
+        asked = msgspec.structs.replace(started, began_us=began_us, boot=boot, began_up_s=up_s)
+    began_us = asked.began_us or (known.since_us if known else 0)
+    waiting = msgspec.structs.replace(waiting, reach=waiting.reach.since(began_us, began_up_s))
     if not 1 <= len(asked.conditions) <= _MAX_CONDITIONS:
         raise UsageError(f"A wait is for 1 to {_MAX_CONDITIONS} conditions, not {len(asked.conditions)}.")
     async with AsyncExitStack() as stack:
@@ -146,6 +156,7 @@ class _Holding:
         began, left = time.monotonic(), set(tasks)
         while True:
             stirring = self._waiting.state.waits.stirring()
+            await self._look_at_times()
             is_settled = len(self._looked) == len(self._watches) or time.monotonic() - began > _FIRST_LOOKS_S
             known = self._open
             decision = decide(
@@ -163,6 +174,14 @@ class _Holding:
                 {*left, stirring}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
             )
             left -= done
+
+    async def _look_at_times(self) -> None:
+        """A clock that jumps over a time and the deadline behind it has met the time first."""
+        if self._started.deadline_us is None or self._clock() < self._started.deadline_us:
+            return
+        for place, watch in enumerate(self._watches):
+            if place not in self._seen and isinstance(watch, TimeWatch) and (seen := await watch.look()):
+                self._seen[place] = msgspec.structs.replace(seen, at_us=max(seen.at_us or 0, self._since_us))
 
     def _sleep_s(self) -> float:
         wait_s = sleep_s(self._started, now_us=self._clock(), slice_s=self._pace.slice_s)

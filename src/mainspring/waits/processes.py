@@ -161,7 +161,7 @@ def _check(pid: int) -> None:
 
 def _identified(condition: OnPid) -> OnPid:
     found = stat(condition.pid)
-    if found is None or found.state in "ZX":
+    if found is None or not is_running(condition.pid):
         return msgspec.structs.replace(condition, identity=_GONE)
     boot, namespace = _here()
     try:
@@ -169,6 +169,12 @@ def _identified(condition: OnPid) -> OnPid:
     except OSError:
         name = ""
     return msgspec.structs.replace(condition, identity=f"{boot}/{namespace}/{found.start}", name=name)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process; a zombie is dead."""
+    found = stat(pid)
+    return found is not None and found.state not in "ZX"
 
 
 def _is_it(found: Stat | None, start: int) -> bool:

@@ -14,6 +14,7 @@ from mainspring.folds.processes import Handles
 from mainspring.folds.state import State
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.system import boot_clock
 
 _HOUR_S = 3600.0
 _DAY_S = 24 * _HOUR_S
@@ -59,6 +60,16 @@ class Reach(msgspec.Struct, frozen=True):
     patience: Patience = Patience()
     pace: Pace = Pace()
     clock: Callable[[], int] = now_us
+
+    def since(self, began_us: int, began_up_s: float) -> Reach:
+        """The same, with a clock that shows at least as much time since a beginning as has gone by: setting
+        the clock back prolongs nothing."""
+
+        def clock() -> int:
+            gone_s = max(boot_clock()[1] - began_up_s, 0.0)
+            return max(self.clock(), began_us + int(gone_s * 1e6))
+
+        return msgspec.structs.replace(self, clock=clock)
 
 
 class WaitContext(msgspec.Struct, frozen=True, kw_only=True):

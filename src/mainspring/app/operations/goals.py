@@ -17,23 +17,27 @@ from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
+from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
 from mainspring.goals.control import GivenOrder, Order
 from mainspring.goals.control import take_order as take_order_in
 from mainspring.goals.fold import load_goal
+from mainspring.goals.instructions import FILE as INSTRUCTIONS
 from mainspring.goals.profiles import Profile, load_profile, profile_names
 from mainspring.report.result_facts import BestResult
 from mainspring.settings import Config
 
 
 class GoalStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal as it is now, its last iteration, and its end when it has one."""
+    """A goal as it is now, its last iteration, and its end when it has one. `instructions` is the file that
+    an outside engine reads them in."""
 
     row: SessionRow
     goal: GoalSet
     last: IterationEnded | None
     ended: GoalEnded | None
+    instructions: str = ""
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +76,13 @@ async def goal_standing(config: Config, session: str) -> GoalStanding:
     name = await store.find(session)
     goal = await load_goal(store, name)
     row = next(row for row in await list_goals(config) if row.id == name)
-    return GoalStanding(row=row, goal=goal.now, last=goal.last, ended=goal.ended)
+    return GoalStanding(
+        row=row,
+        goal=goal.now,
+        last=goal.last,
+        ended=goal.ended,
+        instructions="" if goal.now.engine == BUILTIN else INSTRUCTIONS,
+    )
 
 
 async def order_goal(config: Config, session: str, order: Order) -> Ordered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import msgspec
@@ -25,6 +25,9 @@ from mainspring.sandbox.streams import Line, Printed, conversation, printed
 from mainspring.turns.endings import End
 
 _BEGIN_WITHIN_S = 60.0
+_SILENT_WITHIN_S = 20.0
+"""How long an agent that has not begun may say nothing at all."""
+_MAX_SIGNS = 64 * 1024
 _CANCEL_WITHIN_S = 0.2
 _DIE_WITHIN_S = 1.0
 _ENDINGS: dict[str, Ending] = {
@@ -67,11 +70,12 @@ async def converse(
         try:
             async with asyncio.TaskGroup() as group:
                 side = OurSide(run, sandbox, group)
-                running = group.create_task(_run(sandbox, command, output))
+                signs = _Signs()
+                running = group.create_task(_run(sandbox, command, output, signs))
                 telling = group.create_task(side.tell())
                 connection = ClientSideConnection(cast("Client", side), Messages(output, writer, side))
                 try:
-                    end = await _talk(connection, outside, run, prompt)
+                    end = await _talk(connection, outside, run, prompt, signs)
                     await side.told()
                 except ConnectionError:
                     end = await _died(outside, side, running)
@@ -86,21 +90,56 @@ async def converse(
     return end, exited
 
 
-async def _run(sandbox: Sandbox, command: Command, output: Printed) -> Exited:
+class _Signs:
+    """What an agent writes to its standard error: a sign of life while it begins, and the reason when it
+    does not."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._limit: asyncio.Timeout | None = None
+        self._latest = 0.0
+
+    def __call__(self, chunk: bytes) -> None:
+        self._kept = (self._kept + chunk)[-_MAX_SIGNS:]
+        self._prolong()
+
+    @asynccontextmanager
+    async def beginning(self) -> AsyncGenerator[None]:
+        """Raises `TimeoutError` when nothing is said for too long, or the beginning takes too long."""
+        self._latest = asyncio.get_running_loop().time() + _BEGIN_WITHIN_S
+        async with asyncio.timeout(_SILENT_WITHIN_S) as self._limit:
+            try:
+                yield
+            finally:
+                self._limit = None
+
+    def _prolong(self) -> None:
+        if self._limit is not None and not self._limit.expired():
+            now = asyncio.get_running_loop().time()
+            self._limit.reschedule(min(now + _SILENT_WITHIN_S, self._latest))
+
+    @property
+    def said(self) -> str:
+        return tail_of(self._kept) or "It said nothing."
+
+
+async def _run(sandbox: Sandbox, command: Command, output: Printed, signs: _Signs) -> Exited:
     try:
-        return await sandbox.run(command)
+        return await sandbox.run(command, signs)
     finally:
         output.let_go()
 
 
-async def _talk(connection: ClientSideConnection, outside: Outside, run: EngineRun, prompt: str) -> End:
+async def _talk(
+    connection: ClientSideConnection, outside: Outside, run: EngineRun, prompt: str, signs: _Signs
+) -> End:
     session = ""
     try:
-        async with asyncio.timeout(_BEGIN_WITHIN_S):
+        async with signs.beginning():
             session = await _begin(connection, outside, run)
         answer = await connection.prompt(session_id=session, prompt=[text_block(prompt)])
     except TimeoutError:
-        return End("failed", f"{outside.name} did not begin a session within {_BEGIN_WITHIN_S:g} s.")
+        return End("failed", f"{outside.name} did not begin a session in time. {signs.said}")
     except RequestError as error:
         return End("failed", f"{outside.name} failed: {_told(error)}", _remedy(error))
     except asyncio.CancelledError:

@@ -55,7 +55,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     history: Literal["fresh", "kept"] = "fresh"
     """`fresh`: an iteration knows the memory file and its prompt; `kept`: also the conversation before."""
     waits: Literal["time", "named", "processes"] = "named"
-    """What is waited for between iterations: time, also what the agent named, also every process."""
+    """What is waited for between iterations: time, also what the agent named, also background work."""
     memory: str = "projects/memory.md"
     """The memory file, in the workspace."""
     sections: Sections = Sections()
