@@ -16,6 +16,7 @@ from mainspring.context.facts import FRESH
 from mainspring.context.stubs import seq_of, stub, text_of
 from mainspring.errors import UsageError
 from mainspring.events import (
+    RESUMED_SOURCE,
     AssistantSaid,
     Blob,
     CallAsked,
@@ -159,7 +160,7 @@ class History:
             self.is_answered = False
         else:
             self._append(UserMessage(text=f"[note from {said.source}] {said.text}"), ())
-            self.is_answered = self.is_answered and said.source == "user"
+            self.is_answered = self.is_answered and said.source in ("user", RESUMED_SOURCE)
 
     def _add_reply(self, said: AssistantSaid) -> None:
         self._close_unseen()
