@@ -41,7 +41,7 @@ from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
 from mainspring.session.commands import LOOK_S, carry_out, catch_up
-from mainspring.session.opening import Opening, output_type
+from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
@@ -316,7 +316,9 @@ class Session:
         await complete(runtime.recorder, Path(self._opening.workspace))
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
-        await runtime.record(*await self._opening.events(self.state, self.id, tools))
+        now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)
+        age = await age_note(self.journal, place, now_us) if before else ()
+        await runtime.record(*await self._opening.events(self.state, self.id, tools), *age)
         await record_lost(runtime)
         runtime.approvals.questions.sweep()
         await catch_up(runtime)
