@@ -44,3 +44,10 @@ def test_a_sandbox_that_does_not_work_here_is_named_with_those_that_do(machine: 
     done = machine.run("doctor", "--security", "--sandbox", "none")
     assert done.returncode == 2
     assert "'none' does not work here" in done.stderr
+
+
+def test_a_data_folder_with_a_very_long_path_is_tried_as_well(machine: Machine) -> None:
+    deep = machine.home / ("deep" * 20) / ("deeper" * 15)
+    deep.mkdir(parents=True, mode=0o700)
+    done = machine.run("doctor", "--security", "--json", MAINSPRING_HOME=str(deep))
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True), done.stderr

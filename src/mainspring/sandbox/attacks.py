@@ -62,6 +62,9 @@ def _connect(family: str, kind: str, address: str, says: str = "ESCAPED") -> str
     )
 
 
+# By its name alone: the whole path of a socket may be too long for the kernel.
+_IN_FOLDER = "[os.chdir(os.path.dirname(os.environ['SOCKET'])), 'socket'][1]"
+
 WRITES = [
     _attack("write-outside", "echo x > $OUT/new && echo ESCAPED"),
     _attack("overwrite-outside", "echo x > $OUT/file && echo ESCAPED"),
@@ -194,7 +197,7 @@ NETWORK = [
     ),
     _attack("dns-by-hand", _connect("AF_INET", "SOCK_DGRAM", "('192.0.2.53', 53)")),
     _attack("abstract-socket", _connect("AF_UNIX", "SOCK_STREAM", "'\\0' + os.environ['ABSTRACT']")),
-    _attack("reach-unix-socket-outside", _connect("AF_UNIX", "SOCK_STREAM", "os.environ['SOCKET']")),
+    _attack("reach-unix-socket-outside", _connect("AF_UNIX", "SOCK_STREAM", _IN_FOLDER)),
     _attack("vsock", _python("import socket\nsocket.socket(40, socket.SOCK_STREAM); print('ESCAPED')")),
     _attack(
         "raw-packets",

@@ -6,6 +6,8 @@ the rung's own report as a gap. Use it for a sandbox of your own: `with ground(f
 
 from __future__ import annotations
 
+import os
+import secrets
 import socket
 import subprocess
 from collections.abc import Generator, Mapping
@@ -69,14 +71,15 @@ def ground(folder: Path, path: str) -> Generator[Ground]:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("LEAKED")
     _fill(workspace)
+    abstract = f"mainspring-{secrets.token_hex(8)}"
+    listeners = (_listen(("127.0.0.1", 0)), _listen(f"\0{abstract}"), _listen_in(outside), _hear())
     victim = subprocess.Popen(["sleep", "600"], env={"TOKEN": "LEAKED", "PATH": path})
-    listeners = (_listen(("127.0.0.1", 0)), _listen(f"\0{folder}"), _listen(str(outside / "socket")), _hear())
     variables = {
         "OUT": str(outside),
         "SECRETS": str(home),
         "VICTIM": str(victim.pid),
         "TCP": str(listeners[0].getsockname()[1]),
-        "ABSTRACT": str(folder),
+        "ABSTRACT": abstract,
         "SOCKET": str(outside / "socket"),
         "UDP": str(listeners[3].getsockname()[1]),
     }
@@ -223,6 +226,15 @@ def _listen(address: str | tuple[str, int]) -> socket.socket:
     listener.bind(address)
     listener.listen()
     return listener
+
+
+def _listen_in(folder: Path) -> socket.socket:
+    """On `socket` in a folder; its whole path may be longer than the kernel takes."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return _listen(f"/proc/self/fd/{descriptor}/socket")
+    finally:
+        os.close(descriptor)
 
 
 def _hear() -> socket.socket:
