@@ -10,16 +10,16 @@ from mainspring.testing import tool_call
 
 
 async def main() -> None:
-    replies = model(tool_call("find", pattern="*"), "I have looked around.")
+    replies = model(tool_call("find", glob="*"), "I have looked around.")
     async with mainspring.open(model=replies, tools=["find"]) as session:
         async for event in session.run("Look around."):
             match event:
                 case TextDelta():
-                    print(event.text)
+                    print(event.text, end="", flush=True)
                 case CallEnded():
                     print(f"[{event.call} {event.outcome}]")
                 case TurnEnded():
-                    print(f"[{event.ending} after {event.steps} steps]")
+                    print(f"\n[{event.ending} after {event.steps} steps]")
                 case _:
                     pass
 

@@ -61,7 +61,7 @@ def pages() -> dict[str, str]:
 def index_page() -> str:
     """The README as a page among the others; files outside `docs/` are named without a link."""
     text = (ROOT / "README.md").read_text("utf-8").replace("](docs/", "](")
-    return re.sub(r"\[([\w.]+)\]\((?:AGENTS|CHANGELOG)\.md\)", r"`\1`", text)
+    return re.sub(r"\[([\w.]+)\]\((?:AGENTS|CHANGELOG|SECURITY)\.md\)", r"`\1`", text)
 
 
 def configuration_page() -> str:

@@ -75,6 +75,21 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     no limit."""
     new_files: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Files by which that disk may fill while a command runs; 0 is no limit."""
+    hide: tuple[str, ...] = ()
+    """Files and folders that commands and tools cannot read, besides those that hold secrets by their name or
+    place: names as in a shell (`*.sqlite`), or paths (`~/mail`, `config/prod.yml` in the workspace)."""
+    show: tuple[str, ...] = ()
+    """What they may read although it would be hidden, in the same form; mainspring's own settings and data
+    stay hidden."""
+
+
+class JournalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept about journals besides themselves (`[journal]` in `config.toml`)."""
+
+    daily_anchor: str = ""
+    """A file that gets a line for each session and day on which a turn of it ended, when the session is
+    closed: date (UTC), session, number of events, hash of the last one. Kept where this account cannot change
+    it, it shows a rewritten journal: `mainspring verify` compares. Empty: none."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,7 +154,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     engines: dict[str, EngineSettings] = {}
     """Settings of outside agents, by name."""
     sandbox: SandboxSettings = SandboxSettings()
-    """Limits of commands that have none of their own."""
+    """Limits of commands that have none of their own, and what is hidden from them."""
+    journal: JournalSettings = JournalSettings()
+    """What is kept about journals besides themselves."""
     daemon: DaemonSettings = DaemonSettings()
     """Settings of the daemon."""
 
@@ -193,6 +210,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         chosen = self.variable("MAINSPRING_LOG")
         usual = self.home / "debug.log"
         return usual if chosen.lower() in ("", *_YES, *_NO) else Path(chosen).expanduser().absolute()
+
+    @property
+    def daily_anchor(self) -> Path | None:
+        """Where the daily lines about sessions go, if anywhere."""
+        chosen = self.settings.journal.daily_anchor
+        return Path(chosen).expanduser().absolute() if chosen else None
 
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mainspring.approvals import Answer, Mode, ModePolicy, Proposed
+from mainspring.approvals.places import is_secret, is_startup
 from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
+from mainspring.sandbox.places import SECRETS_OF_HOME, STARTUP_OF_HOME
 
 ALLOWING = parse(
     "\n".join(
@@ -95,6 +97,10 @@ ASKED = [
     "cat <(curl x)",
     'echo "$(curl x)"',
     "echo ${a:-$(curl x)}",
+    # secrets and options that are not spelled out
+    r"cat $'/home/me/.s\x73h/id_rsa'",
+    "cat $PWD/../.ssh/id_rsa",
+    "git for-each-repo --config=x push origin main",
     "ls > >(curl x)",
     "cat <<EOF\n$(curl x)\nEOF",
     "f() { curl x; }; ls",
@@ -348,3 +354,12 @@ def test_auto_mode_in_a_sandbox_asks_only_for_what_a_sandbox_cannot_undo(
 
 def test_the_table_is_as_long_as_promised() -> None:
     assert len(ORDINARY) + len(ASKED) + len(DENIED) >= 200
+
+
+def test_what_the_sandbox_holds_is_asked_about_as_well() -> None:
+    assert [name for name in STARTUP_OF_HOME if not is_startup(f"/home/other/{name}")] == []
+    read_in_projects = {name for name in SECRETS_OF_HOME if not is_secret(f"/home/other/{name}")}
+    assert read_in_projects == {".npmrc"}
+    assert [
+        name for name in ("secrets.yaml", ".env.local", "id_ed25519") if not is_secret(f"/w/{name}")
+    ] == []

@@ -13,7 +13,7 @@ from mainspring.approvals.rules import parse
 
 PROGRAMS = """
     apt-get awk bat cargo cat clang cmake curl ed fd find gawk gcc git go gradle grep head hg iconv less ls make man
-    more mysql node npm nvim openssl pnpm psql pylint pytest rg rsync scp sed sh shuf sort split sqlite3 ssh svn tail
+    more mysql node npm nvim openssl pnpm psql pylint pytest read rg rsync scp sed sh shuf socat sort split sqlite3 ssh svn tail
     tar tcpdump tree vim wc wget xargs yq zip
 """.split()  # noqa: SIM905
 RULES = parse("".join(f'[[rule]]\nanswer = "allow"\ncommand = "{name} *"\n' for name in PROGRAMS))
@@ -34,6 +34,10 @@ def answer_of(
 
 
 ASKED = [
+    "npm config set script-shell ./x",
+    "npm set script-shell ./x",
+    "read 'a[$(touch pwn)]'",
+    "socat - EXEC:./x",
     "split --filter='touch pwn' a",
     "split --filt='touch pwn' a",
     "split -b 10 --filter 'touch pwn' a",

@@ -388,7 +388,7 @@ def test_a_level_of_autonomy_is_recorded_and_means_a_mode(machine: Machine) -> N
     assert len([event for event in machine.events(session) if event["kind"] == "ModeChosen"]) == 1
     refused = machine.run("run", "--model", model, "--mode", "L4", "go")
     assert refused.returncode == 2
-    assert "budget" in refused.stderr
+    assert "cost limit" in refused.stderr
 
 
 def test_words_for_the_agent_do_not_allow_a_call(machine: Machine) -> None:
@@ -456,3 +456,24 @@ def test_an_edit_that_cannot_be_used_leaves_the_question_open(machine: Machine) 
     assert given(machine, session) == []
     assert machine.run("approve", session, "--edit", "touch edited").returncode == 0
     assert (machine.workspace / "edited").exists()
+
+
+def test_a_wrong_edit_at_the_terminal_leaves_the_question_open(machine: Machine) -> None:
+    model = machine.serve({"calls": [MAKE]}, {"text": "done"})
+    person = Person(machine, "run", "--model", model, *ASKING, "go")
+    person.until("[v]iew all: ")
+    for _ in range(2):
+        person.type('e {"command": 5}')
+        assert "the edit cannot be used" in person.until("[v]iew all: ")
+    person.type("e touch better")
+    assert person.ends() == 0
+    assert (machine.workspace / "better").exists()
+
+
+def test_a_run_begins_with_what_its_rules_still_ask_about(machine: Machine) -> None:
+    machine.home.mkdir(exist_ok=True)
+    (machine.home / "approvals.toml").write_text('[[rule]]\nanswer = "allow"\ncommand = "tar *"\n')
+    model = machine.serve({"text": "done"}, {"text": "done"})
+    ran = machine.run("run", "--model", model, "go")
+    assert ran.stderr.count("note: Rule 1 allows tar, but") == 1
+    assert "note: Rule" not in machine.run("resume", machine.only_session()["id"], "on").stderr

@@ -101,3 +101,37 @@ def test_an_import_has_an_anchor_of_its_own(machine: Machine, session: str) -> N
     assert machine.run("import", str(exported), MAINSPRING_HOME=elsewhere).returncode == 0
     count = len(machine.events(session))
     assert f"anchor at event {count}" in machine.run("verify", session, MAINSPRING_HOME=elsewhere).stdout
+
+
+def test_a_daily_line_kept_elsewhere_shows_a_journal_that_was_rewritten_with_its_anchor(
+    machine: Machine, tmp_path: Path
+) -> None:
+    kept = tmp_path / "elsewhere/anchors"
+    machine.home.mkdir(exist_ok=True)
+    (machine.home / "config.toml").write_text(f'[journal]\ndaily_anchor = "{kept}"\n')
+    model = machine.serve({"text": "Done."}, {"text": "Again."})
+    assert machine.run("run", "--model", model, *FREE, "do it").returncode == 0
+    session = machine.only_session()["id"]
+    (line,) = kept.read_text().splitlines()
+    date, name, events, head = line.split()
+    assert (len(date), name, len(head)) == (10, session, 64)
+    assert int(events) == len(machine.events(session))
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert machine.run("verify", session).returncode == 0
+    folder = journal_of(machine, session)
+    change(folder, f"DELETE FROM events WHERE seq = {events}")
+    (folder / "anchor.json").unlink()
+    damaged = machine.run("verify", session)
+    assert damaged.returncode == 1
+    assert "1 event is lost" in damaged.stdout
+    kept.unlink()
+    assert machine.run("verify", session).returncode == 0
+
+
+def test_doctor_says_when_daily_lines_cannot_be_written(machine: Machine, tmp_path: Path) -> None:
+    machine.home.mkdir(exist_ok=True)
+    (tmp_path / "a-file").write_text("")
+    (machine.home / "config.toml").write_text(f'[journal]\ndaily_anchor = "{tmp_path}/a-file/anchors"\n')
+    assert "no lines are kept" in machine.run("doctor").stdout
+    model = machine.serve({"text": "Done."})
+    assert machine.run("run", "--model", model, *FREE, "do it").returncode == 0

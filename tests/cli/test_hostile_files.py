@@ -26,7 +26,7 @@ REFUSED = {
     "shown.txt": (*SCRIPT, "--attach", "shown.txt", "go"),
     "script.json": ("run", "--model", "scripted@script.json", "go"),
     "session.jsonl": ("import", "session.jsonl"),
-    "../home/config.toml": ("sessions",),
+    "../home/config.toml": (*SCRIPT, "go"),
 }
 # What a session does without; those that matter to a person are named.
 LEFT_OUT = ("AGENTS.md", "sub/AGENTS.md", "skills/one/SKILL.md", ".gitignore", "pyproject.toml")
@@ -95,7 +95,7 @@ def test_a_session_goes_on_without_what_it_cannot_read_and_says_so(kind: str, ma
 @pytest.mark.parametrize("kind", ["device", "pipe", "socket", "loop", "folder"])
 def test_a_memory_that_is_no_file_is_an_error_that_names_it(kind: str, machine: Machine) -> None:
     prepare(machine)
-    path = ProjectMemory(machine.home, Path(machine.workspace)).path
+    path = ProjectMemory(machine.home, Path(machine.workspace), hide=str).path
     plant(kind, path)
     ran = bounded(machine, "memory")
     assert (ran.returncode, path.name in ran.stderr) == (2, True), ran.stderr

@@ -205,7 +205,7 @@ def test_what_a_session_keeps_privately_cannot_be_read_by_its_commands_or_tools(
         call("find", path="data/sessions", depth=9),
         {"text": "done"},
     )
-    ran = machine.run("run", "--model", model, *FREE, "go")
+    ran = machine.run("run", "--allow-home", "--model", model, *FREE, "go")
     assert ran.returncode == 0, ran.stderr
     assert len(list(machine.home.rglob("secrets.json"))) == 1
     told = [m["content"] for m in machine.seen[-1].json()["messages"] if m["role"] == "tool"]
@@ -254,3 +254,17 @@ def test_what_steps_keep_is_hidden_from_commands(machine: Machine) -> None:
     looked = machine.run("step", "--", "ls", str(kept))
     assert looked.returncode != 0
     assert kept.name not in looked.stdout
+
+
+def test_person_and_model_are_told_what_is_hidden_and_a_person_can_show_it(machine: Machine) -> None:
+    (machine.workspace / "secrets.toml").write_text("plain = 1\n")
+    first = machine.serve(call("read", path="secrets.toml"), {"text": "refused"})
+    ran = machine.run("run", "--model", first, *FREE, "read it")
+    assert "Hidden from tools, and from commands where the sandbox can: `secrets.toml`." in ran.stderr
+    assert b"Hidden from tools" in machine.servers[-1].seen[0].body
+    assert b"plain = 1" not in sent(machine)
+    (machine.home / "config.toml").write_text('[sandbox]\nshow = ["secrets.toml"]\n')
+    second = machine.serve(call("read", path="secrets.toml"), {"text": "read"})
+    ran = machine.run("run", "--model", second, *FREE, "read it")
+    assert "Hidden" not in ran.stderr
+    assert b"plain = 1" in machine.servers[-1].seen[-1].body

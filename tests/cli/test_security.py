@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.app.operations.security import SecurityCheck, Trial
 from mainspring.sandbox.probe import probe
 from tests.cli.conftest import Machine
 
@@ -32,12 +33,20 @@ def test_every_promise_holds_here(rung: str, machine: Machine) -> None:
     assert not list(machine.home.rglob("security-*"))
 
 
-def test_a_promise_that_does_not_hold_ends_with_1(machine: Machine) -> None:
-    machine.home.mkdir()
-    machine.home.chmod(0o755)
-    done = machine.run("doctor", "--security")
-    assert done.returncode == 1
-    assert f"FAILED ({machine.home})" in done.stdout
+@pytest.mark.parametrize(
+    ("rung", "found", "is_gap", "is_held"),
+    [
+        ("bwrap", "", False, True),
+        ("bwrap", "out", True, True),
+        ("bwrap", "out", False, False),
+        ("", "", False, False),
+    ],
+)
+def test_all_is_held_only_with_a_sandbox_and_no_failure_but_its_gaps(
+    rung: str, found: str, is_gap: bool, is_held: bool
+) -> None:
+    trial = Trial(subject="writes", name="write-outside", found=found, is_gap=is_gap)
+    assert SecurityCheck(rung=rung, trials=(trial,), duration_s=1.0).is_held is is_held
 
 
 def test_a_sandbox_that_does_not_work_here_is_named_with_those_that_do(machine: Machine) -> None:

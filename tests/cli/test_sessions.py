@@ -164,7 +164,7 @@ def test_what_cannot_be_used_is_said_in_a_sentence_with_what_to_do(machine: Mach
         (("demo", "--keep", str(file)), "Give --keep a folder that is new"),
         (("demo", "--keep", "/proc/nowhere"), "Give --keep a folder that is new"),
         (("run", "go", "--model", "scripted@nothing"), "Check the path"),
-        (("run", "go", "--model", "scripted@file", "--timeout", "nan"), "nan is not a number"),
+        (("run", "go", "--model", "scripted@file", "--timeout", "nan"), "nan is not a finite number"),
         (("run", "go", "--model", "scripted@file", "--max-cost-usd-today", "inf"), "inf is not a number"),
     ):
         ran = machine.run(*arguments)

@@ -319,7 +319,7 @@ def test_a_schedule_records_the_consent_of_a_person(machine: Machine) -> None:
     assert given["checks"]["commands"] == ["test -e 'a b'"]
     assert given["rules"]["max_iterations"] == 4
     assert bodies(machine, session, "ModeChosen")[0]["mode"] == "auto"
-    assert "forgotten" in machine.run("goal", "unschedule", kept.id).stdout
+    assert "deleted" in machine.run("goal", "unschedule", kept.id).stdout
     assert not machine.run("goal", "schedules", "--json").stdout
 
 

@@ -49,7 +49,7 @@ from tests.goals.worker import STAGES, prepare
 
 T = TypeVar("T")
 
-EVENTS = 68
+EVENTS = 69
 FIRST, SECOND, THIRD = range(7, 30), range(30, 49), range(62, 68)
 """The events of the iterations; the third differs from the second only in how it is judged."""
 

@@ -496,7 +496,7 @@ def test_a_derivation_without_a_claim_is_said_to_be_unverified_for_want_of_one(m
 def test_names_of_files_stay_on_their_line_on_the_screen(machine: Machine) -> None:
     ran = goal(machine, engine(machine, other=f"touch $'a\\nb\\e[31m'; echo {DONE!r}"))
     shown = [line for line in ran.stderr.splitlines() if line.startswith("  + ")]
-    assert shown == ["  + a␊b␛[31m"]
+    assert "  + a␊b␛[31m" in shown
     (line,) = [line for line in machine.run("artifacts").stdout.splitlines() if line.startswith("a")]
     assert line.startswith("a␊b␛[31m  0 B")
 
@@ -507,7 +507,7 @@ def test_what_an_engine_left_running_for_its_goal_is_not_said_to_have_been_ended
     assert ran.returncode == 0, ran.stderr
     assert "has ended. Its exit code is not known here (after" in ran.stderr
     report = machine.run("goal", "report").stdout
-    assert "it had left 1 processes running (" in report
+    assert "it had left 1 process running (" in report
     assert "were ended" not in report
 
 

@@ -118,7 +118,7 @@ def test_work_is_finished_with_evidence_that_exists(tmp_path):
     assert first.evidence == (Evidence(claim="the file is there", calls=("c00001000",)),)
     assert second.evidence[0].calls == ("c00001001",)
     finished, unknown, failed = only(events, CallEnded)[2:]
-    assert finished.output == "Recorded, with 1 claims."
+    assert finished.output == "Recorded, with 1 claim."
     assert unknown.outcome == "error"
     assert unknown.output.startswith("No call with a result has the id c9. The newest calls are:\n")
     assert "\nc00001000: ok," in unknown.output

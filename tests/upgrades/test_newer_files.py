@@ -53,7 +53,7 @@ REFUSED = [
     ("sessions/SESSION/secrets.json", newer_json, "secret", ("resume", "SESSION", "more", *FREE)),
     ("sessions/SESSION/processes/p1/meta.json", newer_json, "crashed", ("stop", "SESSION", "p1")),
     ("sessions/SESSION/processes/p1/held.json", newer_json, "crashed", ("stop", "SESSION", "p1")),
-    ("../../config/mainspring/config.toml", newer_text, "", ("sessions",)),
+    ("../../config/mainspring/config.toml", newer_text, "", ("run", "--model", "scripted@none", "go")),
     ("../../config/mainspring/approvals.toml", newer_text, "", ("approvals", "rules")),
 ]
 

@@ -54,6 +54,7 @@ from mainspring.folds.processes import FOLDER as PROCESSES
 from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.vault import Vault, secret_variables
@@ -148,7 +149,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model else config.settings.effort),
             given_limits=given,
-            warnings=warnings,
+            warnings=warnings if session else (*warnings, *filter(None, [hidden_notice(confinement)])),
             allows_home=allows_home,
             beginning=beginning,
         )

@@ -85,10 +85,9 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
 def goal_text(given: str) -> tuple[str, str]:
     """The goal, and the file that it was read from when the argument names one."""
     path = Path(given).expanduser()
-    is_named = len(given) < _MAX_PATH and "\n" not in given and os.path.lexists(path)
-    if not is_named:
-        if not given.strip():
-            raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
+    if not given.strip():
+        raise UsageError("The goal is empty.", remedy="Give a text, or the name of a file that holds it.")
+    if len(given) >= _MAX_PATH or "\n" in given or not os.path.lexists(path):
         return given, ""
     try:
         text = read_untrusted_text(path, max_bytes=_MAX_GOAL_BYTES, root=Path())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from mainspring.approvals import LEVELS, MODES, Judgement, Mode, ModePolicy, Policy, Proposed, by_level
 from mainspring.approvals.grants import GrantFile
 from mainspring.disk.scan import Scan
-from mainspring.errors import UsageError
+from mainspring.errors import ConfigError, UsageError
 from mainspring.events import (
     Limits,
 )
@@ -82,6 +82,16 @@ def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
     return config.folder / RULES_FILE, workspace / ".mainspring" / RULES_FILE
 
 
+def rule_warnings(config: Config) -> tuple[str, ...]:
+    """What the rules of the user allow less than they seem to, a sentence each."""
+    path = config.folder / RULES_FILE
+    if not os.path.lexists(path):
+        return ()
+    from mainspring.approvals import rules  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+
+    return rules.warnings(rules.load(path, source="user", home=config.variable("HOME") or "/"))
+
+
 def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     from mainspring.approvals import policy, rules, scripts  # noqa: PLC0415 - loads a shell parser, see `build_policy`
 
@@ -111,12 +121,38 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
         environment=config.environment,
         mode="read-only" if mode == "plan" else "workspace-write",
     )
+    hide, show = limits.hide, limits.show
+    daily = (config.daily_anchor.resolve(),) if config.daily_anchor else ()
     return msgspec.structs.replace(
         policy,
+        hidden_names=(*policy.hidden_names, *(name for name in hide if "/" not in name)),
+        hidden_paths=(*policy.hidden_paths, *_paths_in(hide, workspace, config), *daily),
+        protected_paths=(*policy.protected_paths, *daily),
+        shown=tuple(name for name in show if "/" not in name),
+        shown_paths=_shown(show, workspace, config),
         memory_bytes=limits.memory_mb if limits.memory_mb is None else limits.memory_mb * MIB,
         disk_bytes=limits.disk_mb * MIB,
         new_files=limits.new_files,
     )
+
+
+def _paths_in(places: Sequence[str], workspace: Path, config: Config) -> tuple[Path, ...]:
+    """Where those places lead that are paths: from the home folder, the root, or the workspace."""
+    home = config.variable("HOME") or "/"
+    paths = (home + place[1:] if place.startswith("~/") else place for place in places if "/" in place)
+    return tuple((workspace / path).resolve() for path in paths)
+
+
+def _shown(places: Sequence[str], workspace: Path, config: Config) -> tuple[Path, ...]:
+    paths = _paths_in(places, workspace, config)
+    for path in paths:
+        for own in (config.home.resolve(), config.folder.resolve()):
+            if own.is_relative_to(path) or path.is_relative_to(own):
+                raise ConfigError(
+                    f"{path} cannot be shown: mainspring's own settings or data lie there.",
+                    remedy="Correct `show` under [sandbox] in config.toml.",
+                )
+    return paths
 
 
 def parse_mode(name: str) -> tuple[Mode, str]:

@@ -11,7 +11,7 @@ _COMMANDS = "steps"
 
 def sessions_of(config: Config) -> Sessions:
     """The sessions of the data folder that the settings name."""
-    return SqliteSessions(config.home)
+    return SqliteSessions(config.home, daily=config.daily_anchor)
 
 
 def commands_of(config: Config) -> Sessions:

@@ -119,6 +119,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(Protocol):
+    """Judges calls before they run: allow, ask a person, or deny, with a reason."""
+
     def judge(self, proposed: Proposed) -> Judgement: ...
 
 

@@ -136,6 +136,11 @@ def _of_argv(argv: Argv, place: PathLocation) -> Iterator[str]:
 
 
 def _of_word(name: str, word: Word, place: PathLocation) -> Iterator[str]:
+    # What such quotes stand for is not spelled out here; a variable before a known place does not hide it.
+    if not word.is_static and re.search(r"\$'[^']*\\", word.text):
+        yield "unknown-words"
+    if not word.is_static and is_secret(word.text):
+        yield "secret-path"
     tail = Word(re.sub(r"^(?:--?[\w-]+=|\w+=|@|-[A-Za-z](?=[/~.]))", "", word.text), is_static=word.is_static)
     for path in (*place.paths(word), *place.paths(tail)):
         for danger in of_path(path, is_write=name not in _READERS):
@@ -310,6 +315,7 @@ _GIT_RUNNERS = frozenset(
         "hook", "mergetool", "difftool", "instaweb", "send-pack", "receive-pack", "upload-pack", "daemon",
         "shell", "remote-ext", "remote-fd", "http-backend", "filter-branch", "imap-send", "send-email",
         "web--browse", "cvsserver", "credential", "maintenance", "fsmonitor--daemon", "sh-setup",
+        "for-each-repo",
     }
 )  # fmt: skip
 

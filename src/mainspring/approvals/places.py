@@ -9,12 +9,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
 from mainspring.approvals import absolute, is_inside
 from mainspring.approvals.wrappers import Argv, Word
-from mainspring.sandbox.policy import HELD_NAMES, PROTECTED_NAMES
+from mainspring.sandbox.places import SECRETS_OF_HOME, STARTUP_OF_HOME
+from mainspring.sandbox.policy import HELD_NAMES, PROTECTED_NAMES, Confinement, is_hidden_name
 
 
 class PathLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,34 +49,29 @@ class PathLocation(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def _any_of(names: Iterable[str]) -> str:
+    """A pattern for what lies at or below one of these names, in whatever home folder."""
+    return rf"(^|/)({'|'.join(map(re.escape, names))})(/|$)"
+
+
 _SYSTEM = frozenset(
     "/" + name
     for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "sbin",
                  "srv", "sys", "usr", "var", "Users", "System", "Library")
-)  # fmt: skip
-_RC_FILES = frozenset(
-    {
-        ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
-        ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
-        ".xinitrc", ".xprofile", ".xsession", ".pam_environment", ".gitconfig", ".npmrc", ".pypirc",
-        ".pythonrc", ".vimrc", ".exrc", ".tmux.conf", ".screenrc", "config.fish", "crontab",
-        "authorized_keys",
-    }
 )  # fmt: skip
 _HELD = frozenset({*PROTECTED_NAMES, *HELD_NAMES})
 _STARTS_CODE = re.compile(
     r"(^|/)\.git/(hooks|config$|config\.worktree$|info/attributes$|modules/)|(^|/)\.git$"
     r"|(^|/)\.direnv(/|$)|(^|/)\.(hg/(hgrc(-not-shared)?|sharedpath)|jj/(repo/config|workspace-config)\.toml)$"
     r"|^/etc/(profile|bash\.bashrc|cron|sudoers|ld\.so|environment|init\.d|systemd|ssh|passwd|shadow)"
-    r"|(^|/)\.config/(fish|autostart|systemd|environment\.d|git)(/|$)|(^|/)approvals\.toml$"
-    r"|(^|/)(sitecustomize|usercustomize)\.py$"
+    r"|(^|/)(approvals\.toml|config\.fish|crontab|authorized_keys|(sitecustomize|usercustomize)\.py)$"
+    rf"|{_any_of(STARTUP_OF_HOME)}"
 )
 _SECRET = re.compile(
-    r"(^|/)\.(ssh|aws|gnupg|kube|docker|password-store)(/|$)|(^|/)\.(netrc|pgpass|git-credentials|vault-token)$"
-    r"|(^|/)\.config/(gh|gcloud|op|rclone)(/|$)|(^|/)\.env(\.(?!example|sample|template|dist)[\w.-]+)?$"
-    r"|(^|/)id_(rsa|dsa|ecdsa|ed25519)$|^/etc/(shadow|gshadow|sudoers)|^/proc/([^/]+)/(environ|mem)$"
-    r"|(^|/)\.(mozilla|config/google-chrome|config/chromium)/|(^|/)\.local/share/keyrings(/|$)"
+    rf"{_any_of(name for name in SECRETS_OF_HOME if name not in HELD_NAMES)}"
+    r"|(^|/)\.docker(/|$)|^/etc/(shadow|gshadow|sudoers)|^/proc/([^/]+)/(environ|mem)$"
 )
+_NAMED = Confinement(workspace=Path())
 _DEVICE = re.compile(r"^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|dm-|md|loop|mapper|ram|mem|kmem|port)")
 
 
@@ -92,15 +89,13 @@ def is_startup(path: str | None) -> bool:
     """Whether something written here runs later by itself: rc files, hooks, editor and agent settings."""
     if path is None:
         return False
-    return (
-        posixpath.basename(path) in _RC_FILES
-        or not _HELD.isdisjoint(path.casefold().split("/"))
-        or bool(_STARTS_CODE.search(path))
-    )
+    return not _HELD.isdisjoint(path.casefold().split("/")) or bool(_STARTS_CODE.search(path))
 
 
 def is_secret(path: str | None) -> bool:
-    return path is not None and bool(_SECRET.search(path))
+    if path is None:
+        return False
+    return bool(_SECRET.search(path)) or is_hidden_name(posixpath.basename(path), _NAMED)
 
 
 def is_device(path: str | None) -> bool:

@@ -51,6 +51,8 @@ _TABLE = (
     _Kind("cargo", RUNS, "--config -Z", r"\+"),
     _Kind("npm pnpm yarn npx", RUNS, "--script-shell --node-options --userconfig --globalconfig --prefix"
           " --shell --pnpmfile --global-pnpmfile --use-yarnrc"),
+    _Kind("npm pnpm yarn", RUNS, words=r"(?:c|config|set)$"),
+    _Kind("socat", RUNS, words=r"(?i)(?:exec|system|shell):"),
     _Kind("gcc g++ cc c++ clang clang++", RUNS, "-wrapper -fplugin -specs --specs -B -fuse-ld -load"),
     _Kind("pylint", RUNS, "--init-hook --load-plugins --rcfile"),
     _Kind("hg", RUNS, "--config", r"(?:bisect|extdiff)$"),
@@ -81,7 +83,7 @@ _TABLE = (
     _Kind("docker podman", "privilege", "--privileged --pid -v --volume --mount"),
     _Kind("kill", "machine", words=r"(?:-1|1)$"),
     _Kind("mainspring", "schedule", words=r"(?:schedule|fire|daemon|--background)$"),
-    _Kind("let declare typeset printf test [", CODE, words=r"(?s).*(?:\$\(|`)"),
+    _Kind("let declare typeset printf test [ read mapfile readarray", CODE, words=r"(?s).*(?:\$\(|`)"),
 )  # fmt: skip
 
 _BY_PROGRAM: dict[str, list[_Kind]] = {}

@@ -18,6 +18,8 @@ from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
 
+_MAX_TRIES = 20
+"""How often one who answers is asked again after an edit that cannot be used; a program may never learn."""
 _LOOK_S = 0.5
 _ANSWERED = "it was answered already"
 
@@ -157,13 +159,20 @@ class Questions:
                 self._taken[call] = taken
 
     async def _consult(self, asked: _Open) -> None:
-        given = await self._approver(asked.question) if self._approver else await asked.answer
-        if asked.answer.done():
-            return
-        if given is None:
-            asked.answer.set_result(None)
-        else:
-            self._answer(given)
+        question = asked.question
+        for tries_left in reversed(range(_MAX_TRIES)):
+            given = await self._approver(question) if self._approver else await asked.answer
+            if asked.answer.done():
+                return
+            if given is None:
+                asked.answer.set_result(None)
+                return
+            why = "" if self._refusal(given) else self._bad_edit(given)
+            if not why or not tries_left:
+                self._answer(given)
+                return
+            reason = f"{asked.question.reason} (the edit cannot be used: {why.removesuffix('.')})"
+            question = msgspec.structs.replace(asked.question, reason=reason)
 
 
 def _answers(inbox: Inbox, call: str = "") -> list[tuple[LeftCommand, ApprovalGiven]]:

@@ -34,10 +34,11 @@ from mainspring.journal.verification import check, not_writable
 
 
 class SqliteSessions:
-    """The sessions under one home folder."""
+    """The sessions under one home folder. `daily` is a file that gets a line for each day of one."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, daily: Path | None = None) -> None:
         self.home = home
+        self._daily = daily
         self.shelf = SessionFiles(home)
 
     async def create(self, session: str | None = None) -> SqliteJournal:
@@ -50,7 +51,7 @@ class SqliteSessions:
 
     async def open(self, session: str) -> SqliteJournal:
         loop = asyncio.get_running_loop()
-        opening = loop.run_in_executor(None, open_writer, self.directory(session), session)
+        opening = loop.run_in_executor(None, open_writer, self.directory(session), session, self._daily)
         try:
             return SqliteJournal(*await asyncio.shield(opening))
         except asyncio.CancelledError:
@@ -61,7 +62,7 @@ class SqliteSessions:
         return await asyncio.to_thread(self._accept, session)
 
     async def read(self, session: str) -> SqliteReader:
-        return SqliteReader(await asyncio.to_thread(self.shelf.file, session))
+        return SqliteReader(await asyncio.to_thread(self.shelf.file, session), self._daily)
 
     async def find(self, prefix: str) -> str:
         return await asyncio.to_thread(self.shelf.find, prefix)

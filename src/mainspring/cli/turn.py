@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
 from mainspring.app.operations.outputs import as_output, load_schema
+from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.ask import approver_for, is_there
 from mainspring.cli.branch import begin_branch, commit_branch
@@ -89,6 +90,7 @@ async def take_turn(
     limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
     limits = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout)
     say_limits()
+    config = load_config()
     opened = app.open(
         folder or Path(),
         session=session,
@@ -103,10 +105,12 @@ async def take_turn(
         allow_unpriced=allow_unpriced,
         allow_home=allow_home,
         approver=approver_for(sys.stdin),
-        config=load_config(),
+        config=config,
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
+        for warning in () if session else rule_warnings(config):
+            click.echo(plain(f"note: {warning}"), err=True)
         _collect_garbage_again()
         _stop_on_signals(running)
         for given in answers:

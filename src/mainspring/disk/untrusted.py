@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
-_STEP = (os.O_PATH if sys.platform == "linux" else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+if sys.platform == "win32":
+    _FLAGS = _STEP = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+else:
+    _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+    _STEP = (os.O_PATH if sys.platform == "linux" else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _MIB = 1 << 20
 
 
@@ -70,6 +73,8 @@ def open_untrusted(path: Path, *, root: Path | None = None) -> Generator[Buffere
 
 def open_resolved(real: Path, flags: int) -> int:
     """Opens a resolved path step by step; a link in it came after it was resolved, and is refused."""
+    if sys.platform == "win32":
+        return os.open(real, flags)
     current = os.open("/", _STEP)
     try:
         for name in real.parts[1:-1]:

@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from mainspring.errors import JournalDamaged, JournalError, JournalOwned
+from mainspring.errors import ConfigError, JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Blob, Recorded, decode
 from mainspring.journal import Verification, hashchain, tables
 from mainspring.journal.anchor import Anchor, load_anchor
-from mainspring.journal.verification import check, damaged
+from mainspring.journal.daily import anchors_in
+from mainspring.journal.verification import against_anchor, check, damaged
 
 _T = TypeVar("_T")
 _END = 2**63 - 1
@@ -74,9 +75,17 @@ class JournalFile:
     def get(self, blob: Blob) -> bytes:
         return self._read(lambda connection: self._bytes_of(connection, blob))
 
-    def verify(self) -> Verification:
+    def verify(self, daily: Path | None = None) -> Verification:
+        """Checks everything, against the anchor and the lines of a file that is kept elsewhere."""
         anchor = self.anchor()
-        return self._read(lambda connection: check(connection, anchor))
+        lines = _daily_anchors(daily, self.session) if daily else []
+
+        def checked(connection: apsw.Connection) -> Verification:
+            verdict = check(connection, anchor)
+            against = (against_anchor(verdict, line, connection) for line in lines)
+            return next((found for found in against if found.problem), verdict)
+
+        return self._read(checked)
 
     def anchor(self) -> Anchor | None:
         """What the journal must hold at least; to be read before the journal, which may grow meanwhile."""
@@ -212,3 +221,15 @@ def _settled_state(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns
+
+
+def _daily_anchors(daily: Path, session: str) -> list[Anchor]:
+    try:
+        return list(anchors_in(daily, session))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(
+            f"{daily} cannot be read: {error.strerror}.",
+            remedy="Correct `daily_anchor` under [journal] in config.toml.",
+        ) from error

@@ -27,10 +27,11 @@ _WAITING_BYTES = 1024 * 1024
 
 
 class SqliteReader:
-    """A session's journal, open for reading."""
+    """A session's journal, open for reading. `daily` is the file with a line for each of its days."""
 
-    def __init__(self, file: JournalFile) -> None:
+    def __init__(self, file: JournalFile, daily: Path | None = None) -> None:
         self._file = file
+        self._daily = daily
 
     @property
     def session(self) -> str:
@@ -54,7 +55,7 @@ class SqliteReader:
         return await asyncio.to_thread(self._file.get, blob)
 
     async def verify(self) -> Verification:
-        return await asyncio.to_thread(self._file.verify)
+        return await asyncio.to_thread(self._file.verify, self._daily)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._file.close)
@@ -156,11 +157,11 @@ class _Waiting:
                 await self.told
 
 
-def open_writer(directory: Path, session: str) -> Parts:
+def open_writer(directory: Path, session: str, daily: Path | None = None) -> Parts:
     """What a `SqliteJournal` is made of; blocks, so call it off the event loop."""
     ownership = own(directory, session)
     try:
-        writer = Writer(directory / tables.FILE_NAME, session, ownership)
+        writer = Writer(directory / tables.FILE_NAME, session, ownership, daily=daily)
         try:
             return JournalFile(directory / tables.FILE_NAME, session), writer, ownership
         except BaseException:

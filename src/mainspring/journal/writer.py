@@ -27,6 +27,7 @@ from mainspring.errors import JournalDamaged, JournalError, JournalOwned
 from mainspring.events import Event, Recorded
 from mainspring.journal import hashchain, tables
 from mainspring.journal.anchor import Anchor, fresh_stamp, load_anchor, stamp_of, write_anchor
+from mainspring.journal.daily import append_line, today
 from mainspring.journal.verification import check_chain, not_writable
 
 _GROUP = 256
@@ -56,10 +57,12 @@ class ChainHead(msgspec.Struct, frozen=True, gc=False):
 
 
 class Writer:
-    """Owns the writing connection. `waiting` are blobs by hash that go with the next commit."""
+    """Owns the writing connection. `waiting` are blobs by hash that go with the next commit; `daily` is the
+    file that gets a line for each day on which a turn ended."""
 
-    def __init__(self, path: Path, session: str, ownership: Ownership) -> None:
+    def __init__(self, path: Path, session: str, ownership: Ownership, *, daily: Path | None = None) -> None:
         self._path, self._session, self._ownership = path, session, ownership
+        self._daily, self._day = daily, ("", Anchor(events=0, head=""))
         self._anchor = load_anchor(path.parent, session)
         is_untouched = self._anchor is not None and self._anchor.stamp == stamp_of(path, tables.wal_of(path))
         self._connection = tables.connect_writer(path, session)
@@ -84,6 +87,11 @@ class Writer:
     def anchor(self) -> None:
         """Keeps where the chain ends now in the file beside the journal."""
         self._keep_anchor(())
+        head, (day, _) = self._head, self._day
+        if self._daily and head is not None:
+            if day != today():
+                self._end_day()
+            self._day = (today(), Anchor(events=head.seq, head=head.hash.hex()))
 
     def close(self) -> None:
         """Returns when everything asked for before is written or refused, and the file is closed."""
@@ -92,6 +100,17 @@ class Writer:
         wal = tables.wal_of(self._path)
         if self._anchor is None or not self._anchor.stamp or self._anchor.stamp != stamp_of(self._path, wal):
             self._keep_anchor(fresh_stamp(self._path, wal))
+        self._end_day()
+
+    def _end_day(self) -> None:
+        day, anchor = self._day
+        if self._daily is None or not day:
+            return
+        try:
+            append_line(self._daily, day, self._session, anchor)
+        except OSError as error:
+            # The session is sound without it; `doctor` says that the file cannot be written.
+            log("daily line not written", session=self._session, error=str(error))
 
     def _keep_anchor(self, stamp: tuple[int, ...]) -> None:
         head = self._head

@@ -113,11 +113,12 @@ _STARTUP = """
     .xinitrc .xprofile .xsession .xsessionrc .pam_environment .config/environment.d
     .config/autostart .config/autostart-scripts .config/plasma-workspace .config/systemd/user
     .local/share/systemd/user .ssh/authorized_keys .ssh/rc .config/cron .crontab
-    .gitconfig .config/git .vimrc .config/nvim .emacs .emacs.d .tmux.conf .config/tmux .screenrc"""
+    .gitconfig .config/git .vimrc .config/nvim .emacs .emacs.d .tmux.conf .config/tmux .screenrc .pythonrc"""
 
 _XDG = {".config": "XDG_CONFIG_HOME", ".local/share": "XDG_DATA_HOME", ".cache": "XDG_CACHE_HOME"}
 
 SECRETS_OF_HOME = tuple(line.split(" | ")[0].strip() for line in _SECRETS.strip().splitlines())
+STARTUP_OF_HOME = tuple(_STARTUP.split())
 SECRETS_OF_SYSTEM = tuple(map(Path, _SYSTEM.split()))
 
 
@@ -128,7 +129,7 @@ def secrets_of(home: Path, environment: Mapping[str, str] | None = None) -> tupl
 
 def startup_files(home: Path, environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     """What programs run or obey by themselves when a person logs in, opens a shell or an editor."""
-    return _located(_STARTUP.split(), home, environment or {})
+    return _located(STARTUP_OF_HOME, home, environment or {})
 
 
 def _located(names: Sequence[str], home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:

@@ -10,16 +10,24 @@ A hidden path is a secret and cannot be read. Patterns are matched against resol
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from mainspring.sandbox.hidden import (
+    HIDDEN_NAMES,
+    SHOWN_NAMES,
+    is_key,
+    is_of_package,
+    may_be_key,
+    names_matching,
+)
 from mainspring.sandbox.places import secrets_of, startup_files
 
 Mode = Literal["read-only", "workspace-write", "full"]
@@ -40,22 +48,12 @@ _IN_REPOSITORIES = {
     "/.jj/repo": frozenset({"config.toml"}),
 }
 """Settings of other version control systems that run programs, by the folder they lie in."""
-_DEPENDENCIES = ("/node_modules", "/site-packages")
-"""Below these, held names belong to packages, and no tool of the user looks for them."""
-
 _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 """What git itself looks for in a folder of any name: a repository, or one that borrows from another."""
 
 PROTECTED_NAMES = tuple(_PROTECTED_NAMES.split())
 INSTRUCTION_NAMES = tuple(_INSTRUCTIONS.split())
 HELD_NAMES = (*INSTRUCTION_NAMES, *_TOOL_SETTINGS.split())
-
-HIDDEN_NAMES = (
-    *(".env", ".env.*", ".envrc"),
-    *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
-)
-SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults")
-
 
 MAX_FOLDERS = 50_000
 """How many folders of a workspace are looked through for protected and hidden names."""
@@ -72,7 +70,8 @@ class Network(msgspec.Struct, frozen=True):
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """`workspace`, `writable` and `readable` are resolved when the policy is made (`policy`).
 
-    `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths.
+    `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths; `shown` (names as
+    in a shell) and `shown_paths` lift hiding alone. Keys in files from before `begun_ns` are hidden.
     `memory_bytes`, `disk_bytes` and `new_files` hold for commands that have no such limit of their own; 0 is
     no limit, and memory that nobody spoke of is a share of the machine, where cgroups can limit it.
     """
@@ -88,6 +87,9 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     hidden_names: tuple[str, ...] = HIDDEN_NAMES
     hidden_paths: tuple[Path, ...] = ()
     granted: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    shown_paths: tuple[Path, ...] = ()
+    begun_ns: int = 0
     memory_bytes: int | None = None
     disk_bytes: int = 0
     new_files: int = 0
@@ -122,16 +124,23 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             return "it is a hidden secret"
         if any(is_hidden_name(part, self) for part in path.parts):
             return "files of that name hold secrets"
+        if may_be_key(path.name) and self.is_hidden_key(path):
+            return "it holds a private key"
         return ""
+
+    def is_hidden_key(self, path: Path) -> bool:
+        is_shown = names_matching(self.shown).match(path.name) or self.is_shown(path)
+        return not is_shown and is_key(path, begun_ns=self.begun_ns)
 
     def is_shown(self, path: Path) -> bool:
         """Whether a person said that a path may be read, whatever it is."""
-        return any(path.is_relative_to(shown) for shown in self.readable) or self._is_granted(path)
+        shown = (*self.readable, *self.shown_paths)
+        return any(path.is_relative_to(each) for each in shown) or self._is_granted(path)
 
     def names_held_in(self, folder: str) -> AbstractSet[str]:
         """Names that commands cannot change in a folder."""
-        is_of_package = any(f"{each}/" in f"{folder}/" for each in _DEPENDENCIES)
-        names = _held(self.protected_names, () if is_of_package else self.held_names)
+        # No tool of the user looks for held names below packages.
+        names = _held(self.protected_names, () if is_of_package(folder) else self.held_names)
         return names | next((more for end, more in _IN_REPOSITORIES.items() if folder.endswith(end)), _NONE)
 
     def protected_part(self, path: Path) -> str:
@@ -218,9 +227,9 @@ def is_instructions(path: Path) -> bool:
 
 
 def is_hidden_name(name: str, policy: Confinement) -> bool:
-    if name in SHOWN_NAMES or name in policy.granted:
+    if not names_matching(policy.hidden_names).match(name) or name in policy.granted:
         return False
-    return any(fnmatchcase(name, pattern) for pattern in policy.hidden_names)
+    return not names_matching((*SHOWN_NAMES, *policy.shown)).match(name)
 
 
 def policy(
@@ -250,6 +259,7 @@ def policy(
         protected_paths=(*own, *skills, *startup_files(home, environment)),
         hidden_paths=(*secrets_of(home, environment), *own),
         granted=granted,
+        begun_ns=time.time_ns(),
     )
     above = tuple(_secrets_above(made))
     return msgspec.structs.replace(made, hidden_paths=(*made.hidden_paths, *above))

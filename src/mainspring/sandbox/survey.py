@@ -18,6 +18,7 @@ import msgspec
 
 from mainspring.disk.scan import FolderListing, Scan, walk
 from mainspring.sandbox.git_settings import named_paths, pointer
+from mainspring.sandbox.hidden import HIDDEN_NAMES, may_be_key, names_matching
 from mainspring.sandbox.policy import (
     MAX_FOLDERS,
     PROTECTED_IN_GIT,
@@ -44,11 +45,13 @@ class SurveyFindings(msgspec.Struct, frozen=True):
 
 
 class _Folder(msgspec.Struct, frozen=True):
-    """What a listing means under a policy; the listing is the folder's until it changes."""
+    """What a listing means under a policy; the listing is the folder's until it changes. `keys` are files
+    that may hold one: what is in them is looked at each time."""
 
     listing: FolderListing
     protected: list[tuple[str, int]]
     hidden: list[tuple[str, int]]
+    keys: list[tuple[str, int]]
     below: list[str]
 
     @property
@@ -61,7 +64,7 @@ class _Folder(msgspec.Struct, frozen=True):
 
     @property
     def is_telling(self) -> bool:
-        return bool(self.protected or self.hidden or self.has_git or self.is_bare)
+        return bool(self.protected or self.hidden or self.keys or self.has_git or self.is_bare)
 
 
 class Survey:
@@ -91,6 +94,8 @@ class Survey:
         for path, folder in self._telling:
             protected.update((Path(path, name), inode) for name, inode in folder.protected)
             hidden.update((Path(path, name), inode) for name, inode in folder.hidden)
+            keys = ((Path(path, name), inode) for name, inode in folder.keys)
+            hidden.update(key for key in keys if policy.is_hidden_key(key[0]))
             git_dirs.update((found, inode_of(found)) for found in _repositories(Path(path), folder))
         protected.update((path, inode) for path in _startup_in(policy) if (inode := inode_of(path)))
         if ".git" not in policy.granted:
@@ -162,13 +167,14 @@ class Survey:
 def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
     protected: list[tuple[str, int]] = []
     hidden: list[tuple[str, int]] = []
+    keys: list[tuple[str, int]] = []
     below = listing.folders
     held = policy.names_held_in(path)
     for name, inode in listing.inodes.items():
         is_protected = name.casefold() in held and name not in policy.granted and name != ".git"
-        if not is_protected and (not name.startswith((".", "id_")) or name == ".git"):
-            continue
-        is_hidden = is_hidden_name(name, policy) and (is_protected or not Path(path, name).is_dir())
+        if may_be_key(name) and name not in listing.folders:
+            keys.append((name, inode))
+        is_hidden = is_hidden_name(name, policy) and (is_protected or _is_secret(name, Path(path, name)))
         if not is_protected and not is_hidden:
             continue
         if is_protected:
@@ -176,7 +182,12 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
         if is_hidden:
             hidden.append((name, inode))
         below -= {name}
-    return _Folder(listing, protected, hidden, sorted(below - {".git"}))
+    return _Folder(listing, protected, hidden, keys, sorted(below - {".git"}))
+
+
+def _is_secret(name: str, path: Path) -> bool:
+    """Folders with the usual names of secrets are something else, like a virtual environment in `.env`."""
+    return not names_matching(HIDDEN_NAMES).match(name) or not path.is_dir()
 
 
 def _startup_in(policy: Confinement) -> Iterator[Path]:

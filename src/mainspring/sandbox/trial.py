@@ -217,6 +217,11 @@ def _fill(workspace: Path) -> None:
     (workspace / "deep").mkdir()
     (workspace / "deep/.env.local").write_text("KEY=LEAKED")
     (workspace / "deep/id_ed25519").write_text("LEAKED")
+    (workspace / "deep/server.pem").write_text(
+        "-----BEGIN PRIVATE KEY-----\nLEAKED\n-----END PRIVATE KEY-----\n"
+    )
+    for name in ("secrets.toml", "deep/secrets.yaml"):
+        (workspace / name).write_text("key: LEAKED")
     for name in (".env", ".env.local"):
         (workspace.parent / name).write_text("KEY=LEAKED")
 

@@ -17,6 +17,7 @@ from mainspring.disk.scan import walk
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.sandbox import Command, CommandResult
 from mainspring.sandbox.files import Files
+from mainspring.sandbox.hidden import may_be_key
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.files import explained
@@ -104,7 +105,8 @@ def shown(files: Files, root: Path) -> Callable[[str], bool]:
         parts = path.split("/")
         if ".git" in parts:
             return False
-        if any(map(is_suspect, parts)) or any(path == at or path.startswith(f"{at}/") for at in hidden):
+        is_named = any(map(is_suspect, parts)) or may_be_key(parts[-1])
+        if is_named or any(path == at or path.startswith(f"{at}/") for at in hidden):
             return not policy.refuses_read(root / path)
         return True
 

@@ -116,7 +116,7 @@ def test_an_answer_that_does_not_fit_is_refused_before_it_is_given(world: World)
         found = asyncio.run(approve.prepare_answers(world.config, session, reply, call=call))
         return found.answers[0]
 
-    with pytest.raises(UsageError, match="lasts"):
+    with pytest.raises(UsageError, match="--scope"):
         prepared(approve.ApprovalReply(pattern="touch *"))
     with pytest.raises(UsageError, match="does not wait"):
         prepared(approve.ApprovalReply(), "cnothing")

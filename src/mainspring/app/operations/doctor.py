@@ -5,6 +5,7 @@ Keys are named by their provider and never shown.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import tempfile
@@ -80,6 +81,7 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         _program("git", config, remedy="apt-get install git"),
         _program("rg", config, remedy="apt-get install ripgrep", is_needed=False),
         _data_folder(config.home),
+        *_daily_anchor(config.daily_anchor),
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
@@ -168,3 +170,13 @@ def _data_folder(home: Path) -> DoctorCheck:
             name="data folder", is_ok=False, found=found, remedy="set MAINSPRING_HOME elsewhere"
         )
     return DoctorCheck(name="data folder", is_ok=True, found=str(home))
+
+
+def _daily_anchor(file: Path | None) -> Iterator[DoctorCheck]:
+    """The file for daily lines about sessions, when there shall be one."""
+    if file is not None:
+        there = next(each for each in (file, *file.parents) if each.exists())
+        is_ok = os.access(there, os.W_OK) and there.is_dir() == (there != file)
+        found = str(file) if is_ok else f"{file} cannot be written: no lines are kept"
+        remedy = "correct `daily_anchor` under [journal] in config.toml"
+        yield DoctorCheck(name="daily anchor", is_ok=is_ok, found=found, remedy=remedy)

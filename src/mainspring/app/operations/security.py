@@ -80,9 +80,10 @@ async def check_security(config: Config, *, rung: str = "") -> SecurityCheck:
     """Tries each promise, in the sandbox that is in use or in the one that is named."""
     started = time.monotonic()
     chosen = _chosen(rung, (await probe(config.environment)).rungs)
-    trials = [*_approvals(config), *_addresses(), *_secrets(), *_own_files(config)]
+    trials = [*_addresses(), *_secrets(), *_own_files(config)]
     with tempfile.TemporaryDirectory(prefix="security-", dir=_place(config)) as folder:
-        trials += [await _journal(msgspec.structs.replace(config, home=Path(folder) / "data"))]
+        fresh = msgspec.structs.replace(config, home=Path(folder) / "data", folder=Path(folder) / "settings")
+        trials += [*_approvals(fresh), await _journal(fresh)]
         if chosen is not None:
             with ground(Path(folder) / "ground", config.variable("PATH")) as here:
                 trials += [trial async for trial in _attacks(chosen, here)]

@@ -167,6 +167,7 @@ class BwrapSandbox(Confined):
 
     def _masked(self, path: Path, policy: Confinement) -> list[str]:
         shown = [each for each in policy.readable if path in each.parents and each.is_dir()]
+        shown += [each for each in policy.shown_paths if path in each.parents and each.exists()]
         if not shown:
             return ["--ro-bind", str(self._masks.for_path(path)), str(path)]
         arguments = ["--perms", "0555", "--tmpfs", str(path)]

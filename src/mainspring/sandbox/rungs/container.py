@@ -127,7 +127,8 @@ def _mounts(prepared: PreparedRun) -> list[str]:
         arguments += _mount(path, "ro")
     for path in sorted(filter(is_mountable, prepared.found.protected)):
         arguments += _mount(path, "ro")
-    secrets = {path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()}
+    known = (path for path in policy.held_inside() if path in policy.hidden_paths and path.exists())
+    secrets = {path for path in known if not policy.is_shown(path)}
     for path in sorted(
         secrets.union(each for each in prepared.found.hidden if secrets.isdisjoint(each.parents))
     ):

@@ -124,7 +124,7 @@ class LandlockSandbox(Confined):
         )
         hidden = {Path(os.path.realpath(path)) for path in (*policy.hidden_paths, *self._for_root_alone)}
         hidden = {path for path in hidden if not policy.is_shown(path)}
-        for path in (*carve(Path("/"), hidden, listed), *policy.readable):
+        for path in (*carve(Path("/"), hidden, listed), *policy.readable, *policy.shown_paths):
             _allow(ruleset, path, READ & everything)
         for path in (*policy.roots(), self._temporary, *SHARED):
             held = _held_in(path, policy, hidden)

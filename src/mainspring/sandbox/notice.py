@@ -1,0 +1,56 @@
+"""Says what is hidden in a workspace, when a session begins: a short sentence for the person and the model.
+
+A large workspace is not looked through for that: the folders near its top are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from mainspring.sandbox.hidden import DEPENDENCIES, may_be_key
+from mainspring.sandbox.policy import Confinement, is_hidden_name
+
+_MAX_FOLDERS = 200
+_MAX_NAMES = 8
+_MAX_CHARACTERS = 60
+_LEFT_OUT = frozenset({".git", *(name.strip("/") for name in DEPENDENCIES)})
+
+
+def hidden_notice(policy: Confinement) -> str:
+    """Names what is hidden below the workspace; nothing when nothing is."""
+    known = [path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()]
+    found = dict.fromkeys(path for path in (*known, *_found(policy)) if policy.refuses_read(path))
+    if not found:
+        return ""
+    listed = ", ".join(_short(path.relative_to(policy.workspace)) for path in list(found)[:_MAX_NAMES])
+    more = ", and more" if len(found) > _MAX_NAMES else ""
+    return (
+        f"Hidden from tools, and from commands where the sandbox can: {listed}{more}. A person can show them"
+        " with `show` under [sandbox] in config.toml."
+    )
+
+
+def _found(policy: Confinement) -> Iterator[Path]:
+    waiting = deque([policy.workspace])
+    for _ in range(_MAX_FOLDERS):
+        if not waiting:
+            return
+        folder = waiting.popleft()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if is_hidden_name(entry.name, policy) or may_be_key(entry.name):
+                yield Path(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and entry.name not in _LEFT_OUT:
+                waiting.append(Path(entry.path))
+
+
+def _short(path: Path) -> str:
+    """Whoever can write to the workspace chooses the name: it stays short, and in one line."""
+    text = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
+    return f"`{text}`" if len(text) <= _MAX_CHARACTERS else f"`…{text[1 - _MAX_CHARACTERS :]}`"
