@@ -24,8 +24,8 @@ from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.retry import RetryPolicy
-from mainspring.models.tiers import Breaker
 from mainspring.system import account_home
+from mainspring.turns.router import Breaker
 from mainspring.waits.reach import Patience
 
 _FORMAT = 1

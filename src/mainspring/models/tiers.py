@@ -8,26 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from mainspring.errors import ConfigError, UsageError
 from mainspring.models.providers import find_key, find_provider, provider_of
 
 USUAL = ("fast", "coder", "reasoner")
 TierMap = Mapping[str, str | dict[str, str]]
-
-
-class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When to escalate (0: never), and what one task may use before that stops."""
-
-    after_failures: int = 2
-    """Failed turns of one task after which the next tier takes over; 0: never."""
-    max_attempts: int = 8
-    """Maximum turns of one task with escalation."""
-    max_escalations: int = 2
-    """Maximum changes to a stronger tier in one task."""
-    max_usd: float | None = None
-    """Maximum cost of one task with escalation, in US dollars."""
 
 
 def ranked(tiers: TierMap) -> tuple[str, ...]:

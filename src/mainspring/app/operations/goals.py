@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 
 from mainspring.app.goals import GoalOptions, start_goal, tell_goal
-from mainspring.app.operations.goal_list import list_goals
+from mainspring.app.operations.sessions import newest_in
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
+from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, IterationEnded
 from mainspring.goals.control import GivenOrder, Order
 from mainspring.goals.control import take_order as take_order_in
@@ -37,6 +39,27 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     ending: str = ""
     done: str = ""
+
+
+async def list_goals(config: Config) -> list[SessionRow]:
+    """The sessions that have a goal, the most recent first."""
+    return [row for row in await sessions_of(config).rows() if row.goal]
+
+
+async def newest_goal(config: Config, folder: Path) -> str:
+    """The session of the newest goal of a folder."""
+    if found := await newest_in(folder, await list_goals(config), config):
+        return found
+    raise UsageError(
+        "No goal has been started in this folder.", remedy="Name one; `mainspring goal list` shows them."
+    )
+
+
+def state_of(row: SessionRow) -> str:
+    """How a goal stands, in two words at most."""
+    if row.goal_state == "done":
+        return "done, verified" if row.is_verified else "done, unverified"
+    return "running, waiting" if row.goal_state == "running" and row.is_waiting else row.goal_state
 
 
 async def goal_standing(config: Config, session: str) -> GoalStanding:
