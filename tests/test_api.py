@@ -21,10 +21,11 @@ from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, Scri
 from mainspring.testing.memory import MemorySessions
 
 NAMES = """
-ApprovalAsked ApprovalGiven Approver CallContext Cap Config DrvloopConfig Event ExploopConfig GoalChecks
-GoalOptions Judgement Limits MainspringError Model OpenOptions Output Policy Proposed Pursuit Reply Session
-Sessions StepResult Tool Usage __version__ errors events is_allowed load_config open resume_goal run run_async
-run_drvloop run_drvloop_async run_exploop run_exploop_async run_step run_step_async start_goal testing tool
+ApprovalAsked ApprovalGiven Approver CallContext Cap Config Delivery DrvloopConfig Event ExploopConfig
+GoalChecks GoalOptions Judgement Limits MainspringError Model OpenOptions Output Policy Proposed Pursuit Reply Session
+Sessions StepResult Tool Usage __version__ errors events is_allowed load_config note open resume_goal run run_async
+run_drvloop run_drvloop_async run_exploop run_exploop_async run_step run_step_async say
+start_goal stop testing tool
 """
 FOR_TESTS = """
 MemoryJournal MemorySessions ModelServer Script ScriptedCall ScriptedModel ScriptedReply Stage scripted_model

@@ -115,7 +115,7 @@ OTHER_READERS = {
     "daemon/files.py": "our own data",
     "daemon/launch.py": "our own data",
     "daemon/supervisor.py": "our own data",
-    "approvals/inbox.py": "our own data",
+    "disk/inbox.py": "our own data",
     "approvals/grants.py": "our own data",
     "secrets/vault.py": "our own data",
     "evidence/artifact_scan.py": "our own data",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         run_exploop_async,
     )
     from mainspring.app.operations.approvals import is_allowed
+    from mainspring.app.operations.messages import Delivery, note, say, stop
     from mainspring.app.programs import OpenOptions, StepResult, run, run_async, run_step, run_step_async
     from mainspring.approvals import Judgement, Policy, Proposed
     from mainspring.approvals.questions import Approver
@@ -47,6 +48,7 @@ __all__ = [
     "CallContext",
     "Cap",
     "Config",
+    "Delivery",
     "DrvloopConfig",
     "Event",
     "ExploopConfig",
@@ -72,6 +74,7 @@ __all__ = [
     "events",
     "is_allowed",
     "load_config",
+    "note",
     "open",
     "resume_goal",
     "run",
@@ -82,7 +85,9 @@ __all__ = [
     "run_exploop_async",
     "run_step",
     "run_step_async",
+    "say",
     "start_goal",
+    "stop",
     "testing",
     "tool",
 ]
@@ -94,6 +99,7 @@ _HOMES = {
     "CallContext": "tools",
     "Cap": "events",
     "Config": "settings",
+    "Delivery": "app.operations.messages",
     "DrvloopConfig": "app.loops",
     "Event": "events",
     "ExploopConfig": "app.loops",
@@ -116,6 +122,7 @@ _HOMES = {
     "Usage": "events",
     "is_allowed": "app.operations.approvals",
     "load_config": "settings",
+    "note": "app.operations.messages",
     "open": "app.build",
     "resume_goal": "app.goals",
     "run": "app.programs",
@@ -126,7 +133,9 @@ _HOMES = {
     "run_exploop_async": "app.loops",
     "run_step": "app.programs",
     "run_step_async": "app.programs",
+    "say": "app.operations.messages",
     "start_goal": "app.goals",
+    "stop": "app.operations.messages",
     "tool": "tools.schema",
 }
 _MODULES = ("errors", "events", "testing")

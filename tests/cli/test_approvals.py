@@ -266,7 +266,7 @@ def test_an_answer_that_a_process_leaves_behind_when_it_ends_is_acted_on_here(ma
     folder = SqliteSessions(machine.home).directory(session)
     ending = own(folder, session)
     approve = machine.start("approve", session)
-    while not list(folder.glob("answers/*.json")):
+    while not list(folder.glob("inbox/*.json")):
         assert approve.poll() is None
     ending.release()
     _, said = approve.communicate(timeout=60)

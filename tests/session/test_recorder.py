@@ -162,5 +162,5 @@ def test_every_kind_that_a_command_causes_can_carry_an_origin() -> None:
             "RewindStarted",
             "Undone",
         ),
-        *("BranchMoved", "GoalSet", "GoalPaused", "GoalEnded"),
+        *("BranchMoved", "GoalSet", "GoalPaused", "GoalEnded", "TurnEnded"),
     }

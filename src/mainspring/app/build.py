@@ -32,11 +32,11 @@ from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
-from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.context.prompt import prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
+from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
 from mainspring.errors import UsageError, require_type
 from mainspring.events import (

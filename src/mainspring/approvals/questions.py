@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from mainspring.approvals.inbox import Inbox, LeftAnswer
+from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
 
@@ -53,7 +53,7 @@ class Questions:
         self._refusal = refusal
         self._bad_edit = bad_edit
         self._inbox = inbox
-        self._taken: dict[str, LeftAnswer] = {}
+        self._taken: dict[str, LeftCommand] = {}
         self._approver = approver
         self._timeout_s = timeout_s
         self._open: dict[str, _Open] = {}
@@ -127,10 +127,10 @@ class Questions:
             self._decline(self._inbox)
 
     def _decline(self, inbox: Inbox, call: str = "") -> None:
-        for left in inbox.take(call):
-            if why := self._refusal(left.given):
+        for left, given in _answers(inbox, call):
+            if why := self._refusal(given):
                 inbox.refuse(left, why)
-            else:
+            elif left.is_taken:
                 inbox.put_back(left)
 
     async def _watch(self, call: str) -> None:
@@ -138,19 +138,25 @@ class Questions:
             await asyncio.sleep(_LOOK_S)
             self._look(call)
 
-    def _look(self, call: str) -> None:
+    def look(self, *, before: LeftCommand) -> None:
+        """Takes the answers that were left before another command."""
+        for call in self._open:
+            self._look(call, before=before)
+
+    def _look(self, call: str, *, before: LeftCommand | None = None) -> None:
         """Takes the first answer that another process left and that counts."""
         if (inbox := self._inbox) is None:
             return
-        for left in inbox.take(call):
-            if left == self._taken.get(call):
+        for left, given in _answers(inbox, call):
+            is_known = (known := self._taken.get(call)) is not None and known.id == left.id
+            if is_known or (before and left.id > before.id) or (taken := inbox.take(left)) is None:
                 continue
             try:
-                self.answer(left.given)
+                self.answer(given)
             except UsageError:
-                inbox.refuse(left, self._refusal(left.given) or self._bad_edit(left.given) or _ANSWERED)
+                inbox.refuse(taken, self._refusal(given) or self._bad_edit(given) or _ANSWERED)
             else:
-                self._taken[call] = left
+                self._taken[call] = taken
 
     async def _consult(self, asked: _Open) -> None:
         question = asked.question
@@ -167,6 +173,16 @@ class Questions:
                 return
             reason = f"{asked.question.reason} (the edit cannot be used: {why.removesuffix('.')})"
             question = msgspec.structs.replace(asked.question, reason=reason)
+
+
+def _answers(inbox: Inbox, call: str = "") -> list[tuple[LeftCommand, ApprovalGiven]]:
+    """The answers that were left for a call, or for any, the oldest first."""
+    left = [
+        (each, each.command.given)
+        for each in inbox.waiting(AnswerCommand)
+        if isinstance(each.command, AnswerCommand)
+    ]
+    return [(each, given) for each, given in left if not call or given.call == call]
 
 
 def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:

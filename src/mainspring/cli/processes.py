@@ -1,4 +1,5 @@
-"""`ps` and `stop`: the background processes of all sessions, also of those that nobody runs now."""
+"""`ps` and `stop`: the background processes of all sessions, also of those that nobody runs now; `stop` also
+ends a running turn."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import click
 
+from mainspring.app.operations.messages import stop
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
@@ -31,9 +33,16 @@ def ps_command(session: str, *, is_json: bool) -> None:
 
 @click.command("stop")
 @click.argument("session")
-@click.argument("handle")
+@click.argument("handle", default="")
 def stop_command(session: str, handle: str) -> None:
-    """End the background process HANDLE of SESSION, with all that it started."""
+    """End the running turn of SESSION, or its background process HANDLE with all that it started.
+
+    A turn that was stopped can be continued with `mainspring resume`; `mainspring goal stop` ends a goal.
+    """
+    if not handle:
+        done = asyncio.run(stop(session, config=load_config()))
+        click.echo(f"stopped: {done.owner}. Continue it with: mainspring resume {done.session}", err=True)
+        return
     stopped = asyncio.run(stop_process(load_config(), session, handle))
     said = "stopped" if stopped.was_alive else "had ended already"
     code = "outcome unknown" if stopped.exit_code is None else f"exit code {stopped.exit_code}"

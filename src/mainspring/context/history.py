@@ -17,6 +17,7 @@ from mainspring.context.media import HistoryMedia, WaitingMessage
 from mainspring.context.stubs import seq_of, stub, text_of
 from mainspring.errors import UsageError
 from mainspring.events import (
+    RESUMED_SOURCE,
     AssistantSaid,
     Blob,
     CallAsked,
@@ -165,7 +166,7 @@ class History:
             self.is_answered = False
         else:
             self._append(UserMessage(text=f"[note from {said.source}] {said.text}"), ())
-            self.is_answered = self.is_answered and said.source == "user"
+            self.is_answered = self.is_answered and said.source in ("user", RESUMED_SOURCE)
 
     def _add_reply(self, said: AssistantSaid) -> None:
         self._close_unseen()

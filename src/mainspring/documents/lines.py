@@ -13,6 +13,7 @@ import msgspec
 from mainspring.approvals import why_asked
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.events import (
+    RESUMED_SOURCE,
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
@@ -151,7 +152,8 @@ def attachment_lines(media: Sequence[Media]) -> list[str]:
 
 
 def _note_added(event: NoteAdded) -> str:
-    return "\n".join([f"· note from {event.source}: {event.text}", *flags(event.suspicious)])
+    whose = "" if event.source == RESUMED_SOURCE else f"note from {event.source}: "
+    return "\n".join([f"· {whose}{event.text}", *flags(event.suspicious)])
 
 
 def _request_failed(event: RequestFailed) -> str:

@@ -121,25 +121,31 @@ class SandboxChosen(Event, frozen=True):
 
 
 class UserSaid(Event, frozen=True):
-    """With an `output_schema` the turn that it starts has that one."""
+    """With an `output_schema` the turn that it starts has that one. `command` is the id of what another
+    process left in the inbox, if it came from there."""
 
     text: str
     media: tuple[Media, ...] = ()
     origin: Origin | None = None
+    command: Id = ""
     output_schema: dict[str, Any] | None = None
 
 
 OUTPUT_SOURCE = "mainspring:output"
 """The source of the note that says why a structured answer was not accepted."""
 
+RESUMED_SOURCE = "mainspring:resumed"
+"""The source of the note that says how old a resumed session is; nothing needs to be answered to it."""
+
 
 class NoteAdded(Event, frozen=True):
     """Something said aside: the model sees it between steps, and it does not start a turn.
-    `suspicious` quotes what reads like orders in the note of a program."""
+    `suspicious` quotes what reads like orders in the note of a program; `command` as in `UserSaid`."""
 
     text: str
     source: str = "user"
     origin: Origin | None = None
+    command: Id = ""
     suspicious: tuple[str, ...] = ()
 
 
@@ -443,7 +449,7 @@ class Crashed(Event, frozen=True):
 
 class TurnEnded(Event, frozen=True):
     """`resume_at_us` is when a turn that is `waiting` can go on; `scope` and `unit` say
-    whose cap ended it, and on what."""
+    whose cap ended it, and on what; `origin` who stopped it from another process."""
 
     turn: int
     ending: Ending
@@ -455,3 +461,4 @@ class TurnEnded(Event, frozen=True):
     resume_at_us: int | None = None
     scope: CapScope | None = None
     unit: CapUnit | None = None
+    origin: Origin | None = None

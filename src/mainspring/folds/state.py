@@ -18,6 +18,7 @@ from mainspring.errors import ELSEWHERE, ContextOverflow, MediaRefused
 from mainspring.events import (
     KEEPS_CALLS_OPEN,
     OUTPUT_SOURCE,
+    RESUMED_SOURCE,
     STORED,
     ApprovalAsked,
     ApprovalGiven,
@@ -212,7 +213,7 @@ class State:
                 self.is_output_corrected = True
             case NoteAdded(source=source):
                 self.note_sources.add(source)
-                self.is_said_late = self.is_said_late or source != "user"
+                self.is_said_late = self.is_said_late or source not in ("user", RESUMED_SOURCE)
 
     def _apply_room(self, _recorded: Recorded, event: _Room) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""

@@ -1,5 +1,5 @@
 """Tells the process that works on a goal to pause or stop, from another process; or records it, when nobody
-works on it. The order lies beside the journal until the signal makes it be read.
+works on it. The order lies in the inbox of the session until the signal makes it be read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.catalog import Sessions
 from mainspring.context.history import read_all
-from mainspring.disk.files import write_private
+from mainspring.disk.inbox import GoalCommand, Inbox
 from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
@@ -34,7 +34,7 @@ class GivenOrder(msgspec.Struct, frozen=True):
     origin: Origin = Origin()
 
 
-_FILE = "order"
+_OLD_FILE = "order"
 _WITHIN_S = 30.0
 _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
@@ -52,7 +52,17 @@ async def record_order(recorder: Recorder, order: Order, event: GoalPaused | Goa
 
 def take_order(directory: Path) -> GivenOrder | None:
     """The order that somebody left for this process, once."""
-    path = directory / _FILE
+    inbox, newest = Inbox(directory), _old_order(directory)
+    for left in list(inbox.waiting(GoalCommand)):
+        if isinstance(left.command, GoalCommand) and (taken := inbox.take(left)):
+            newest = GivenOrder(order=left.command.order, origin=left.origin)
+            inbox.done(taken)
+    return newest
+
+
+def _old_order(directory: Path) -> GivenOrder | None:
+    """What an earlier version left, which had a file for orders alone."""
+    path = directory / _OLD_FILE
     try:
         data = path.read_bytes()
         path.unlink()
@@ -92,8 +102,8 @@ async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str
     try:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
-        order = sessions.directory(session) / _FILE
-        await asyncio.to_thread(write_private, order, msgspec.json.encode(given))
+        inbox = Inbox(sessions.directory(session))
+        await asyncio.to_thread(inbox.leave, GoalCommand(given.order), given.origin)
         signal_process(handle, signal.SIGTERM)
         is_over = await readable(handle, _WITHIN_S)
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -18,8 +18,10 @@ from mainspring.errors import InvalidValue
 from mainspring.events import (
     STORED,
     ApprovalGiven,
+    AssistantSaid,
     Blob,
     BranchMoved,
+    CallEnded,
     CommandAsked,
     Compacted,
     EffortChosen,
@@ -32,10 +34,12 @@ from mainspring.events import (
     ModelChosen,
     NoteAdded,
     Origin,
+    PromptSet,
     Recorded,
     RewindStarted,
     SessionResumed,
     SessionStarted,
+    Text,
     Undone,
     UserSaid,
     decode,
@@ -44,9 +48,20 @@ from mainspring.events import (
 from mainspring.events.outline import outline
 from mainspring.journal import Journal, JournalReader
 from mainspring.secrets.redaction import redacted, redacted_blob
+from mainspring.secrets.screen import without_controls
 from mainspring.secrets.vault import Vault
 
+_S = TypeVar("_S", bound=msgspec.Struct)
 _STORED = frozenset(STORED)
+_TOLD: dict[type[Event], str] = {
+    UserSaid: "text",
+    NoteAdded: "text",
+    ApprovalGiven: "feedback",
+    CallEnded: "output",
+    Compacted: "summary",
+    PromptSet: "system",
+}
+"""The text of an event that is sent to a model: no control character is recorded in it."""
 
 
 def check_event(event: Event) -> Event:
@@ -80,10 +95,24 @@ def _choices(hint: Any) -> list[Any]:
 
 def hide_secrets(events: Sequence[Event], vault: Vault) -> list[Event]:
     """The events as they may be recorded, checked; what stands in for their secrets is kept already."""
-    checked = [check_event(event) for event in events]
+    checked = [_without_controls(check_event(event)) for event in events]
     hidden = [redacted(event, vault) for event in checked]
     vault.save()
     return hidden
+
+
+def _without_controls(event: Event) -> Event:
+    if isinstance(event, AssistantSaid):
+        parts = tuple(_clean(part, "text") if isinstance(part, Text) else part for part in event.parts)
+        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+    field = _TOLD.get(type(event))
+    return _clean(event, field) if field else event
+
+
+def _clean(value: _S, field: str) -> _S:
+    text = getattr(value, field)
+    clean = without_controls(text)
+    return value if clean is text else msgspec.structs.replace(value, **{field: clean})
 
 
 def is_commanded(event: Event) -> bool:

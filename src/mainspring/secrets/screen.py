@@ -1,10 +1,26 @@
-"""Text from elsewhere made safe to show: what could steer a terminal or deceive the eye becomes visible."""
+"""Text from elsewhere made safe: what could steer a terminal or deceive the eye is written or left out."""
 
 from __future__ import annotations
 
 import re
 
 from mainspring.events.escaping import UNSAFE
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TERMINAL_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -/]*[0-~]"
+)
+
+
+def without_controls(text: str) -> str:
+    """The text for a journal and a model: without sequences that steer a terminal, every other control
+    character but tab and newline written out. A carriage return ends a line."""
+    if not _CONTROL.search(text):
+        return text
+    text = _TERMINAL_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub(_written, text)
 
 
 def plain(text: str) -> str:

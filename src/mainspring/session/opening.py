@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +14,7 @@ import msgspec
 from mainspring import __version__
 from mainspring.errors import UsageError
 from mainspring.events import (
+    RESUMED_SOURCE,
     ChosenBy,
     Effort,
     EffortChosen,
@@ -29,10 +32,13 @@ from mainspring.events import (
 )
 from mainspring.folds.caps import relimited
 from mainspring.folds.state import State
+from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.models.pool import ModelPool
 from mainspring.tools.output import OutputType
 from mainspring.turns.router import Router
+from mainspring.waits.describe import duration
+from mainspring.workspace.since import changes_since
 
 _BUILTIN = "builtin"
 
@@ -77,6 +83,19 @@ def output_type(kind: Any, engine: str) -> OutputType | None:
             remedy="Use the built-in engine for structured output.",
         )
     return OutputType(kind)
+
+
+_OLD_S = 300.0
+
+
+async def age_note(journal: JournalReader, workspace: Path, now_us: int) -> list[Event]:
+    """What a resumed session and its person are told: how old it is, and what changed since."""
+    last = await journal.read(after=await journal.last_seq() - 1)
+    age_s = (now_us - last[-1].time_us) / 1e6 if last else 0.0
+    if age_s < _OLD_S:
+        return []
+    changes = await asyncio.to_thread(changes_since, workspace, last[-1].time_us)
+    return [NoteAdded(text=f"The session was left {duration(age_s)} ago. {changes}", source=RESUMED_SOURCE)]
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):

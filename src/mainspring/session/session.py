@@ -29,6 +29,7 @@ from mainspring.events import (
     Media,
     ModelChosen,
     NoteAdded,
+    Origin,
     Recorded,
     TurnEnded,
     TurnStarted,
@@ -39,13 +40,14 @@ from mainspring.folds.state import State
 from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
-from mainspring.session.opening import Opening, output_type
+from mainspring.session.commands import LOOK_S, carry_out, catch_up
+from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
 from mainspring.tools.text import whole_characters
 from mainspring.turns.calls import record_lost
-from mainspring.turns.endings import End, abandoned, end_turn, failed
+from mainspring.turns.endings import STOPPED, abandoned, end_turn, failed
 from mainspring.turns.runtime import Engine, Runtime
 
 T = TypeVar("T")
@@ -63,6 +65,7 @@ class Session:
         self._output = output
         self._group = asyncio.TaskGroup()
         self._worker: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._opened = (0, 0)
         self._rewriting = asyncio.Lock()
@@ -102,6 +105,8 @@ class Session:
             await self._runtime.close(self._failure)
             raise
         await self._group.__aenter__()
+        if self._runtime.approvals.inbox:
+            self._listener = self._group.create_task(self._listen())
         return self
 
     async def __aexit__(
@@ -109,8 +114,11 @@ class Session:
     ) -> None:
         try:
             try:
+                if self._listener is not None:
+                    self._listener.cancel()
                 if self._failure is None:
                     await self.stop()
+                    await catch_up(self._runtime, is_closing=True)
                     await self._runtime.record(*await end_all(self.state.processes))
                 # Breaks off its first look at the workspace, which is a task of the group.
                 await self._runtime.workbench.time_machine.close()
@@ -137,8 +145,11 @@ class Session:
         schema = wanted.schema if wanted else None
         said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
         check_event(said)
+        await self._say(said, after)
+
+    async def _say(self, said: UserSaid, after: Sequence[Event] = ()) -> None:
         async with self._rewriting:
-            if wanted and self._is_turn_wanted:
+            if said.output_schema is not None and self._is_turn_wanted:
                 raise UsageError(
                     "A turn is running; what it answers with cannot be changed.",
                     remedy="Wait for its end, or stop it first.",
@@ -179,6 +190,10 @@ class Session:
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
+    async def hear(self, said: UserSaid | NoteAdded) -> None:
+        """Takes what was said to another process, as it shall be recorded."""
+        await (self._say(said) if isinstance(said, UserSaid) else self._runtime.record(said))
+
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
         if not self._is_turn_wanted:
@@ -213,8 +228,10 @@ class Session:
         if not self._runtime.approvals.questions.answer(given):
             await self._runtime.record(given)
 
-    async def stop(self) -> None:
-        """Ends the running turn as interrupted, its calls closed; returns when that is on record."""
+    async def stop(self, by: Origin | None = None) -> None:
+        """Ends the running turn as interrupted, its calls closed; returns when that is on record. `by` is who
+        asked for it, when that is not this process."""
+        self._runtime.stopped_by = by
         self.stop_soon()
         if self._worker is not None:
             await asyncio.wait({self._worker})
@@ -299,9 +316,12 @@ class Session:
         await complete(runtime.recorder, Path(self._opening.workspace))
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
-        await runtime.record(*await self._opening.events(self.state, self.id, tools))
+        now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)
+        age = await age_note(self.journal, place, now_us) if before else ()
+        await runtime.record(*await self._opening.events(self.state, self.id, tools), *age)
         await record_lost(runtime)
         runtime.approvals.questions.sweep()
+        await catch_up(runtime)
         self._opened = (before, runtime.feed.last_seq)
 
     @property
@@ -329,11 +349,22 @@ class Session:
                 await self._engine(self._runtime)
         except asyncio.CancelledError:
             if self.state.is_turn_open:
-                await end_turn(self._runtime, End("interrupted", "Stopped by request."))
+                await end_turn(self._runtime, STOPPED)
             raise
         except Exception as error:
             self._failure = error
             await self._record_failure(error)
+            self._runtime.feed.close(error)
+            raise
+
+    async def _listen(self) -> None:
+        """Does what other processes ask for, as long as the session is open."""
+        try:
+            while True:
+                await carry_out(self, self._runtime)
+                await asyncio.sleep(LOOK_S)
+        except Exception as error:
+            self._failure = error
             self._runtime.feed.close(error)
             raise
 

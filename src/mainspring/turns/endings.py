@@ -39,6 +39,9 @@ class End(msgspec.Struct, frozen=True):
     unit: CapUnit | None = None
 
 
+STOPPED = End("interrupted", "Stopped by request.")
+
+
 async def run_to_end(runtime: Runtime, work: Callable[[Runtime], Awaitable[End]]) -> None:
     """Does the work of a turn within its time, and records its end whatever happens, unless the journal
     itself fails."""
@@ -52,7 +55,7 @@ async def run_to_end(runtime: Runtime, work: Callable[[Runtime], Awaitable[End]]
             raise
         end = refused(left.refusal)
     except asyncio.CancelledError:
-        await end_turn(runtime, End("interrupted", "Stopped by request."))
+        await end_turn(runtime, STOPPED)
         raise
     except ModelError as error:
         end = End("failed", error.message, error.remedy)
@@ -81,7 +84,9 @@ async def end_turn(runtime: Runtime, end: End) -> None:
         resume_at_us=end.resume_at_us,
         scope=end.scope,
         unit=end.unit,
+        origin=runtime.stopped_by if end.ending == "interrupted" else None,
     )
+    runtime.stopped_by = None
     await runtime.record(*closing, ended)
     await runtime.recorder.anchor()
 

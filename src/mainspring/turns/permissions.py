@@ -10,8 +10,8 @@ import msgspec
 
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant, GrantFile
-from mainspring.approvals.inbox import Inbox
 from mainspring.approvals.questions import Approver, Questions
+from mainspring.disk.inbox import Inbox
 from mainspring.errors import UsageError
 from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, CallAsked, Scope
 from mainspring.folds.state import State
@@ -21,7 +21,7 @@ from mainspring.secrets.vault import Vault
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """What may run, and who answers where the policy says to ask. Without a file for grants a yes is for
-    once; `inbox` holds the answers that other processes left."""
+    once; `inbox` holds the commands that other processes left."""
 
     policy: Policy
     grants: GrantFile | None = None
@@ -42,6 +42,7 @@ class Approvals:
     ) -> None:
         self._recorder = recorder
         self._grants = permissions.grants
+        self.inbox = permissions.inbox
         self._state = state
         self._bad_edit = bad_edit
         self.policy = permissions.policy

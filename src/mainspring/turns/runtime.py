@@ -16,7 +16,7 @@ import msgspec
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
-from mainspring.events import Compacted, Delta, Event, Limits, Recorded, SandboxChosen
+from mainspring.events import Compacted, Delta, Event, Limits, Origin, Recorded, SandboxChosen
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
 from mainspring.folds.state import State, load_state
@@ -109,6 +109,8 @@ class Runtime:
         self.feed = Feed(recorder.journal, last_seq=0)
         self.approvals = Approvals(recorder, permissions, lambda: self.state, workbench.toolbox.edit_problem)
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
+        self.stopped_by: Origin | None = None
+        """Who asked from another process that the turn be stopped."""
         self._projection = Projection(models.current.encode)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()

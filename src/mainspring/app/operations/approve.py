@@ -7,24 +7,21 @@ it with `Session.answer`.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.answers import edited, is_question, lasting
+from mainspring.app.operations.messages import deliver
 from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
-from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
-from mainspring.errors import JournalOwned, UsageError
+from mainspring.disk.inbox import AnswerCommand
+from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
 from mainspring.folds.state import load_state
 from mainspring.settings import Config
-
-_TAKEN_WITHIN_S = 10.0
-_LOOK_S = 0.05
 
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,31 +92,8 @@ async def prepare_answers(
 async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> str:
     """Gives an answer to the process that runs the session, and names that process; empty when there is none,
     or it ends without having taken it."""
-    sessions = sessions_of(config)
-    running = await sessions.owner(session)
-    if running is None or not running.is_alive:
-        return ""
-    owner = f"process {running.pid} on {running.host}"
-    path = Inbox(sessions.directory(session)).leave(given)
-    deadline = time.monotonic() + _TAKEN_WITHIN_S
-    while is_pending(path):
-        await asyncio.sleep(_LOOK_S)
-        running = await sessions.owner(session)
-        if (running is None or not running.is_alive) and withdraw(path):
-            return ""
-        if time.monotonic() > deadline + _TAKEN_WITHIN_S:
-            raise JournalOwned(
-                f"The answer reached {owner}, which has not recorded it yet.",
-                remedy="`mainspring show` shows what became of it.",
-            )
-        if time.monotonic() > deadline and withdraw(path):
-            raise JournalOwned(
-                f"The answer was not delivered: {owner} runs the session and does not wait for {given.call}.",
-                remedy="Answer in that process, or stop it and answer again.",
-            )
-    if why := refusal_of(path):
-        raise UsageError(f"The call {given.call} cannot be answered like this: {why}.")
-    return owner
+    delivery = await deliver(config, session, AnswerCommand(given))
+    return delivery.owner if delivery else ""
 
 
 async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mainspring.approvals.grants import GrantFile
-from mainspring.approvals.inbox import Inbox, is_pending, refusal_of, withdraw
+from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand, is_pending, refusal_of, withdraw
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted
 from tests.stage import Stage, call, calls, says, take, wait_for
 
@@ -27,6 +27,10 @@ def answer(question: ApprovalAsked, **fields: Any) -> ApprovalGiven:
     return ApprovalGiven(**(usual | fields))
 
 
+def taken(inbox: Inbox) -> list[LeftCommand]:
+    return [got for left in inbox.waiting() if (got := inbox.take(left))]
+
+
 async def nobody(question: ApprovalAsked) -> None:
     return None
 
@@ -37,7 +41,7 @@ def test_an_answer_left_by_another_process_reaches_the_one_that_waits(tmp_path: 
     async def answered() -> tuple[bool, str]:
         async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
-            path = inbox.leave(answer(await wait_for(session, ApprovalAsked)))
+            path = inbox.leave(AnswerCommand(answer(await wait_for(session, ApprovalAsked))))
             assert (await turn).ending == "done"
             return is_pending(path), refusal_of(path)
 
@@ -63,7 +67,10 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(
         async with stage.opened(inbox=inbox, grants=grants) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
             question = await wait_for(session, ApprovalAsked)
-            wrong, right = inbox.leave(answer(question, **fields)), inbox.leave(answer(question))
+            wrong, right = (
+                inbox.leave(AnswerCommand(answer(question, **fields))),
+                inbox.leave(AnswerCommand(answer(question))),
+            )
             await turn
             assert not is_pending(right)
             return refusal_of(wrong)
@@ -79,7 +86,8 @@ def test_of_two_answers_the_first_counts_and_the_second_is_told_so(tmp_path: Pat
         async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
             question = await wait_for(session, ApprovalAsked)
-            left = [inbox.leave(answer(question)), inbox.leave(answer(question, decision="reject"))]
+            both = (answer(question), answer(question, decision="reject"))
+            left = [inbox.leave(AnswerCommand(given)) for given in both]
             await turn
             return [refusal_of(path) for path in left]
 
@@ -99,9 +107,9 @@ def test_an_answer_whose_owner_died_before_it_was_recorded_counts_when_the_sessi
 ) -> None:
     stage, question = blocked(tmp_path)
     inbox = Inbox(tmp_path)
-    path = inbox.leave(answer(question))
+    path = inbox.leave(AnswerCommand(answer(question)))
     if is_taken:
-        inbox.take(question.call)
+        taken(inbox)
     assert stage.take(approver=nobody, inbox=inbox).ending == "done"
     assert stage.effects == ["x"]
     assert not is_pending(path)
@@ -110,9 +118,9 @@ def test_an_answer_whose_owner_died_before_it_was_recorded_counts_when_the_sessi
 def test_an_answer_whose_owner_died_after_it_was_recorded_does_not_count_again(tmp_path: Path) -> None:
     stage, question = blocked(tmp_path)
     inbox = Inbox(tmp_path)
-    stage.take(approver=nobody, inbox=inbox) if inbox.leave(answer(question)) else None
-    path = inbox.leave(answer(question))
-    inbox.take(question.call)
+    stage.take(approver=nobody, inbox=inbox) if inbox.leave(AnswerCommand(answer(question))) else None
+    path = inbox.leave(AnswerCommand(answer(question)))
+    taken(inbox)
     asyncio.run(opened_and_closed(stage, inbox))
     assert refusal_of(path)
     assert len(stage.events(ApprovalGiven)) == len(stage.events(CallStarted)) == 1
@@ -124,11 +132,11 @@ async def opened_and_closed(stage: Stage, inbox: Inbox) -> None:
 
 
 def test_an_answer_that_nobody_takes_can_be_withdrawn_and_one_that_is_taken_cannot(tmp_path: Path) -> None:
-    given = ApprovalGiven(call="c1", arguments_sha256="", decision="allow")
+    given = AnswerCommand(ApprovalGiven(call="c1", arguments_sha256="", decision="allow"))
     inbox = Inbox(tmp_path)
     first, second = inbox.leave(given), inbox.leave(given)
     assert withdraw(first)
-    (left,) = inbox.take("c1")
+    (left,) = taken(inbox)
     assert not withdraw(second)
     assert is_pending(second)
     inbox.done(left)
@@ -137,8 +145,8 @@ def test_an_answer_that_nobody_takes_can_be_withdrawn_and_one_that_is_taken_cann
 
 def test_what_is_no_answer_is_refused_and_what_is_private_stays_so(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
-    path = inbox.leave(ApprovalGiven(call="c1", arguments_sha256="", decision="allow"))
+    path = inbox.leave(AnswerCommand(ApprovalGiven(call="c1", arguments_sha256="", decision="allow")))
     assert path.stat().st_mode & 0o077 == 0
     path.write_bytes(msgspec.json.encode({"decision": "perhaps"}))
-    assert inbox.take("c1") == []
+    assert not taken(inbox)
     assert "cannot be read" in refusal_of(path)

@@ -1,0 +1,136 @@
+"""Tells a session something from any process: the one that runs it gets a command in its inbox.
+
+The commands are those of `disk/inbox.py`, for every face alike. When nobody runs the session, a note is
+recorded here, and to say something is to go on with the session, which is not done here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mainspring.app.operations.sessions import journal_of
+from mainspring.app.records import recording
+from mainspring.app.stores import sessions_of
+from mainspring.disk.inbox import (
+    Command,
+    Inbox,
+    NoteCommand,
+    SayCommand,
+    StopCommand,
+    is_pending,
+    refusal_of,
+    withdraw,
+)
+from mainspring.disk.owner import Owner
+from mainspring.errors import JournalOwned, UsageError, require_type
+from mainspring.events import NoteAdded
+from mainspring.settings import Config, load_config
+
+_TAKEN_WITHIN_S = 10.0
+_LOOK_S = 0.05
+_ATTEMPTS = 3
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a command. `recorded`: it is in the journal. `waiting`: it is in the inbox of `owner`, a
+    process, which is told when it next looks; a goal between two turns looks when the next one begins.
+    Without an `owner` nobody runs the session."""
+
+    session: str
+    state: Literal["recorded", "waiting"]
+    owner: str = ""
+
+
+async def say(session: str, text: str, *, config: Config | None = None) -> Delivery:
+    """Says something to a session that another process runs: it enters the running turn between two steps, or
+    starts one. `UsageError` when nobody runs the session."""
+    config, name = await _found(session, text, config)
+    if delivery := await deliver(config, name, SayCommand(text)):
+        return delivery
+    async with journal_of(config, name) as reader:
+        has_goal = await reader.last("GoalSet") is not None
+    how = f"goal resume {name}" if has_goal else f"resume {name} TEXT"
+    raise UsageError(f"Nobody runs session {name} now.", remedy=f"Go on with it: mainspring {how}")
+
+
+async def note(session: str, text: str, *, config: Config | None = None) -> Delivery:
+    """Tells a session something that needs no answer: by way of the process that runs it, or else recorded
+    at once, for when it goes on."""
+    config, name = await _found(session, text, config)
+    for attempt in range(_ATTEMPTS):
+        if delivery := await deliver(config, name, NoteCommand(text)):
+            return delivery
+        try:
+            async with recording(name, config) as recorder:
+                await recorder.record(NoteAdded(text=text))
+                return Delivery(session=name, state="recorded")
+        except JournalOwned:  # somebody began to run it in this moment
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def stop(session: str, *, config: Config | None = None) -> Delivery:
+    """Ends the running turn of a session as interrupted; `UsageError` when none is running."""
+    config, name = await _found(session, "-", config)
+    if delivery := await deliver(config, name, StopCommand()):
+        return delivery
+    raise UsageError(
+        f"Nobody runs session {name} now: there is no turn to stop.",
+        remedy=f"`mainspring ps {name}` lists its background processes.",
+    )
+
+
+async def deliver(config: Config, session: str, command: Command) -> Delivery | None:
+    """Gives a command to the process that runs the session, and waits until it is on record; None when there
+    is no such process, or it ends without having taken the command."""
+    sessions = sessions_of(config)
+    running = await sessions.owner(session)
+    if running is None or not running.is_alive:
+        return None
+    owner = f"process {running.pid} on {running.host}"
+    inbox = Inbox(sessions.directory(session))
+    path = await asyncio.to_thread(inbox.leave, command, config.origin)
+    deadline, is_gone = time.monotonic() + _TAKEN_WITHIN_S, False
+    while is_pending(path) and not is_gone and time.monotonic() < deadline:
+        await asyncio.sleep(_LOOK_S)
+        now = await sessions.owner(session)
+        is_gone = now is None or not now.is_alive
+    if is_gone and withdraw(path):
+        return None
+    if is_pending(path):
+        _check_waiting(path, command, running)
+        return Delivery(session=session, state="waiting", owner=owner)
+    if why := refusal_of(path):
+        raise UsageError(f"Session {session} did not take it: {why}.")
+    return Delivery(session=session, state="recorded", owner=owner)
+
+
+def _check_waiting(path: Path, command: Command, running: Owner) -> None:
+    """Raises `JournalOwned` for a command that makes no sense later, or whose process may not know it."""
+    is_lasting = isinstance(command, SayCommand | NoteCommand) and not running.other_version
+    who = f"process {running.pid} on {running.host}"
+    if not is_lasting and withdraw(path):
+        raise JournalOwned(
+            f"It was not delivered: {who} runs the session and does not take it."
+            f" {running.other_version}".rstrip(),
+            remedy="Tell it there, or stop that process and try again.",
+        )
+    if not is_lasting and is_pending(path):
+        raise JournalOwned(
+            f"It reached {who}, which has not recorded it yet.",
+            remedy="`mainspring show` shows what became of it.",
+        )
+
+
+async def _found(session: str, text: str, config: Config | None) -> tuple[Config, str]:
+    require_type(text, str, "text")
+    if not text.strip():
+        raise UsageError("The message is empty.")
+    config = config or load_config()
+    return config, await sessions_of(config).find(session)

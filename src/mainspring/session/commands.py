@@ -1,0 +1,107 @@
+"""Carries out what other processes tell a session: `say`, `note` and `stop`, in their order.
+
+An answer is taken by whoever waits for it, an order to a goal by the signal that comes with it. A goal says
+what each of its turns begins with, so what is said to it between two turns waits for the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mainspring.context.history import read_all
+from mainspring.disk.inbox import LeftCommand, NoteCommand, SayCommand, StopCommand
+from mainspring.errors import MainspringError
+from mainspring.events import NoteAdded, Origin, UserSaid
+from mainspring.tools.text import whole_characters
+from mainspring.turns.endings import STOPPED, abandoned, end_turn
+from mainspring.turns.runtime import Runtime
+
+LOOK_S = 0.25
+
+
+class Commanded(Protocol):
+    """A session, as commands from elsewhere reach it."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    async def hear(self, said: UserSaid | NoteAdded) -> None:
+        """Records what was said, and starts a turn when it wants an answer."""
+        ...
+
+    async def stop(self, by: Origin | None = None) -> None: ...
+
+
+async def carry_out(session: Commanded, runtime: Runtime) -> None:
+    """Does what waits in the inbox."""
+    if (inbox := runtime.approvals.inbox) is None:
+        return
+    for left in inbox.waiting(SayCommand, NoteCommand, StopCommand):
+        if _is_early(left, runtime):
+            return
+        runtime.approvals.questions.look(before=left)
+        if (taken := inbox.take(left)) is None:
+            continue
+        try:
+            why = "" if await _is_recorded(left, runtime) else await _do(taken, session)
+        except MainspringError as error:
+            why = error.message.removesuffix(".")
+        if why:
+            inbox.refuse(taken, why)
+        else:
+            inbox.done(taken)
+
+
+async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
+    """Records what was left for a process that is gone, unless it had done so. A session that `is_closing`
+    records what it had begun with, and leaves the rest to be withdrawn, or for the next."""
+    if (inbox := runtime.approvals.inbox) is None:
+        return
+    for left in inbox.waiting(SayCommand, NoteCommand, StopCommand):
+        if (is_closing and not left.is_taken) or _is_early(left, runtime):
+            return
+        if (taken := inbox.take(left)) is None:
+            continue
+        event = _event(left)
+        if event is None:
+            if runtime.state.is_turn_open:
+                runtime.stopped_by = left.origin
+                await end_turn(runtime, STOPPED)
+        elif not await _is_recorded(left, runtime):
+            is_said = isinstance(event, UserSaid)
+            await runtime.record(*map(abandoned, runtime.state.open_calls if is_said else ()), event)
+        inbox.done(taken)
+
+
+def _is_early(left: LeftCommand, runtime: Runtime) -> bool:
+    is_between = runtime.state.has_goal and not runtime.state.is_turn_open
+    return is_between and not isinstance(left.command, StopCommand)
+
+
+async def _do(left: LeftCommand, session: Commanded) -> str:
+    """Why it could not be done; empty when it is on record."""
+    if (event := _event(left)) is not None:
+        await session.hear(event)
+        return ""
+    if not session.is_running:
+        return "no turn is running"
+    await session.stop(left.origin)
+    return ""
+
+
+def _event(left: LeftCommand) -> UserSaid | NoteAdded | None:
+    match left.command:
+        case SayCommand(text=text):
+            return UserSaid(text=whole_characters(text), origin=left.origin, command=left.id)
+        case NoteCommand(text=text):
+            return NoteAdded(text=whole_characters(text), origin=left.origin, command=left.id)
+        case _:
+            return None
+
+
+async def _is_recorded(left: LeftCommand, runtime: Runtime) -> bool:
+    """Whether the process before had recorded what it took, and died before it could say so."""
+    if not left.is_taken:
+        return False
+    said = await read_all(runtime.journal, kinds=("UserSaid", "NoteAdded"))
+    return any(getattr(item.event, "command", "") == left.id for item in said)

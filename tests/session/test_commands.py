@@ -1,0 +1,150 @@
+"""What another process tells a running session is recorded once, whenever its owner dies."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainspring.disk.inbox import (
+    AnswerCommand,
+    Inbox,
+    NoteCommand,
+    SayCommand,
+    StopCommand,
+    is_pending,
+    refusal_of,
+)
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallEnded,
+    GoalSet,
+    NoteAdded,
+    Origin,
+    TurnEnded,
+    TurnStarted,
+    UserSaid,
+)
+from mainspring.session.commands import carry_out
+from mainspring.session.session import runtime_of
+from tests.stage import Stage, call, calls, says, take, texts, wait_for
+
+ROOT = Path(__file__).parents[2]
+BEA = Origin(user="bea", device="desk", face="cli")
+HEARD = {"say": UserSaid, "note": NoteAdded}
+
+
+def worked(folder: Path, *arguments: str) -> int:
+    command = [sys.executable, "-m", "tests.session.command_worker", str(folder), *arguments]
+    return subprocess.run(command, cwd=ROOT, timeout=300, check=False).returncode
+
+
+@pytest.mark.parametrize("what", ["say", "note"])
+@pytest.mark.parametrize("killed", ["before", "after"])
+def test_a_command_whose_owner_is_killed_around_its_recording_counts_once(
+    tmp_path: Path, what: str, killed: str
+) -> None:
+    assert worked(tmp_path, what, killed) == -signal.SIGKILL
+    (left,) = Inbox(tmp_path).waiting()
+    assert left.is_taken
+    for _ in range(2):
+        assert worked(tmp_path, what) == 0
+    stage = Stage(tmp_path)
+    (heard,) = stage.events(HEARD[what])
+    assert (heard.text, heard.command) == (f"what I {what}", left.id)  # pyright: ignore[reportAttributeAccessIssue]
+    assert not list(Inbox(tmp_path).waiting())
+    assert [end.ending for end in stage.events(TurnEnded)] == (["done"] if what == "say" else [])
+
+
+def test_a_stop_whose_owner_died_ends_the_turn_when_the_session_is_opened(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, calls(call("do", {"what": "x"})), says("Done.")), Inbox(tmp_path)
+    assert stage.take("go").ending == "done"
+    killed = stage.killed_after(tmp_path / "again", stage.seq(CallEnded))
+    inbox.leave(StopCommand(), BEA)
+    (left,) = inbox.waiting()
+    inbox.take(left)
+
+    async def opened() -> None:
+        async with killed.opened(inbox=inbox) as session:
+            assert not session.state.is_turn_open
+
+    asyncio.run(opened())
+    assert [(end.ending, end.origin) for end in killed.events(TurnEnded)] == [("interrupted", BEA)]
+    assert not list(inbox.waiting())
+    assert killed.take(inbox=inbox).ending == "done"
+
+
+def test_a_stop_that_was_carried_out_does_not_stop_the_next_turn(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, says("One."), says("Two.")), Inbox(tmp_path)
+    stage.take("go")
+    inbox.leave(StopCommand(), BEA)
+    assert stage.take("again", inbox=inbox).ending == "done"
+
+
+def test_what_is_said_starts_a_turn_and_what_is_noted_does_not(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, says("Done.")), Inbox(tmp_path)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            inbox.leave(NoteCommand("the server is slow"), BEA)
+            await wait_for(session, NoteAdded)
+            assert not session.is_running
+            inbox.leave(SayCommand("go"), BEA)
+            await wait_for(session, TurnEnded)
+
+    asyncio.run(told())
+    assert texts(stage.sent()) == ["user: [note from user] the server is slow", "user: go"]
+    assert [said.origin for said in (*stage.events(UserSaid), *stage.events(NoteAdded))] == [BEA, BEA]
+
+
+def test_an_answer_counts_when_it_was_left_before_a_new_message(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done."), says("More."))
+    inbox = Inbox(tmp_path)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
+            turn = group.create_task(take(session, "go"))
+            asked = await wait_for(session, ApprovalAsked)
+            sha256 = asked.arguments_sha256
+            given = ApprovalGiven(call=asked.call, arguments_sha256=sha256, decision="allow", origin=BEA)
+            inbox.leave(AnswerCommand(given), BEA)
+            inbox.leave(SayCommand("and then this"), BEA)
+            await turn
+
+    asyncio.run(told())
+    assert stage.effects == ["x"]
+    assert [said.text for said in stage.events(UserSaid)] == ["go", "and then this"]
+
+
+def test_a_stop_without_a_running_turn_is_refused_with_the_reason(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path), Inbox(tmp_path)
+
+    async def told() -> str:
+        async with stage.opened(inbox=inbox):
+            path = inbox.leave(StopCommand(), BEA)
+            while is_pending(path):
+                await asyncio.sleep(0)
+            return refusal_of(path)
+
+    assert asyncio.run(told()) == "no turn is running"
+
+
+def test_what_is_said_to_a_goal_between_two_turns_waits_for_the_next_one(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done.")), Inbox(tmp_path)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            await runtime_of(session).record(GoalSet(text="make it"))
+            early = inbox.leave(SayCommand("hurry"), BEA)
+            await carry_out(session, runtime_of(session))
+            assert is_pending(early)
+            await take(session, "go")
+
+    asyncio.run(told())
+    order = [type(item.event) for item in stage.journal() if isinstance(item.event, UserSaid | TurnStarted)]
+    assert order == [UserSaid, TurnStarted, UserSaid]
