@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mainspring.events import goals, session, waits
+from mainspring.events import goals, session, waits, workspace
 from mainspring.events.base import Event, Unknown
 
 # Every name of these modules is one of this package: an event is written down once, where it is defined.
@@ -19,14 +19,15 @@ from mainspring.events.goals import *  # noqa: F403
 from mainspring.events.session import *  # noqa: F403
 from mainspring.events.values import *  # noqa: F403
 from mainspring.events.waits import *  # noqa: F403
+from mainspring.events.workspace import *  # noqa: F403
 
 STORED: tuple[type[Event], ...] = tuple(
     kind
-    for module in (session, waits, goals)
+    for module in (session, workspace, waits, goals)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind.__module__ == module.__name__
 )
-"""Every kind that a journal keeps: each event of the three modules, as they define them."""
+"""Every kind that a journal keeps: each event of the four modules, as they define them."""
 
 _DECODE = {kind.__name__: msgspec.json.Decoder(kind).decode for kind in STORED}
 _ENCODER = msgspec.json.Encoder(order="deterministic")

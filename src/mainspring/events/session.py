@@ -18,8 +18,6 @@ from mainspring.events.values import (
     Effort,
     Ending,
     Evidence,
-    Extent,
-    FileChange,
     Limits,
     Media,
     Offer,
@@ -348,65 +346,6 @@ class WorkFinished(Event, frozen=True):
     call: Id = ""
 
 
-class CommandAsked(Event, frozen=True):
-    """A command that a person wants run without an agent, and the limits it gets (0 is none). `label` is the
-    caller's own name for it."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    template: str = ""
-    timeout_s: float = 0.0
-    cpu_s: int = 0
-    memory_bytes: int = 0
-    label: str = ""
-    origin: Origin | None = None
-
-
-class CommandStarted(Event, frozen=True):
-    """It was allowed, for this reason. Without a `CommandEnded` its outcome is unknown."""
-
-    reason: str = ""
-
-
-class CommandEnded(Event, frozen=True):
-    """How it ended: `refused` commands never started; `exit_code` is None when there was none. `is_timeout`
-    says that the error is that its time was over."""
-
-    outcome: Outcome
-    reason: str = ""
-    exit_code: int | None = None
-    stdout: Blob | None = None
-    stderr: Blob | None = None
-    output_bytes: int = 0
-    duration_s: float = 0.0
-    is_timeout: bool = False
-
-
-class FilesChanged(Event, frozen=True):
-    """What changed in the workspace while these calls ran; without calls, what going back changed.
-
-    `not_covered` names what changed and cannot be put back. `is_certain` is False after an interruption:
-    someone else may have made some of these changes."""
-
-    calls: tuple[Id, ...] = ()
-    changes: tuple[FileChange, ...] = ()
-    not_covered: tuple[str, ...] = ()
-    is_certain: bool = True
-
-
-class BranchMoved(Event, frozen=True):
-    """What became of the git branch that this session works on; it began at `base` and lands there.
-    `left_out` names files that the session changed and that no commit of ours has, and why."""
-
-    action: Literal["started", "committed", "merged", "squashed", "discarded"]
-    branch: str
-    base: str
-    commit: Sha256
-    files: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    origin: Origin | None = None
-
-
 class Compacted(Event, frozen=True):
     """From here on the history is `summary` (unless it is empty) followed by what was recorded from
     `keep_from_seq` on; of events in `stubbed` only their size and handle are told. Nothing is lost: the
@@ -419,25 +358,6 @@ class Compacted(Event, frozen=True):
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
-    origin: Origin | None = None
-
-
-class RewindStarted(Event, frozen=True):
-    """Files are about to be put back as they were at `to_seq`, except those in `left_out`; `Undone` follows,
-    now or on resuming."""
-
-    to_seq: int
-    scope: Extent = "files"
-    origin: Origin | None = None
-    left_out: tuple[str, ...] = ()
-
-
-class Undone(Event, frozen=True):
-    """Everything recorded after `to_seq` no longer counts, as said, as done to files, or both. It stays in
-    the journal; `FilesChanged` before it tells what that did to files."""
-
-    to_seq: int
-    scope: Extent = "conversation"
     origin: Origin | None = None
 
 

@@ -140,8 +140,7 @@ class Pauses:
         if (await self._runtime.sandbox()).has_own_pids:
             goal = self._goal.now.text
             here = {
-                pid: number_here(pid, self._goal.left)
-                or (pid if re.search(rf"\b{pid}\b", goal) else None)
+                pid: number_here(pid, self._goal.left) or (pid if re.search(rf"\b{pid}\b", goal) else None)
                 for pid in named
             }
         gone = [pid for pid, number in here.items() if number is None or not is_running(number)]
