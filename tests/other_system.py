@@ -6,6 +6,7 @@ It is no macOS and no Windows: it shows that a command does not need what is mis
 """
 
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -52,6 +53,8 @@ def become(system: str) -> None:
                 if hasattr(module, name):  # not every Python has all of them
                     delattr(module, name)
     if system == "win32":
+        # Windows asks its own system about disks; this Python knows only the way of Unix.
+        shutil.disk_usage = lambda path: shutil._ntuple_diskusage(0, 0, 0)  # type: ignore[attr-defined, assignment]
         missing_modules: dict[str, Any] = dict.fromkeys(_MODULES_NOT_ON_WINDOWS)
         sys.modules.update(missing_modules)
     readlink = os.readlink

@@ -48,7 +48,7 @@ def test_the_example_of_a_loop_runs(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "projects" / "memory.md").exists()
 
 

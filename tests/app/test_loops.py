@@ -88,7 +88,7 @@ def test_the_field_names_of_the_ancestors_work(workspace: Path, tmp_path: Path) 
     assert "find a result" in (workspace / "prompt").read_text()
     file = tmp_path / "task.md"
     file.write_text("read from a file")
-    assert run_drvloop(DrvloopConfig(prompt_file=file, **old)) == 0
+    assert run_drvloop(DrvloopConfig(prompt_file=file, **old)) == 1  # it proved no claim
     assert "read from a file" in (workspace / "prompt").read_text()
     with pytest.raises(ValueError, match="prompt_file"):
         run_drvloop(DrvloopConfig(prompt_file=tmp_path / "missing.md", **old))

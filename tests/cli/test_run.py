@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.cli.conftest import Machine, lines, until
+from tests.models.every_wire import PNG
 
 SHELL = {"name": "shell", "arguments": {"command": "echo hello > made.txt; cat made.txt"}}
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
@@ -273,7 +274,7 @@ def test_control_characters_of_a_command_never_reach_the_terminal(machine: Machi
 
 def test_images_pdfs_and_texts_are_shown_to_the_model_with_what_is_said(machine: Machine) -> None:
     png = machine.workspace / "shot.png"
-    png.write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 20)
+    png.write_bytes(PNG)
     (machine.workspace / "paper.pdf").write_bytes(b"%PDF-1.7 x")
     (machine.workspace / "notes.txt").write_text("milk")
     model = machine.serve({"text": "I see."}, {"text": "Still."})

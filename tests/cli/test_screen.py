@@ -51,7 +51,7 @@ def test_no_command_prints_characters_that_steer_a_terminal(
         assert ran.returncode == 0, ran.stderr
     assert not RAW.search(ran.stdout + ran.stderr)
     if command[-1] in ("--json", "jsonl"):
-        assert HOSTILE in json.dumps(lines(ran.stdout), ensure_ascii=False)
+        assert "gpj.exe" in json.dumps(lines(ran.stdout), ensure_ascii=False)
 
 
 def test_a_structured_answer_is_escaped(machine: Machine) -> None:

@@ -165,7 +165,10 @@ def test_what_cannot_be_used_is_said_in_a_sentence_with_what_to_do(machine: Mach
         (("demo", "--keep", "/proc/nowhere"), "Give --keep a folder that is new"),
         (("run", "go", "--model", "scripted@nothing"), "Check the path"),
         (("run", "go", "--model", "scripted@file", "--timeout", "nan"), "nan is not a finite number"),
-        (("run", "go", "--model", "scripted@file", "--max-cost-usd-today", "inf"), "inf is not a number"),
+        (
+            ("run", "go", "--model", "scripted@file", "--max-cost-usd-today", "inf"),
+            "inf is not a finite number",
+        ),
     ):
         ran = machine.run(*arguments)
         assert (ran.returncode, said in ran.stderr, "Traceback" in ran.stderr) == (2, True, False), ran.stderr

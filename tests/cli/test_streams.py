@@ -47,7 +47,7 @@ def through(machine: Machine, command: tuple[str, ...], how: str) -> tuple[int, 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_works_or_says_why_whatever_its_streams_are(machine: Machine, name: str) -> None:
-    model = machine.serve(*[{"text": "Hello.\n" * 100}] * 60)
+    model = machine.serve(*[{"text": "".join(f"Hello {number}.\n" for number in range(100))}] * 60)
     assert machine.run("run", "--model", model, "begin").returncode == 0
     session = machine.only_session()["id"]
 

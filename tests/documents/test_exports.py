@@ -222,7 +222,8 @@ def test_a_session_of_another_agent_becomes_one_that_goes_on(world, tmp_path, na
     events = world.turn("Go on.")
     assert any(isinstance(event, AssistantSaid) and event.text == "I go on from there." for event in events)
     assert [message["role"] for message in world.sent()] == [
-        *("user", "user", "assistant", "results", "assistant", "user", "assistant")
+        # The fifth says how old the session is.
+        *("user", "user", "assistant", "results", "assistant", "user", "user", "assistant")
     ]
     assert world.command("fork", world.session)
 

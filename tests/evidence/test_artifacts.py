@@ -392,7 +392,9 @@ def test_the_journal_gives_the_artifacts_back_and_the_command_lists_them(tmp_pat
 
     artifacts = asyncio.run(scenario())
     assert len(artifacts.present) == 250
-    expected = Artifact(path="plot.svg", sha256="ab" * 32, size=1234, iteration=2, made_by="python plot.py")
+    expected = Artifact(
+        path="plot.svg", sha256="ab" * 32, size=1234, iteration=2, made_by="python plot.py", is_new=True
+    )
     assert artifacts.made == (expected,)
 
     def command(*arguments: str) -> list[str]:

@@ -56,7 +56,7 @@ MALFORMED = {
     "a wrong type": ('{"what": 3}', "what: expected `str`, got `int`"),
     "an unknown field": ('{"what": "x", "why": "y"}', "unknown field `why`"),
     "a missing field": ("{}", "missing required field `what`"),
-    "nested deeper than a parser goes": ("[" * 100_000, "not valid JSON"),
+    "nested deeper than a parser goes": ("[" * 100_000, "nested more than 100 deep"),
     "half a character": ('{"what": "\\ud800"}', "not valid JSON"),
 }
 

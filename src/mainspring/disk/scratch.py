@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,7 +22,9 @@ from mainspring import system
 
 PREFIX = "mainspring-run-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_OPEN = os.O_RDONLY
+if sys.platform != "win32":
+    _OPEN |= os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ScratchFolder:

@@ -7,6 +7,7 @@ appended, when a session is closed or another day begins; dates are UTC.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.journal.anchor import Anchor
 
 _MAX_LINE_BYTES = 1 << 20
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+if sys.platform != "win32":
+    _FLAGS |= os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def today() -> str:

@@ -95,7 +95,8 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int) -> list
     if age_s < _OLD_S:
         return []
     changes = await asyncio.to_thread(changes_since, workspace, last[-1].time_us)
-    return [NoteAdded(text=f"The session was left {duration(age_s)} ago. {changes}", source=RESUMED_SOURCE)]
+    text = f"The session was left {duration(age_s)} ago. {changes}".strip()
+    return [NoteAdded(text=text, source=RESUMED_SOURCE)]
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):

@@ -339,12 +339,7 @@ class Session:
         try:
             while self._is_turn_wanted:
                 if not self.state.is_turn_open:
-                    await self._route()
-                    usual = self.output.schema if self.output else None
-                    schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
-                    limits = self._runtime.budget.limits
-                    started = TurnStarted(turn=turn, limits=limits, output_schema=schema)
-                    await self._runtime.record(started)
+                    await self._begin_turn()
                 self._is_proceeding = False
                 await self._engine(self._runtime)
         except asyncio.CancelledError:
@@ -356,6 +351,15 @@ class Session:
             await self._record_failure(error)
             self._runtime.feed.close(error)
             raise
+
+    async def _begin_turn(self) -> None:
+        """What is being said, with a history made fresh for it, is whole before its turn begins."""
+        async with self._rewriting:
+            await self._route()
+            usual = self.output.schema if self.output else None
+            schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
+            limits = self._runtime.budget.limits
+            await self._runtime.record(TurnStarted(turn=turn, limits=limits, output_schema=schema))
 
     async def _listen(self) -> None:
         """Does what other processes ask for, as long as the session is open."""

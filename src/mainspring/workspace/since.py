@@ -37,7 +37,9 @@ class _Found(msgspec.Struct):
 
 
 def changes_since(workspace: Path, time_us: int) -> str:
-    """What changed, for a person and for a model."""
+    """What changed, for a person and for a model; the root of the disk is not looked through."""
+    if workspace == workspace.parent:
+        return ""
     found, head = _files(workspace, time_us), _head(workspace, time_us)
     if not found.count and not head:
         return "No change of its files was found." if not found.is_cut else "Not all files were looked at."
@@ -65,7 +67,7 @@ def _files(workspace: Path, time_us: int) -> _Found:
         for name in sorted(listing.names - listing.folders):
             _note_file(found, workspace, Path(folder, name), time_us)
         for name in listing.folders - HEAVY_NAMES:
-            yield f"{folder}/{name}"
+            yield os.path.join(folder, name)  # noqa: PTH118 - a scan names folders by text
 
     walk([str(workspace)], enter, is_over=is_over)
     return found

@@ -144,7 +144,7 @@ def test_every_option_of_a_goal_survives_being_written_down() -> None:
 def test_what_a_schedule_can_write_down_is_what_goal_start_takes() -> None:
     command = click.command("start")(start_options(lambda **_: None))
     flags = {option.opts[0] for option in command.params}
-    assert flags - {"-C", "--json"} == FLAGS
+    assert flags - {"-C", "--json", "--no-gateway"} == FLAGS
 
 
 def test_the_daemon_that_does_not_run_cannot_be_woken_or_stopped(world: World) -> None:
