@@ -22,9 +22,7 @@ from mainspring import system
 
 PREFIX = "mainspring-run-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
-_OPEN = os.O_RDONLY
-if sys.platform != "win32":
-    _OPEN |= os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
+_CARE = 0 if sys.platform == "win32" else os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ScratchFolder:
@@ -38,7 +36,7 @@ class ScratchFolder:
             sweep(Path(tempfile.gettempdir()))
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-            self._lock = os.open(self.path, _OPEN)
+            self._lock = os.open(self.path, os.O_RDONLY | _CARE)
             if _try_lock(self._lock) and os.fstat(self._lock).st_nlink:
                 return
             os.close(self._lock)  # swept in the moment before it was locked
@@ -86,7 +84,7 @@ def remove(folder: Path) -> None:
 
 
 def _left(folder: Path) -> Iterator[Path]:
-    lock = os.open(folder, _OPEN)
+    lock = os.open(folder, os.O_RDONLY | _CARE)
     try:
         if os.fstat(lock).st_uid == os.geteuid() and system.try_lock(lock) and not _is_in_use(folder):
             yield folder

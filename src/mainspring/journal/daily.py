@@ -17,9 +17,7 @@ from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.journal.anchor import Anchor
 
 _MAX_LINE_BYTES = 1 << 20
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-if sys.platform != "win32":
-    _FLAGS |= os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_CARE = 0 if sys.platform == "win32" else os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def today() -> str:
@@ -29,7 +27,7 @@ def today() -> str:
 def append_line(path: Path, date: str, session: str, anchor: Anchor) -> None:
     """Adds a line in one write, durable when this returns."""
     make_folder(path.parent)
-    fd = os.open(path, _FLAGS, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CARE, 0o600)
     try:
         os.write(fd, f"{date} {session} {anchor.events} {anchor.head}\n".encode())
         os.fsync(fd)

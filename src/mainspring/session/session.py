@@ -358,8 +358,8 @@ class Session:
             await self._route()
             usual = self.output.schema if self.output else None
             schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
-            limits = self._runtime.budget.limits
-            await self._runtime.record(TurnStarted(turn=turn, limits=limits, output_schema=schema))
+            started = TurnStarted(turn=turn, limits=self._runtime.budget.limits, output_schema=schema)
+            await self._runtime.record(started)
 
     async def _listen(self) -> None:
         """Does what other processes ask for, as long as the session is open."""
