@@ -109,7 +109,6 @@ OTHER_READERS = {
     "disk/files.py": "our own data",
     "disk/owner.py": "our own data, and /proc",
     "disk/scan.py": "folders",
-    "journal/daily.py": "a file that the person named, opened to append",
     "goals/lock.py": "our own data",
     "goals/control.py": "our own data",
     "goals/schedules.py": "our own data",

@@ -80,7 +80,7 @@ def remove(folder: Path) -> None:
                 os.chmod(path, 0o700)  # noqa: PTH101 - quick
                 shutil.rmtree(path, ignore_errors=True)
 
-    shutil.rmtree(folder, onerror=open_up)
+    shutil.rmtree(folder, onerror=open_up)  # pyright: ignore[reportDeprecated] - `onexc` came with 3.12
 
 
 def _left(folder: Path) -> Iterator[Path]:
