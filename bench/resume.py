@@ -48,7 +48,9 @@ def main() -> None:
     silent = HostedModelServer(Script(replies=()), keep_bodies=False)
     with tempfile.TemporaryDirectory() as folder, silent as server:
         home = Path(folder) / "home"
-        asyncio.run(write(home, folder, f"openai-compatible@{server.url}#m"))
+        workspace = Path(folder) / "workspace"
+        workspace.mkdir()
+        asyncio.run(write(home, str(workspace), f"openai-compatible@{server.url}#m"))
         copies = [(Path(folder) / str(number), Path(folder) / f"crashed{number}") for number in range(RUNS)]
         rounds = [
             (bare(home), *resumed(home, whole, server), resumed(home, crashed, server, is_crashed=True)[0])
