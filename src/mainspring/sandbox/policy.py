@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -67,7 +67,7 @@ class Network(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
 
 
-class Confinement(msgspec.Struct, frozen=True, kw_only=True):
+class Confinement(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """`workspace`, `writable` and `readable` are resolved when the policy is made (`policy`).
 
     `granted` lifts protection and hiding from names (".vscode", ".env") or absolute paths; `shown` (names as
@@ -181,9 +181,11 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
     def held_inside(self) -> tuple[Path, ...]:
         """Protected and hidden paths below where a command may write: in a workspace that holds the home."""
-        roots = (self.workspace, *self.writable) if self.mode != "full" else ()
-        known = dict.fromkeys((*self.protected_paths, *self.hidden_paths))
-        return tuple(path for path in known if any(root in path.parents for root in roots))
+        return _held_inside(self)
+
+    def protected_inside(self) -> tuple[Path, ...]:
+        """Protected paths that a command could otherwise write."""
+        return _protected_inside(self)
 
     def _is_granted(self, path: Path) -> bool:
         return any(
@@ -194,6 +196,20 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+# Every command asks for these, and they follow from the policy alone.
+@lru_cache(maxsize=64)
+def _held_inside(policy: Confinement) -> tuple[Path, ...]:
+    roots = (policy.workspace, *policy.writable) if policy.mode != "full" else ()
+    known = dict.fromkeys((*policy.protected_paths, *policy.hidden_paths))
+    return tuple(path for path in known if any(root in path.parents for root in roots))
+
+
+@lru_cache(maxsize=64)
+def _protected_inside(policy: Confinement) -> tuple[Path, ...]:
+    roots = policy.roots()
+    return tuple(path for path in policy.protected_paths if any(path.is_relative_to(root) for root in roots))
 
 
 @cache

@@ -216,7 +216,7 @@ class BwrapSandbox(Confined):
                 arguments += ["--bind", str(git_dir), str(git_dir)]
         hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
         paths = set(filter(is_mountable, hooks | prepared.found.protected.keys()))
-        own = (path for path in prepared.policy.protected_paths if path.exists())
+        own = (path for path in prepared.policy.protected_inside() if path.exists())
         paths.update(path for path in own if not path.is_symlink())
         for path in sorted(paths):
             if any(path.is_relative_to(root) for root in roots):
