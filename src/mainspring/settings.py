@@ -27,9 +27,9 @@ from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
 from mainspring.models.retry import RetryPolicy
+from mainspring.models.tiers import Breaker
 from mainspring.system import account_home
-from mainspring.turns.router import Breaker
-from mainspring.waits.reach import Patience
+from mainspring.waits.patience import Patience
 
 _FORMAT = 1
 _MAX_BYTES = 1 << 20

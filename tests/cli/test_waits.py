@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.cli.run import _print_event
+from mainspring.cli.turn import _print_event
 from mainspring.events import Recorded, StatusDelta
 from tests.cli.conftest import Machine, lines, until
 

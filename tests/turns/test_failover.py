@@ -29,7 +29,8 @@ from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.session.session import runtime_of
 from mainspring.tools.schema import tool
 from mainspring.turns.compactor import Compactor
-from mainspring.waits.reach import Patience, Reach
+from mainspring.waits.patience import Patience
+from mainspring.waits.reach import Reach
 from tests.stage import PausingModel, Stage, call, calls, says, take, texts, wait_for
 
 

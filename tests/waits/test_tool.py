@@ -15,7 +15,7 @@ from mainspring.events import CallEnded, Limits, TurnEnded, WaitEnded, WaitStart
 from mainspring.models.scripted import Script
 from mainspring.tools.shell import TOOL as SHELL
 from mainspring.tools.wait import TOOL as WAIT
-from mainspring.waits.reach import Patience
+from mainspring.waits.patience import Patience
 from tests.stage import call, calls, pass_time, says, take, wait_for
 from tests.waits.asleep import Asleep
 from tests.waits.test_hold import called

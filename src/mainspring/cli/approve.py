@@ -12,7 +12,8 @@ import click
 from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers, waiting_session
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.config import load_config
-from mainspring.cli.run import take_turn, turn_options
+from mainspring.cli.run import turn_options
+from mainspring.cli.turn import take_turn
 from mainspring.cli.wake import say_other_daemon
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, Decision, Scope

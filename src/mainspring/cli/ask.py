@@ -17,8 +17,8 @@ import click
 import msgspec
 
 from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, reach
-from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import why_asked
+from mainspring.cli.streams import is_there
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.events.counts import plural
@@ -30,38 +30,6 @@ _SHOWN_CHARS = 4000
 
 def approver_for(stream: TextIO) -> Approver:
     return _Terminal() if is_there(stream) else _nobody
-
-
-def is_there(stream: TextIO) -> bool:
-    """Whether a person can be asked: they see what we say, and we see what they type."""
-    return stream.isatty() and sys.stderr.isatty()
-
-
-def ask_home(holds: str) -> bool:
-    """Asks the person at the terminal whether to work in a folder that holds their home, settings or data."""
-    if not is_there(sys.stdin):
-        return False
-    click.echo(
-        plain(
-            f"{holds} An agent that works there can change everything in it but settings, data, keys and what"
-            " runs when you log in."
-        ),
-        err=True,
-    )
-    return click.confirm("Work there all the same?", default=False, err=True)
-
-
-def _flag_or_question(_: click.Context, __: click.Parameter, value: bool) -> AllowHome:  # noqa: FBT001 - click's
-    return value or ask_home
-
-
-ALLOW_HOME = click.option(
-    "--allow-home",
-    is_flag=True,
-    callback=_flag_or_question,
-    help="Accept a workspace that holds your home folder, or mainspring's settings or data.",
-)
-"""Without it, the person at the terminal is asked; without a terminal, such a workspace is refused."""
 
 
 async def _nobody(_: ApprovalAsked) -> None:

@@ -12,9 +12,9 @@ import click
 from mainspring.app.operations.cleaning import KEEP_DAYS, find_leftovers, remove_leftovers
 from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_deletion
 from mainspring.app.operations.uninstall import check_idle, remove_places, written_places
-from mainspring.cli.ask import is_there
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
+from mainspring.cli.streams import is_there
 from mainspring.documents.lines import when
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural, readable_bytes

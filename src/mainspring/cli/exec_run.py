@@ -16,7 +16,8 @@ from mainspring.app.build import run_command
 from mainspring.app.operations.commands import CommandRecord, load_command, load_output
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.workspaces import AllowHome
-from mainspring.cli.ask import ALLOW_HOME, approver_for
+from mainspring.cli.allow_home import ALLOW_HOME
+from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
 from mainspring.cli.exec_list import as_row
 from mainspring.cli.json_output import json_line

@@ -12,9 +12,10 @@ import click
 
 from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compare, fork, replay_session
 from mainspring.app.workspaces import AllowHome
-from mainspring.cli.ask import ALLOW_HOME
+from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import load_config
-from mainspring.cli.run import take_turn, turn_options
+from mainspring.cli.run import turn_options
+from mainspring.cli.turn import take_turn
 from mainspring.documents.lines import as_text, money
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain

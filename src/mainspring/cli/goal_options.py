@@ -11,7 +11,7 @@ import click
 from mainspring.app.goals import GoalOptions, with_longest_wait
 from mainspring.app.operations.schedule_arguments import parse_target
 from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
-from mainspring.cli.ask import ALLOW_HOME
+from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
 from mainspring.errors import UsageError

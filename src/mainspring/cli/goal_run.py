@@ -16,9 +16,9 @@ from mainspring.app.goals import GoalOptions, Pursuit, resume_goal, start_goal
 from mainspring.app.operations.goals import goal_standing, take_order
 from mainspring.cli.ask import approver_for
 from mainspring.cli.config import load_config
-from mainspring.cli.run import Lines, say_lost_output
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
+from mainspring.cli.turn import Lines, say_lost_output
 from mainspring.documents.lines import as_json
 from mainspring.errors import MainspringError
 from mainspring.events import GoalEnded, GoalPaused

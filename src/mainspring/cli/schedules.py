@@ -23,11 +23,11 @@ from mainspring.app.operations.schedules import (
     list_schedules,
     plan_schedule,
 )
-from mainspring.cli.ask import is_there
 from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.json_output import json_line
 from mainspring.cli.numbers import NOT_NEGATIVE
+from mainspring.cli.streams import is_there
 from mainspring.cli.wake import say_other_daemon
 from mainspring.documents.lines import local_time, money, when
 from mainspring.errors import UsageError

@@ -87,3 +87,8 @@ def _guarded(stream: TextIO, *, is_required: bool) -> TextIO:
         errors=stream.errors,
         line_buffering=bool(stream.line_buffering),
     )
+
+
+def is_there(stream: TextIO) -> bool:
+    """Whether a person can be asked: they see what we say, and we see what they type."""
+    return stream.isatty() and sys.stderr.isatty()

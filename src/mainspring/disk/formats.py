@@ -7,10 +7,9 @@ of theirs that is not known is named with the nearest one that is.
 
 from __future__ import annotations
 
-import tomllib
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -49,8 +48,9 @@ def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
 
 def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
     """The content of a file that people write; `ConfigError` when it is not valid."""
+    tomllib = import_module("tomllib")  # most have no such file
     try:
-        content = tomllib.loads(text)
+        content: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid: {error}.", remedy="Edit this file.") from error
     version = content.pop(KEY, 1)

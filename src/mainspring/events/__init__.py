@@ -7,6 +7,8 @@ know is kept as `Unknown`. Nothing here knows how facts are stored, sent or draw
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from mainspring.events import goals, session, waits, workspace
@@ -29,7 +31,8 @@ STORED: tuple[type[Event], ...] = tuple(
 )
 """Every kind that a journal keeps: each event of the four modules, as they define them."""
 
-_DECODE = {kind.__name__: msgspec.json.Decoder(kind).decode for kind in STORED}
+_KINDS = {kind.__name__: kind for kind in STORED}
+_DECODE: dict[str, Callable[[bytes], Event]] = {}  # made when a kind is first met: a start needs few of them
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -55,4 +58,8 @@ def encode(event: Event) -> tuple[str, bytes]:
 def decode(kind: str, body: bytes) -> Event:
     """The event of a stored kind and body; raises `msgspec.MsgspecError` when the body does not fit."""
     known = _DECODE.get(kind)
-    return known(body) if known else Unknown(kind=kind, body=msgspec.Raw(body))
+    if known is None:
+        if kind not in _KINDS:
+            return Unknown(kind=kind, body=msgspec.Raw(body))
+        known = _DECODE[kind] = msgspec.json.Decoder(_KINDS[kind]).decode
+    return known(body)

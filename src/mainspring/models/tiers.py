@@ -7,6 +7,9 @@ usual names need no order of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
 
 from mainspring.errors import ConfigError, UsageError
 from mainspring.models.gateway import Gateway
@@ -14,6 +17,22 @@ from mainspring.models.providers import find_key, find_provider, provider_of
 
 USUAL = ("fast", "coder", "reasoner")
 TierMap = Mapping[str, str | dict[str, str]]
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When to escalate (0: never), and what one task may use before that stops."""
+
+    after_failures: _Count = 2
+    """Failed turns of one task after which the next tier takes over; 0: never."""
+    max_attempts: _Count = 8
+    """Maximum turns of one task with escalation."""
+    max_escalations: _Count = 2
+    """Maximum changes to a stronger tier in one task."""
+    max_usd: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
+    """Maximum cost of one task with escalation, in US dollars."""
 
 
 def ranked(tiers: TierMap) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 from mainspring.waits.describe import duration
 from mainspring.waits.hold import hold
-from mainspring.waits.reach import Patience
+from mainspring.waits.patience import Patience
 
 _LONGEST_S = 1e10
 _CAUSES = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
 
 import msgspec
 
@@ -27,7 +26,7 @@ from mainspring.events.counts import plural
 from mainspring.folds.state import State
 from mainspring.folds.task import Task
 from mainspring.journal import JournalReader, last_event
-from mainspring.models.tiers import USUAL
+from mainspring.models.tiers import USUAL, Breaker
 
 _LARGE_TOKENS = 100_000
 _LONG_TURNS = 5
@@ -60,22 +59,6 @@ class TierHold(msgspec.Struct, frozen=True):
     """Why there is no escalation although one is due."""
 
     reason: str
-
-
-_Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class Breaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When to escalate (0: never), and what one task may use before that stops."""
-
-    after_failures: _Count = 2
-    """Failed turns of one task after which the next tier takes over; 0: never."""
-    max_attempts: _Count = 8
-    """Maximum turns of one task with escalation."""
-    max_escalations: _Count = 2
-    """Maximum changes to a stronger tier in one task."""
-    max_usd: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
-    """Maximum cost of one task with escalation, in US dollars."""
 
 
 def route(facts: RoutingFacts, tiers: Sequence[str]) -> Routed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated
 
 import msgspec
 
@@ -15,22 +14,7 @@ from mainspring.folds.state import State
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.system import boot_clock
-
-_HOUR_S = 3600.0
-_DAY_S = 24 * _HOUR_S
-_Seconds = Annotated[float, msgspec.Meta(ge=0, le=3650 * _DAY_S)]
-
-
-class Patience(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long is waited (`[waits]` in `config.toml`): by a call that does not say, by one that does, and for
-    a provider that says when it answers again."""
-
-    default_s: _Seconds = _HOUR_S
-    """Default duration of the tool wait, in seconds."""
-    max_s: _Seconds = 7 * _DAY_S
-    """Maximum duration of the tool wait, in seconds."""
-    max_quota_wait_s: _Seconds = _DAY_S
-    """Maximum seconds that a turn waits for a provider's rate limit to end."""
+from mainspring.waits.patience import Patience
 
 
 class Pace(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ Pure but for looking at a few names and the heads of a few small files.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ def _makefile(text: str) -> Project:
 
 
 def _pyproject(text: str) -> Project:
+    tomllib = import_module("tomllib")  # most workspaces have no such file
     try:
         tables: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Goals: which there are, where they stand, and telling them to pause, stop or begin in the background.
+"""Goals: where they stand, and telling them to pause, stop or begin in the background.
 
 `mainspring.app.goals` starts and resumes one in this process.
 """
@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import msgspec
 
 from mainspring.app.goals import GoalOptions, end_processes_of, start_goal, tell_goal
+from mainspring.app.operations.goal_list import list_goals
 from mainspring.app.operations.reports import goal_report
-from mainspring.app.operations.sessions import newest_in
 from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
@@ -48,27 +47,6 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     ending: str = ""
     done: str = ""
     processes: int = 0
-
-
-async def list_goals(config: Config) -> list[SessionRow]:
-    """The sessions that have a goal, the most recent first."""
-    return [row for row in await sessions_of(config).rows() if row.goal]
-
-
-async def newest_goal(config: Config, folder: Path) -> str:
-    """The session of the newest goal of a folder."""
-    if found := await newest_in(folder, await list_goals(config), config):
-        return found
-    raise UsageError(
-        "No goal has been started in this folder.", remedy="Name one; `mainspring goal list` shows them."
-    )
-
-
-def state_of(row: SessionRow) -> str:
-    """How a goal stands, in two words at most."""
-    if row.goal_state == "done":
-        return f"done, {row.grade or ('verified' if row.is_verified else 'claimed')}"
-    return "running, waiting" if row.goal_state == "running" and row.is_waiting else row.goal_state
 
 
 async def goal_standing(config: Config, session: str) -> GoalStanding:

@@ -1,0 +1,237 @@
+"""Takes one turn without a screen. What the agent says goes to standard output, what it does to standard
+error, and the exit code tells how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+
+from mainspring.app import build as app
+from mainspring.app.operations.attachments import Attached, attached, keep
+from mainspring.app.operations.outputs import as_output, load_schema
+from mainspring.app.policies import rule_warnings
+from mainspring.app.workspaces import AllowHome
+from mainspring.cli.ask import approver_for
+from mainspring.cli.branch import begin_branch, commit_branch
+from mainspring.cli.config import load_config
+from mainspring.cli.streams import OutputLost, is_there
+from mainspring.cli.system import say_limits
+from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line, ended_line
+from mainspring.errors import UsageError
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AssistantSaid,
+    Cap,
+    Effort,
+    Ending,
+    Limits,
+    Recorded,
+    SessionStarted,
+    StatusDelta,
+    TextDelta,
+    TurnEnded,
+    UserSaid,
+)
+from mainspring.events.escaping import escape_json
+from mainspring.secrets.screen import plain
+from mainspring.session.session import Session
+from mainspring.settings import is_repeated, stop_signals
+
+_EXIT_CODES: dict[Ending, int] = {
+    "done": 0,
+    "failed": 1,
+    "blocked": 3,
+    "waiting": 3,
+    "budget": 4,
+    "limit": 5,
+    "interrupted": 130,
+}
+
+
+async def take_turn(
+    text: str,
+    session: str,
+    folder: Path | None = None,
+    *,
+    is_branched: bool = False,
+    is_json: bool,
+    engine: str,
+    models: Sequence[str],
+    fallback: Sequence[str],
+    effort: Effort | None,
+    mode: str | None,
+    sandbox: str | None,
+    max_steps: int | None,
+    max_tokens: int | None,
+    max_cost_usd: float | None,
+    max_cost_usd_today: float | None,
+    max_calls: int | None,
+    allow_unpriced: bool,
+    timeout: float | None,
+    allow_home: AllowHome = False,
+    attach: Sequence[Path] = (),
+    output_schema: Path | None = None,
+    answers: Sequence[ApprovalGiven] = (),
+) -> int:
+    """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
+    files = _attached_files(attach, text)
+    limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
+    limits = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout)
+    say_limits()
+    config = load_config()
+    opened = app.open(
+        folder or Path(),
+        session=session,
+        engine=engine,
+        model=next(iter(models), ""),
+        fallback=(*models[1:], *fallback),
+        effort=effort,
+        mode=mode or "",
+        sandbox=sandbox or "",
+        output=load_schema(output_schema) if output_schema else None,
+        limits=limits,
+        allow_unpriced=allow_unpriced,
+        allow_home=allow_home,
+        approver=approver_for(sys.stdin),
+        config=config,
+        beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
+    )
+    async with opened as running:
+        for warning in () if session else rule_warnings(config):
+            click.echo(plain(f"note: {warning}"), err=True)
+        _collect_garbage_again()
+        _stop_on_signals(running)
+        for given in answers:
+            await running.answer(given)
+        events = running.watch(text, await keep(running, files))
+        code = await _print(running, events, is_json=is_json)
+        await commit_branch(running)
+    return code
+
+
+@contextmanager
+def say_lost_output(command: str) -> Generator[None]:
+    """Says that work ends because its output cannot be written, and how to go on."""
+    try:
+        yield
+    except OutputLost:
+        click.echo(f"stopping: standard output cannot be written. Go on: {command}", err=True)
+        raise
+
+
+def _collect_garbage_again() -> None:
+    """What was loaded by now stays, and is not looked at again."""
+    gc.freeze()
+    gc.enable()
+
+
+def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
+    if attach and not text:
+        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
+    return [attached(path) for path in attach]
+
+
+def _stop_on_signals(session: Session) -> None:
+    """The first signal stops the turn and lets it be recorded, the second ends everything at once."""
+    loop, received = asyncio.get_running_loop(), list[signal.Signals]()
+
+    def on_signal(number: signal.Signals) -> None:
+        if is_repeated(number, received):
+            os._exit(130)
+        if received:
+            return
+        received.append(number)
+        click.echo("stopping; press again to quit at once", err=True)
+        session.stop_soon()
+
+    for number in stop_signals():
+        loop.add_signal_handler(number, on_signal, number)
+
+
+async def _print(session: Session, events: AsyncGenerator[Recorded], *, is_json: bool) -> int:
+    with say_lost_output(f"mainspring resume {session.id}"):
+        return await (_print_json(events) if is_json else _print_text(session, events))
+
+
+async def _print_json(events: AsyncGenerator[Recorded]) -> int:
+    code = 0
+    write = sys.stdout.buffer.write
+    async with aclosing(events):
+        async for recorded in events:
+            if recorded.seq:
+                write(as_json(recorded) + b"\n")
+                sys.stdout.flush()
+            if isinstance(recorded.event, TurnEnded):
+                code = _EXIT_CODES[recorded.event.ending]
+    return code
+
+
+async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int:
+    click.echo(f"session {session.id}", err=True)
+    ended: TurnEnded | None = None
+    lines = Lines(is_structured=session.output is not None)
+    async with aclosing(events):
+        async for recorded in events:
+            lines.show(recorded)
+            ended = recorded.event if isinstance(recorded.event, TurnEnded) else ended
+    if ended is None:
+        click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
+        return 0
+    if session.output is not None and ended.ending == "done":
+        click.echo(escape_json(as_output(session.state.last_reply.text, session.output)))
+    return _EXIT_CODES[ended.ending]
+
+
+class Lines:
+    """Events as they come: what the agent says to standard output, what it does to standard error. When the
+    answer is structured, it alone goes to standard output, by whoever has it whole. A turn `in_goal` is told
+    as a part of it."""
+
+    def __init__(self, *, is_structured: bool = False, in_goal: bool = False) -> None:
+        self._in_goal = in_goal
+        self._is_midline = False
+        self._is_structured = is_structured
+
+    def show(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, TextDelta):
+            click.echo(plain(event.text), nl=False, err=self._is_structured)
+            self._is_midline = not event.text.endswith("\n")
+            return
+        if self._is_midline and (recorded.seq or isinstance(event, StatusDelta)):
+            click.echo(err=self._is_structured)
+            self._is_midline = False
+        _print_event(recorded, in_goal=self._in_goal)
+
+
+def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
+    event = recorded.event
+    if isinstance(event, StatusDelta):
+        click.echo(plain(f"◷ {event.text}"), err=True)
+    if recorded.seq == 0 or isinstance(event, SessionStarted):
+        return
+    if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
+        return  # whoever asks says it all
+    if isinstance(event, UserSaid):
+        lines = attachment_lines(event.media)
+    elif isinstance(event, AssistantSaid):
+        lines = [call_line(call) for call in event.calls]
+    elif isinstance(event, TurnEnded):
+        lines = [ended_line(event, in_goal=in_goal)]
+    else:
+        lines = [as_text(event)]
+    for line in lines:
+        if line:
+            click.echo(plain(line), err=True)

@@ -1,0 +1,53 @@
+"""Commands that only look, or only explain themselves, load nothing that runs an agent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Machine
+
+RUNS_AGENTS = (
+    "mainspring.app.build",
+    "mainspring.models.connect",
+    "mainspring.turns",
+    "mainspring.tools",
+    "h11",
+)
+LOADED = """
+import sys
+from mainspring.cli.commands import mainspring
+try:
+    mainspring.main(sys.argv[2:], standalone_mode=False)
+finally:
+    print(*[name for name in sys.argv[1].split(",") if name in sys.modules], file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("sessions",), ("show",), ("goal", "list"), ("run", "--help"), ("resume", "--help")],
+    ids=" ".join,
+)
+def test_a_command_that_runs_no_agent_loads_none(machine: Machine, command: tuple[str, ...]) -> None:
+    machine.run("run", "--model", machine.serve({"text": "done"}), "hello")
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED, ",".join((*RUNS_AGENTS, "tomllib")), *command],
+        cwd=machine.workspace,
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines()[-1] == "", f"{' '.join(command)} loads {ran.stderr.splitlines()[-1]}"
+
+
+def test_goal_lists_its_commands_and_runs_those_that_are_loaded_later(machine: Machine) -> None:
+    said = machine.run("goal", "--help").stdout
+    names = ("best", "list", "pause", "resume", "schedule", "start", "stop")
+    assert all(f"\n  {name} " in said for name in names)
+    assert machine.run("goal", "show").returncode == 2
