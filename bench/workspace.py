@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.measure import ms, row, timing
@@ -43,6 +44,10 @@ async def keep(data: bytes, media_type: str) -> Blob:
     return Blob(sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
 
 
+async def keep_all(contents: Sequence[tuple[bytes, str]]) -> list[Blob]:
+    return [await keep(*each) for each in contents]
+
+
 async def measure(folder: Path, repository: Path, files: int, *, in_git: bool) -> None:
     kind = "in git" if in_git else "without git"
     machine = Snapshots(repository, folder / "cache", environment=dict(os.environ))
@@ -65,7 +70,7 @@ async def measure(folder: Path, repository: Path, files: int, *, in_git: bool) -
         (repository / "a1" / "b0" / "file1.py").write_text(f"changed {number}\n")
         (repository / f"new{number}.txt").write_text("new\n")
         start = time.perf_counter()
-        changed = await machine.end((f"c{number}",), keep)
+        changed = await machine.end((f"c{number}",), keep_all)
         after.append(time.perf_counter() - start)
         assert changed is not None
         assert len(changed.changes) == 2

@@ -72,3 +72,32 @@ def test_results_of_recent_calls_are_found_without_reading_the_old_ones():
     assert asyncio.run(found(recent, older)) == ([older, recent], 2000)
     assert asyncio.run(found("c0", recent)) == (["c0", recent], 5 * MANY)
     assert asyncio.run(found("nothing")) == ([], 5 * MANY)
+
+
+class Measured(bytes):
+    """Counts how often somebody asks for the length of any of these."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        Measured.asked += 1
+        return super().__len__()
+
+
+def test_many_small_blobs_are_kept_without_going_over_those_that_wait(tmp_path):
+    sessions = SqliteSessions(tmp_path)
+    contents = [Measured(f"{number}\n".encode() * 200) for number in range(MANY)]
+
+    async def keep() -> list[bytes]:
+        journal = await sessions.create("blobs")
+        blobs = [await journal.put(data) for data in contents]
+        reader = await sessions.read("blobs")
+        early = [await reader.get(blob) for blob in blobs[:100]]  # not all wait in memory for an append
+        await journal.append(UserSaid(text="x"))
+        assert [await reader.get(blob) for blob in blobs] == contents
+        await reader.close()
+        await journal.close()
+        return early
+
+    assert asyncio.run(keep()) == contents[:100]
+    assert Measured.asked < 20 * MANY

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,10 @@ class Watched:
     def run(self, awaitable: Any) -> Any:
         return self.loop.run_until_complete(awaitable)
 
-    async def keep(self, data: bytes, media_type: str) -> Blob:
-        sha256 = hashlib.sha256(data).hexdigest()
-        self.kept[sha256] = data
-        return Blob(sha256=sha256, size=len(data), media_type=media_type)
+    async def keep(self, contents: Sequence[tuple[bytes, str]]) -> list[Blob]:
+        blobs = [Blob(hashlib.sha256(data).hexdigest(), len(data), kind) for data, kind in contents]
+        self.kept |= {blob.sha256: data for blob, (data, _) in zip(blobs, contents, strict=True)}
+        return blobs
 
     def content(self, state: Any) -> bytes:
         return self.kept[state.blob.sha256]

@@ -21,6 +21,26 @@ def test_an_edit_keeps_the_content_before_and_after(watched, root):
     assert (watched.content(change.before), watched.content(change.after)) == (b"old\n", b"new\n")
 
 
+def test_the_contents_of_many_files_are_kept_together(root, tmp_path, monkeypatch):
+    kept: list[int] = []
+    watched = Watched(root, tmp_path / "cache")
+    keep = watched.keep
+
+    async def counted(contents):
+        kept.append(len(contents))
+        return await keep(contents)
+
+    monkeypatch.setattr(watched, "keep", counted)
+    changes = watched.changes(
+        lambda: [(root / f"f{number}").write_text(f"{number}") for number in range(900)]
+    )
+    watched.close()
+    assert kept == [900]
+    assert {watched.content(change.after).decode() for change in changes.values()} == {
+        str(number) for number in range(900)
+    }
+
+
 def test_a_call_that_changes_nothing_leaves_no_event(watched, root):
     (root / "a.py").write_text("old\n")
     assert watched.call((root / "a.py").read_text) is None

@@ -353,7 +353,7 @@ async def _instruct(runtime: Runtime, prompt: str) -> None:
     time_machine = runtime.workbench.time_machine
     await time_machine.begin(_INSTRUCTIONS)
     problems = await asyncio.to_thread(write_instructions, runtime.workbench.files, prompt)
-    changed = await time_machine.end([_INSTRUCTIONS], runtime.recorder.put_blob)
+    changed = await time_machine.end([_INSTRUCTIONS], runtime.recorder.put_blobs)
     if changed:
         await runtime.record(changed)
     for problem in problems:

@@ -214,7 +214,7 @@ class EngineRecorder:
 
     async def _changed(self, call: str) -> FilesChanged | None:
         """What changed since the last look; the whole run is named only where no call is."""
-        changed = await self._runtime.workbench.time_machine.end([call], self._runtime.recorder.put_blob)
+        changed = await self._runtime.workbench.time_machine.end([call], self._runtime.recorder.put_blobs)
         if changed is None or call == self.run:
             return changed
         return msgspec.structs.replace(changed, calls=(call,))

@@ -70,6 +70,7 @@ class SqliteJournal(SqliteReader):
         self._ownership = ownership
         self._loop = asyncio.get_running_loop()
         self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
+        self._waiting_bytes = 0
         self._is_closed = False
 
     def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
@@ -81,7 +82,8 @@ class SqliteJournal(SqliteReader):
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
         waiting = self._writer.waiting
-        if len(data) + sum(map(len, waiting.copy().values())) > _WAITING_BYTES:
+        self._waiting_bytes = len(data) + (self._waiting_bytes if waiting else 0)
+        if self._waiting_bytes > _WAITING_BYTES:
             await self._append((), blobs=((sha256, data),))
         else:
             waiting[sha256] = data

@@ -174,9 +174,16 @@ class Recorder:
 
     async def put_blob(self, data: bytes, media_type: str = "text/plain") -> Blob:
         """Keeps the bytes; a text without its secrets."""
-        data = await asyncio.to_thread(redacted_blob, data, media_type, self.vault)
+        return (await self.put_blobs([(data, media_type)]))[0]
+
+    async def put_blobs(self, contents: Sequence[tuple[bytes, str]]) -> list[Blob]:
+        """Keeps contents, each with its media type, as above; secrets are looked for in a thread."""
+        hidden = await asyncio.to_thread(self._redacted, contents)
         self.vault.save()
-        return await self._journal.put(data, media_type)
+        return [await self._journal.put(data, media_type) for data, media_type in hidden]
+
+    def _redacted(self, contents: Sequence[tuple[bytes, str]]) -> list[tuple[bytes, str]]:
+        return [(redacted_blob(data, kind, self.vault), kind) for data, kind in contents]
 
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)

@@ -325,7 +325,7 @@ def _has_any(parts: tuple[str, ...], text: str) -> bool:
 def _shapes_in(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
     """The shapes that a text may hold; most texts hold the beginning of none."""
     for name, hints, shape in _SHAPES:
-        if any(hint in text for hint in hints):
+        if _has_any(hints, text):
             yield name, _compiled(shape)
 
 

@@ -96,7 +96,9 @@ async def record_lost(runtime: Runtime) -> None:
     tools = [(asked.call, runtime.workbench.toolbox.tool(asked.name)) for asked in lost]
     calls = [call for call, tool in tools if not (tool and tool.effect in ("none", "read"))]
     if calls:
-        changed = await runtime.workbench.time_machine.end(calls, runtime.recorder.put_blob, is_certain=False)
+        changed = await runtime.workbench.time_machine.end(
+            calls, runtime.recorder.put_blobs, is_certain=False
+        )
         await runtime.record(*([changed] if changed else []))
 
 
@@ -216,10 +218,10 @@ async def _run_watched(
     try:
         output = await runtime.workbench.toolbox.run(prepared, place)
     except asyncio.CancelledError:
-        if changed := await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blob):
+        if changed := await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blobs):
             await runtime.record(changed)
         raise
-    changed = await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blob)
+    changed = await runtime.workbench.time_machine.end([place.call], runtime.recorder.put_blobs)
     return output, [changed] if changed else []
 
 

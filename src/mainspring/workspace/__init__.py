@@ -14,6 +14,9 @@ from mainspring.events import Blob, FilesChanged
 Keep = Callable[[bytes, str], Awaitable[Blob]]
 """Puts content of a media type into the journal."""
 
+KeepAll = Callable[[Sequence[tuple[bytes, str]]], Awaitable[Sequence[Blob]]]
+"""Puts contents, each with its media type, into the journal, and gives their blobs in this order."""
+
 
 class TimeMachine(Protocol):
     async def prepare(self) -> None:
@@ -24,7 +27,9 @@ class TimeMachine(Protocol):
         """Returns when the content of every covered file is safe, so that the call may run."""
         ...
 
-    async def end(self, calls: Sequence[str], keep: Keep, *, is_certain: bool = True) -> FilesChanged | None:
+    async def end(
+        self, calls: Sequence[str], keep: KeepAll, *, is_certain: bool = True
+    ) -> FilesChanged | None:
         """What changed since the last look, with its contents kept; None when nothing did. Calls that still
         run are named too. Calls that never began here are those of a process that died."""
         ...
@@ -44,7 +49,7 @@ class Unrecorded:
     async def end(
         self,
         calls: Sequence[str],  # noqa: ARG002
-        keep: Keep,  # noqa: ARG002
+        keep: KeepAll,  # noqa: ARG002
         *,
         is_certain: bool = True,  # noqa: ARG002
     ) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from mainspring.disk.scan import NEVER_NS, Scan
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
 from mainspring.secrets.vault import PLACEHOLDER
-from mainspring.workspace import Keep
+from mainspring.workspace import KeepAll
 from mainspring.workspace.contents import MAX_BYTES, MEGABYTE, Contents
 from mainspring.workspace.git import Git
 from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
@@ -92,7 +92,9 @@ class Snapshots:
         self._began_ns = NEVER_NS if self._running else time.time_ns()
         self._running[call] = None
 
-    async def end(self, calls: Sequence[str], keep: Keep, *, is_certain: bool = True) -> FilesChanged | None:
+    async def end(
+        self, calls: Sequence[str], keep: KeepAll, *, is_certain: bool = True
+    ) -> FilesChanged | None:
         during = tuple(dict.fromkeys((*self._running, *calls)))
         for call in calls:
             self._running.pop(call, None)
@@ -123,19 +125,25 @@ class Snapshots:
         self._is_closed = True
         await asyncio.to_thread(self._close)
 
-    async def _keep(self, changes: Iterable[Difference], keep: Keep) -> dict[str, Blob]:
+    async def _keep(self, changes: Iterable[Difference], keep: KeepAll) -> dict[str, Blob]:
         """Puts the contents before and after into the journal, a few at a time."""
         blobs: dict[str, Blob] = {}
         for batch in _batches(changes):
-            for sha256, data in await asyncio.to_thread(self._fetch, batch):
-                is_text = self._holds_secrets(data) or _is_text(data)
-                blobs[sha256] = await keep(data, "text/plain" if is_text else "application/octet-stream")
+            found = await asyncio.to_thread(self._fetch, batch)
+            blobs |= zip(found, await keep(list(found.values())), strict=True)
         return blobs
 
-    def _fetch(self, batch: Sequence[str]) -> list[tuple[str, bytes]]:
+    def _fetch(self, batch: Sequence[str]) -> dict[str, tuple[bytes, str]]:
+        """Contents by their hash, each with its media type."""
         with self._turn:
-            private = [(sha256, self._private[sha256]) for sha256 in batch if sha256 in self._private]
-            return private + (list(self._contents.get(batch, self._git.objects)) if self._contents else [])
+            found = {sha256: self._private[sha256] for sha256 in batch if sha256 in self._private}
+            if self._contents:
+                found |= self._contents.get(batch, self._git.objects)
+        return {sha256: (data, self._media_type(data)) for sha256, data in found.items()}
+
+    def _media_type(self, data: bytes) -> str:
+        """Text is recorded without its secrets; other bytes, unless they hold some, are kept as they are."""
+        return "text/plain" if self._holds_secrets(data) or _is_text(data) else "application/octet-stream"
 
     def _take(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
         """Looks, and gives everything that was found since the last time."""
@@ -363,7 +371,6 @@ def _batches(changes: Iterable[Difference]) -> list[list[str]]:
 
 
 def _is_text(data: bytes) -> bool:
-    """Text is recorded without its secrets; other bytes, unless they hold some, are kept as they are."""
     try:
         data.decode()
     except UnicodeDecodeError:
