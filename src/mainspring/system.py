@@ -152,7 +152,7 @@ def boot_clock() -> tuple[str, float]:
     nobody sets. Elsewhere than on Linux no boot is named, and the seconds mean something in this process."""
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), seconds_since_boot()
-    return "", time.monotonic()
+    return "", seconds_since_boot()
 
 
 def usable_cores() -> int:

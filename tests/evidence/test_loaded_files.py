@@ -124,5 +124,8 @@ def test_a_file_that_was_put_back_is_what_it_was() -> None:
 @pytest.mark.parametrize(
     "line", ["", "\0", "'" * 7, "$(" * 50, "`" * 9, "python3 -c", "python3 -m", "bash -c", ";;;"]
 )
-def test_any_line_is_taken(line: str) -> None:
-    Work(a="1").write("b").found(line)
+def test_no_odd_line_hides_the_script_beside_it(line: str) -> None:
+    work = Work(a_py="1").write("b.py")
+    for whole in (f"{line}\npython3 b.py", f"python3 b.py\n{line}", f"python3 b.py; {line}"):
+        assert work.found(whole) == ("b.py",), whole
+    assert set(work.found(line)) <= {"b.py"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.disk.scan import Scan
 from mainspring.documents.lines import as_text
 from mainspring.events import NoteAdded
 from mainspring.waits.reach import Reach
@@ -80,8 +81,8 @@ def test_a_move_of_head_is_named_also_in_a_worktree(work: Path) -> None:
         git(folder, "commit", "-q", "--allow-empty", "-m", "two")
         second = git(folder, "rev-parse", "HEAD")
         moved = f"git HEAD moved from {first[:9]} to {second[:9]}."
-        assert changes_since(folder, before_us).endswith(moved)
-        assert "HEAD" not in changes_since(folder, before_us + 10**9)
+        assert changes_since(folder, before_us, Scan()).endswith(moved)
+        assert "HEAD" not in changes_since(folder, before_us + 10**9, Scan())
 
 
 def test_many_files_are_counted_and_few_named_and_heavy_folders_left_out(work: Path) -> None:
@@ -89,13 +90,13 @@ def test_many_files_are_counted_and_few_named_and_heavy_folders_left_out(work: P
         touch(work / f"{number}.txt")
     touch(work / "node_modules" / "x.js")
     touch(work / ".env")
-    said = changes_since(work, time.time_ns() // 1000)
+    said = changes_since(work, time.time_ns() // 1000, Scan())
     assert said == "Since then 9 files changed (0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 4 more)."
-    assert changes_since(work, time.time_ns() // 1000 + 10**9) == "No change of its files was found."
+    assert changes_since(work, time.time_ns() // 1000 + 10**9, Scan()) == "No change of its files was found."
 
 
 def test_a_look_that_took_too_long_says_at_least(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     touch(work / "a.py")
     touch(work / "sub" / "b.py")
     monkeypatch.setattr(since, "_MAX_LOOK_S", -1.0)
-    assert changes_since(work, 0) == "Not all files were looked at."
+    assert changes_since(work, 0, Scan()) == "Not all files were looked at."

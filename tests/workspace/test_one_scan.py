@@ -43,8 +43,9 @@ def work(tmp_path: Path) -> Path:
     return work
 
 
-def reads_of_calls(work: Path, *commands: str) -> list[Counter[str]]:
-    """How often each folder was read in each shell call; the first with the start of the session."""
+def reads_of_calls(work: Path, *commands: str, is_resumed: bool = False) -> list[Counter[str]]:
+    """How often each folder was read in each shell call; the first with the start of the session, or with its
+    going on."""
     taken: list[Counter[str]] = []
 
     def on_request(_: Request) -> None:
@@ -60,11 +61,15 @@ def reads_of_calls(work: Path, *commands: str) -> list[Counter[str]]:
     config = load_config({"PATH": os.environ["PATH"], "HOME": str(home), "MAINSPRING_HOME": f"{home}/data"})
 
     async def run() -> None:
-        async with mainspring.open(work, model=model, mode="auto", config=config) as session:
+        earlier = ""
+        if is_resumed:
+            async with mainspring.open(work, model=model, mode="auto", config=config) as session:
+                earlier = session.id
+        _reads.clear()
+        async with mainspring.open(work, session=earlier, model=model, mode="auto", config=config) as session:
             async for _ in session.run("go"):
                 pass
 
-    _reads.clear()
     asyncio.run(run())
     return taken[1:]
 
@@ -76,10 +81,21 @@ def test_a_folder_is_read_once_and_again_only_when_it_changed(
     first, second, third = reads_of_calls(work, "true", "echo 1 > a3/new.txt", "true 2")
     # The prompt lists the workspace itself before the session has a scan.
     first.pop(str(work))
-    # Once for the scan, and once for the names of hidden files that the session is told of when it begins.
-    assert first == {f"{work}/a{number}": 2 for number in range(FOLDERS)}
+    assert first == {f"{work}/a{number}": 1 for number in range(FOLDERS)}
     assert second == {f"{work}/a3": 1}
     assert third == {}
+
+
+def test_what_changed_since_a_session_was_left_is_read_with_the_rest(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.disk.scan.SETTLED_NS", 0)
+    monkeypatch.setattr("mainspring.session.opening._OLD_S", 0.0)
+    first, second = reads_of_calls(work, "true", "true 2", is_resumed=True)
+    assert {path: times for path, times in first.items() if path != str(work)} == {
+        f"{work}/a{number}": 1 for number in range(FOLDERS)
+    }
+    assert second == {}
 
 
 def test_a_shell_call_reads_no_folder_more_than_before_and_after(work: Path) -> None:

@@ -55,7 +55,7 @@ from mainspring.models import Model
 from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.notice import hidden_notice
-from mainspring.sandbox.policy import Confinement, is_hidden_name
+from mainspring.sandbox.policy import is_hidden_name
 from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.vault import Vault, secret_variables
 from mainspring.session.opening import Opening, SessionModels, output_type
@@ -139,7 +139,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         system = join_prompt(prompt)
         for each in models.all:
             check_context(each, system, toolbox.specs)
-        confinement = confinement_of(known.place, chosen_mode, config)
+        files = Files(confinement_of(known.place, chosen_mode, config))
+        notice = "" if session else hidden_notice(files.policy, files.scan)
         opening = Opening(
             models=models,
             workspace=str(known.place),
@@ -150,7 +151,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
-            warnings=warnings if session else (*warnings, *filter(None, [hidden_notice(confinement)])),
+            warnings=(*warnings, notice) if notice else warnings,
             allows_home=allows_home,
             beginning=beginning,
         )
@@ -159,7 +160,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         runtime = Runtime(
             recorder,
             models=models.pool(partial(ready_later, environment=config.environment)),
-            workbench=_workbench(recorder, toolbox, sandbox, confinement, store, config),
+            workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
             permissions=_permissions(recorder, policy, approver, store, config),
             budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
             upkeep=Upkeep(
@@ -290,12 +291,13 @@ def _workbench(
     recorder: Recorder,
     toolbox: Toolbox,
     sandbox: Sandbox | str,
-    confinement: Confinement,
+    files: Files,
     store: Sessions,
     config: Config,
 ) -> Workbench:
     """What calls work with in a workspace, confined to it."""
-    place, vault, files = confinement.workspace, recorder.vault, Files(confinement)
+    confinement, vault = files.policy, recorder.vault
+    place = confinement.workspace
     time_machine = Snapshots(
         place,
         config.home / "contents",

@@ -5,11 +5,11 @@ A large workspace is not looked through for that: the folders near its top are.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from mainspring.disk.scan import Scan
 from mainspring.sandbox.hidden import DEPENDENCIES, may_be_key
 from mainspring.sandbox.policy import Confinement, is_hidden_name
 
@@ -19,10 +19,10 @@ _MAX_CHARACTERS = 60
 _LEFT_OUT = frozenset({".git", *(name.strip("/") for name in DEPENDENCIES)})
 
 
-def hidden_notice(policy: Confinement) -> str:
+def hidden_notice(policy: Confinement, scan: Scan) -> str:
     """Names what is hidden below the workspace; nothing when nothing is."""
     known = [path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()]
-    found = dict.fromkeys(path for path in (*known, *_found(policy)) if policy.refuses_read(path))
+    found = dict.fromkeys(path for path in (*known, *_found(policy, scan)) if policy.refuses_read(path))
     if not found:
         return ""
     listed = ", ".join(_short(path.relative_to(policy.workspace)) for path in list(found)[:_MAX_NAMES])
@@ -33,21 +33,21 @@ def hidden_notice(policy: Confinement) -> str:
     )
 
 
-def _found(policy: Confinement) -> Iterator[Path]:
+def _found(policy: Confinement, scan: Scan) -> Iterator[Path]:
     waiting = deque([policy.workspace])
     for _ in range(_MAX_FOLDERS):
         if not waiting:
             return
         folder = waiting.popleft()
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            listing = scan.read_path(str(folder))
         except OSError:
             continue
-        for entry in entries:
-            if is_hidden_name(entry.name, policy) or may_be_key(entry.name):
-                yield Path(entry.path)
-            elif entry.is_dir(follow_symlinks=False) and entry.name not in _LEFT_OUT:
-                waiting.append(Path(entry.path))
+        for name in sorted(listing.names):
+            if is_hidden_name(name, policy) or may_be_key(name):
+                yield folder / name
+            elif name in listing.folders and name not in _LEFT_OUT:
+                waiting.append(folder / name)
 
 
 def _short(path: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from mainspring import __version__
+from mainspring.disk.scan import Scan
 from mainspring.errors import UsageError
 from mainspring.events import (
     RESUMED_SOURCE,
@@ -88,13 +89,13 @@ def output_type(kind: Any, engine: str) -> OutputType | None:
 _OLD_S = 300.0
 
 
-async def age_note(journal: JournalReader, workspace: Path, now_us: int) -> list[Event]:
+async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: Scan) -> list[Event]:
     """What a resumed session and its person are told: how old it is, and what changed since."""
     last = await journal.read(after=await journal.last_seq() - 1)
     age_s = (now_us - last[-1].time_us) / 1e6 if last else 0.0
     if age_s < _OLD_S:
         return []
-    changes = await asyncio.to_thread(changes_since, workspace, last[-1].time_us)
+    changes = await asyncio.to_thread(changes_since, workspace, last[-1].time_us, scan)
     text = f"The session was left {duration(age_s)} ago. {changes}".strip()
     return [NoteAdded(text=text, source=RESUMED_SOURCE)]
 

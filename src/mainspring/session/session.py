@@ -317,7 +317,8 @@ class Session:
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
         now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)
-        age = await age_note(self.journal, place, now_us) if before else ()
+        scan = runtime.workbench.files.scan
+        age = await age_note(self.journal, place, now_us, scan) if before else ()
         await runtime.record(*await self._opening.events(self.state, self.id, tools), *age)
         await record_lost(runtime)
         runtime.approvals.questions.sweep()

@@ -13,7 +13,7 @@ from mainspring.folds.processes import Handles
 from mainspring.folds.state import State
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
-from mainspring.system import boot_clock
+from mainspring.system import seconds_since_boot
 from mainspring.waits.patience import Patience
 
 
@@ -50,7 +50,7 @@ class Reach(msgspec.Struct, frozen=True):
         the clock back prolongs nothing."""
 
         def clock() -> int:
-            gone_s = max(boot_clock()[1] - began_up_s, 0.0)
+            gone_s = max(seconds_since_boot() - began_up_s, 0.0)
             return max(self.clock(), began_us + int(gone_s * 1e6))
 
         return msgspec.structs.replace(self, clock=clock)

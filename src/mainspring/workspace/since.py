@@ -36,11 +36,11 @@ class _Found(msgspec.Struct):
     is_cut: bool = False
 
 
-def changes_since(workspace: Path, time_us: int) -> str:
+def changes_since(workspace: Path, time_us: int, scan: Scan) -> str:
     """What changed, for a person and for a model; the root of the disk is not looked through."""
     if workspace == workspace.parent:
         return ""
-    found, head = _files(workspace, time_us), _head(workspace, time_us)
+    found, head = _files(workspace, time_us, scan), _head(workspace, time_us)
     if not found.count and not head:
         return "No change of its files was found." if not found.is_cut else "Not all files were looked at."
     rest = found.count - len(found.names)
@@ -51,8 +51,8 @@ def changes_since(workspace: Path, time_us: int) -> str:
     return f"Since then {' and '.join(filter(None, (files, head)))}."
 
 
-def _files(workspace: Path, time_us: int) -> _Found:
-    found, scan = _Found(names=[]), Scan()
+def _files(workspace: Path, time_us: int, scan: Scan) -> _Found:
+    found = _Found(names=[])
     end = time.monotonic() + _MAX_LOOK_S
 
     def is_over() -> bool:
