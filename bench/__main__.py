@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.measure import RECORDED
 
-NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context", "goals", "waits"]
+NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context", "goals", "waits", "tokens"]
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

@@ -19,6 +19,7 @@ from mainspring.events import Limits, PromptSet
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.testing.memory import MemorySessions
+from mainspring.testing.server import HostedModelServer
 
 NAMES = """
 ApprovalAsked ApprovalGiven Approver CallContext Cap Config Delivery DrvloopConfig Event ExploopConfig
@@ -147,6 +148,41 @@ def test_instructions_are_added_to_the_system_prompt_or_replace_it() -> None:
     assert added.startswith("You are mainspring")
     assert added.endswith("Speak Latin.")
     assert (replaced, both) == ("You are a poet.", "You rhyme.\n\nTwice.")
+
+
+def test_requests_of_all_sessions_begin_with_the_same_bytes(tmp_path: Path) -> None:
+    """So the cache of a provider, or of llama.cpp, knows the prompt of a session that it never saw."""
+    folders = [tmp_path / "first", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "AGENTS.md").write_text(f"Always say {folder.name}.")
+    with HostedModelServer(Script(replies=(ScriptedReply(text="Yes."),))) as server:
+        for folder in folders:
+            mainspring.run(f"Look at {folder.name}", folder, model=f"openai-compatible@{server.url}#test")
+        first, other = (seen.json() for seen in server.seen)
+    assert first["messages"][0] == other["messages"][0]
+    assert (first["messages"][0]["role"], first["tools"]) == ("system", other["tools"])
+    about, asked = first["messages"][1:]
+    assert "Always say first." in about["content"]
+    assert asked["content"] == "Look at first"
+
+
+def test_what_is_about_the_workspace_survives_undo(workspace: Path) -> None:
+    (workspace / "AGENTS.md").write_text("Always say so.")
+    requests: list[Request] = []
+
+    async def went_on() -> None:
+        replies = model("One.", "Two.", requests=requests)
+        async with mainspring.open(workspace, model=replies, sessions=MemorySessions()) as session:
+            await session.ask("one")
+            await session.undo("conversation")
+            await session.ask("two")
+
+    asyncio.run(went_on())
+    first, second = ([*map(bytes.decode, request.messages)] for request in requests)
+    assert "Always say so." in first[0]
+    assert second[0] == first[0]
+    assert not any("one" in message for message in second[1:])
 
 
 def test_an_earlier_session_keeps_its_instructions() -> None:

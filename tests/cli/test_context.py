@@ -56,8 +56,9 @@ def test_one_overflow_compacts_once_and_the_run_goes_on(machine: Machine) -> Non
     writer, worker = machine.servers
     assert len(writer.seen) == 1
     after = worker.seen[8].json()["messages"]
-    assert GOAL in after[1]["content"]
-    assert SUMMARY["text"] in after[1]["content"]
+    assert GOAL in after[2]["content"]
+    assert SUMMARY["text"] in after[2]["content"]
+    assert after[:2] == worker.seen[0].json()["messages"][:2]  # with what is about the workspace
 
 
 @pytest.mark.parametrize("provider", ["openai", "llama.cpp", "vllm"])
@@ -138,13 +139,13 @@ def test_instructions_skills_facts_and_memory_are_in_the_prompt_once(machine: Ma
     read = {"calls": [{"name": "read", "arguments": {"path": "AGENTS.md"}}]}
     model = machine.serve(read, {"text": "Done."}, {"text": "Again."})
     machine.run("run", "--model", model, *FREE, "go")
-    system = machine.seen[0].json()["messages"][0]["content"]
+    about = machine.seen[0].json()["messages"][1]["content"]
     for needed in ("Speak plainly.", "Use tabs.", "go test ./...", "plots: Draws plots.", "the disk is slow"):
-        assert system.count(needed) == 1
-    assert "Secret body" not in system
+        assert about.count(needed) == 1
+    assert "Secret body" not in about
     (machine.workspace / "AGENTS.md").write_text("Use spaces.")
     machine.run("resume", machine.only_session()["id"], "more", *FREE)
-    assert machine.seen[2].json()["messages"][0]["content"] == system
+    assert machine.seen[2].json()["messages"][1]["content"] == about
 
 
 def test_nested_instructions_are_shown_once_when_a_file_under_them_is_touched(machine: Machine) -> None:
@@ -171,7 +172,7 @@ def test_what_the_agent_notes_is_remembered_in_the_next_session(machine: Machine
     assert "the tests need a database  (agent, session" in shown.stdout
     model = machine.serve({"text": "Done."})
     machine.run("run", "--model", model, *FREE, "again")
-    assert "the tests need a database" in machine.seen[0].json()["messages"][0]["content"]
+    assert "the tests need a database" in machine.seen[0].json()["messages"][1]["content"]
     assert machine.run("memory", "forget", "1").returncode == 0
     assert machine.run("memory", "forget", "1").returncode == 2
     assert not (machine.workspace / "memory").exists()

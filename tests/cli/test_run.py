@@ -248,7 +248,7 @@ def test_resuming_something_that_is_done_says_so_and_a_new_text_goes_on(machine:
     said = machine.run("resume", machine.only_session()["id"][:5], "and now?")
     assert said.stdout == "two\n"
     roles = [message["role"] for message in machine.seen[-1].json()["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]
+    assert roles == ["system", "user", "user", "assistant", "user"]
 
 
 def test_each_request_starts_with_the_bytes_of_the_one_before(machine: Machine) -> None:
@@ -281,7 +281,7 @@ def test_images_pdfs_and_texts_are_shown_to_the_model_with_what_is_said(machine:
     files = ("--attach", "shot.png", "--attach", "paper.pdf", "--attach", "notes.txt")
     ran = machine.run("run", "--model", model, *FREE, *files, "What is on it?")
     assert ran.returncode == 0, ran.stderr
-    content = machine.seen[0].json()["messages"][1]["content"]
+    content = machine.seen[0].json()["messages"][2]["content"]
     assert [part["type"] for part in content] == ["image_url", "file", "text", "text"]
     assert "milk" in content[2]["text"]
     assert content[3]["text"] == "What is on it?"
@@ -292,7 +292,7 @@ def test_images_pdfs_and_texts_are_shown_to_the_model_with_what_is_said(machine:
         assert "attached paper.pdf (application/pdf, 10 bytes)" in each
     png.unlink()
     assert machine.run("resume", session, "And now?", *FREE).returncode == 0
-    assert machine.seen[1].json()["messages"][1]["content"] == content
+    assert machine.seen[1].json()["messages"][2]["content"] == content
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.context.weights import weigh
 from mainspring.events import Compacted, PromptSet, ToolSpec
 from mainspring.workspace.instructions import Instructions
@@ -28,7 +28,7 @@ def test_what_is_there_is_in_the_prompt_by_name_and_what_is_not_is_left_out():
     assert [part.name for part, _ in found] == [
         "role", "work", "end", "workspace", "project", "instructions", "skills", "memory",
     ]  # fmt: skip
-    text = system_prompt(found)
+    text = context_message(found)
     for needed in (
         "Use tabs.",
         "read /repo/AGENTS.md",
@@ -38,7 +38,8 @@ def test_what_is_there_is_in_the_prompt_by_name_and_what_is_not_is_left_out():
     ):
         assert needed in text
     assert [part.name for part, _ in parts()] == ["role", "work", "end", "workspace"]
-    assert system_prompt(parts()) == system_prompt(parts())
+    assert system_prompt(parts()) == system_prompt(found)
+    assert context_message(parts()) == context_message(parts())
 
 
 def test_of_too_many_instructions_the_nearest_stay():
@@ -51,6 +52,7 @@ def test_weights_name_every_part_of_a_request():
     found = parts(memory=[Remark("x" * 360)])
     prompt = PromptSet(
         system=system_prompt(found),
+        context=context_message(found),
         tools=(ToolSpec(name="read", description="y" * 3600, parameters={}),),
         parts=tuple(part for part, _ in found),
     )
@@ -63,6 +65,7 @@ def test_weights_name_every_part_of_a_request():
     assert whole["results: read"] == 2000
     assert whole["tools"] > 1000
     assert whole["prompt: memory"] > 100
+    assert whole["prompt"] < 10  # nothing but what stands between the parts
     short = {item.part: item.tokens for item in weigh(prompt, stubbed, tale.events)}
     assert short["summary"] == 100
     assert short["results: read"] < 200

@@ -5,16 +5,18 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.build import DEFAULT_TOOLS
-from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.tools.toolbox import Toolbox
 
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4.1
+"""As `python -m bench tokens` counts them with a real tokenizer."""
 
 
 def test_the_base_prompt_stays_small():
-    system = system_prompt(prompt_parts(workspace=Path("/home/somebody/projects/something"), mode="auto"))
+    parts = prompt_parts(workspace=Path("/home/somebody/projects/something"), mode="auto")
     tools = msgspec.json.encode(Toolbox(DEFAULT_TOOLS).specs).decode()
-    assert (len(system) + len(tools)) / CHARACTERS_PER_TOKEN < 3000
+    whole = system_prompt(parts) + context_message(parts) + tools
+    assert len(whole) / CHARACTERS_PER_TOKEN < 2000
 
 
 def test_there_are_at_most_fifteen_tools():

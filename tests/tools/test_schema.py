@@ -37,16 +37,20 @@ def test_the_signature_is_the_schema():
     spec = spec_of(weather)
     assert (spec.name, spec.description, weather.effect) == ("weather", "Tells the weather.", "execute")
     assert spec.parameters == {
-        "additionalProperties": False,
         "properties": {
             "city": {"type": "string", "description": "Where to look"},
-            "days": {"type": "integer", "minimum": 1, "maximum": 7, "description": "How many", "default": 1},
+            "days": {"type": "integer", "maximum": 7, "description": "How many", "default": 1},
             "units": {"enum": ["C", "F"], "default": "C"},
             "tags": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["city"],
         "type": "object",
     }
+
+
+def test_what_a_schema_does_not_say_is_checked_all_the_same():
+    assert "days" in str(decode_arguments(weather, '{"city":"Ulm","days":0}'))
+    assert "weeks" in str(decode_arguments(weather, '{"city":"Ulm","weeks":1}'))
 
 
 def test_a_tool_with_arguments_of_its_own_is_made_too(tmp_path):

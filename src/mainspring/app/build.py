@@ -34,7 +34,7 @@ from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
-from mainspring.context.prompt import prompt_parts
+from mainspring.context.prompt import PROGRAM, context_message, prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
@@ -136,9 +136,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models = msgspec.structs.replace(models, model=chosen)
         toolbox, wanted = build_toolbox(tools), output_type(output, name)
         compactor = build_compactor(config)
-        system = join_prompt(prompt)
+        system, context = join_prompt(prompt), context_message(prompt)
         for each in models.all:
-            check_context(each, system, toolbox.specs)
+            check_context(each, system + context, toolbox.specs)
         files = Files(confinement_of(known.place, chosen_mode, config))
         notice = "" if session else hidden_notice(files.policy, files.scan)
         opening = Opening(
@@ -147,6 +147,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             mode=chosen_mode,
             level=level,
             system=system,
+            context=context,
             prompt=tuple(part for part, _ in prompt),
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
@@ -341,7 +342,7 @@ async def _beginning_in(workspace: Path | str) -> KnownSession:
 def compose_prompt(
     workspace: Path, mode: Mode, config: Config
 ) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
-    """The system prompt of a new session, with what people wrote down for agents; and a sentence for each
+    """The prompt of a new session, with what people wrote down for agents; and a sentence for each
     file of theirs that could not be read."""
     skills, broken = skills_of(workspace, config)
     instructions = find_instructions(workspace, config.folder)
@@ -378,7 +379,7 @@ def _prompt(
         return [], ()
     parts, warnings = compose_prompt(workspace, mode, config) if system_prompt is None else ([], ())
     given = (("system", system_prompt or ""), ("instructions", instructions))
-    parts += [(PromptPart(name=name, source="program", size=len(text)), text) for name, text in given if text]
+    parts += [(PromptPart(name=name, source=PROGRAM, size=len(text)), text) for name, text in given if text]
     return parts, warnings
 
 

@@ -31,7 +31,7 @@ def weigh(prompt: PromptSet, compacted: Compacted | None, events: Iterable[Recor
     sizes: dict[tuple[str, str], int] = {}
     for part in prompt.parts or ():
         sizes[(f"prompt: {part.name}", part.source)] = part.size
-    rest = len(prompt.system) - sum(part.size for part in prompt.parts)
+    rest = len(prompt.system) + len(prompt.context) - sum(part.size for part in prompt.parts)
     _add(sizes, "prompt", rest)
     _add(sizes, "tools", len(msgspec.json.encode(prompt.tools)))
     _add(sizes, "summary", len(compacted.summary) if compacted else 0)

@@ -61,11 +61,14 @@ class SessionResumed(Event, frozen=True):
 
 
 class PromptSet(Event, frozen=True):
-    """System prompt and tools: recorded once, so that every request starts with the same bytes."""
+    """System prompt and tools: recorded once, so that every request starts with the same bytes. `context` is
+    the first message, about this workspace: what comes before it is the same in every session, and a
+    provider's cache knows it."""
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
     parts: tuple[PromptPart, ...] = ()
+    context: str = ""
 
 
 class ModelChosen(Event, frozen=True):

@@ -197,7 +197,9 @@ class State:
                 self.inherited_seq = event.parent_seq
             case PromptSet():
                 self.prompt = event
-                self.prompt_size = len(event.system) + len(msgspec.json.encode(event.tools))
+                self.prompt_size = (
+                    len(event.system) + len(event.context) + len(msgspec.json.encode(event.tools))
+                )
             case ModelChosen():
                 self.model, self.fallbacks = event.model, event.fallbacks
             case EffortChosen():

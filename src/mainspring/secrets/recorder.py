@@ -53,15 +53,15 @@ from mainspring.secrets.vault import Vault
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 _STORED = frozenset(STORED)
-_TOLD: dict[type[Event], str] = {
-    UserSaid: "text",
-    NoteAdded: "text",
-    ApprovalGiven: "feedback",
-    CallEnded: "output",
-    Compacted: "summary",
-    PromptSet: "system",
+_TOLD: dict[type[Event], tuple[str, ...]] = {
+    UserSaid: ("text",),
+    NoteAdded: ("text",),
+    ApprovalGiven: ("feedback",),
+    CallEnded: ("output",),
+    Compacted: ("summary",),
+    PromptSet: ("system", "context"),
 }
-"""The text of an event that is sent to a model: no control character is recorded in it."""
+"""The texts of an event that are sent to a model: no control character is recorded in them."""
 
 
 def check_event(event: Event) -> Event:
@@ -105,8 +105,9 @@ def _without_controls(event: Event) -> Event:
     if isinstance(event, AssistantSaid):
         parts = tuple(_clean(part, "text") if isinstance(part, Text) else part for part in event.parts)
         return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
-    field = _TOLD.get(type(event))
-    return _clean(event, field) if field else event
+    for field in _TOLD.get(type(event), ()):
+        event = _clean(event, field)
+    return event
 
 
 def _clean(value: _S, field: str) -> _S:

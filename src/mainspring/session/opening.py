@@ -110,6 +110,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     level: str = ""
     system: str
+    context: str = ""
     prompt: tuple[PromptPart, ...] = ()
     engine_name: str = _BUILTIN
     effort: Effort | None = None
@@ -125,7 +126,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         if is_new:
             started = SessionStarted(session=session, workspace=self.workspace, version=__version__)
             events.append(msgspec.structs.replace(started, allows_home=self.allows_home))
-            events.append(PromptSet(system=self.system, tools=tools, parts=self.prompt))
+            events.append(PromptSet(system=self.system, tools=tools, parts=self.prompt, context=self.context))
         else:
             is_relimited = state.is_turn_open and self.given_limits != Limits()
             limits = relimited(state.limits, self.given_limits) if is_relimited else None

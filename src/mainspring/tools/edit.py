@@ -26,14 +26,14 @@ _MIXED_ENDS = (
 
 
 class Replacement(Arguments, frozen=True):
-    old: Annotated[str, Meta(min_length=1, description="Text to find, exactly as in the file")]
-    new: Annotated[str, Meta(description="Text to put in its place")]
-    every: Annotated[bool, Meta(description="Replace every occurrence instead of the only one")] = False
+    old: Annotated[str, Meta(min_length=1, description="Text as it stands in the file")]
+    new: str
+    every: Annotated[bool, Meta(description="Replace all occurrences")] = False
 
 
 class EditArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File to change")]
-    edits: Annotated[tuple[Replacement, ...], Meta(min_length=1, description="Applied in order, all or none")]
+    path: str
+    edits: Annotated[tuple[Replacement, ...], Meta(min_length=1)]
 
 
 async def _run(arguments: EditArguments, place: CallContext) -> Output:

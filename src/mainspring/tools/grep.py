@@ -34,11 +34,11 @@ _BATCH = 4_000_000
 
 
 class GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[str, Meta(min_length=1, description="Regular expression")]
-    path: Annotated[str, Meta(description="Folder or file to search")] = "."
-    glob: Annotated[str, Meta(description="Only files that match, like *.py or src/**")] = ""
+    pattern: Annotated[str, Meta(min_length=1)]
+    path: str = "."
+    glob: Annotated[str, Meta(description="As *.py or src/**")] = ""
     ignore_case: bool = False
-    context: Annotated[int, Meta(ge=0, le=10, description="Lines to show around each match")] = 0
+    context: Annotated[int, Meta(ge=0, le=10, description="Lines around each match")] = 0
     limit: Annotated[int, Meta(ge=1, le=2000, description="Matches at most")] = 100
 
 

@@ -32,14 +32,14 @@ _MAX_COMMAND = 80
 
 class ProcessArguments(Arguments, frozen=True):
     action: Action
-    handle: Annotated[str, Meta(description="As p1; not needed to list")] = ""
-    text: Annotated[str, Meta(description="What to send")] = ""
-    close: Annotated[bool, Meta(description="Close its input after sending")] = False
+    handle: Annotated[str, Meta(description="As p1")] = ""
+    text: str = ""
+    close: bool = False
     since: Annotated[
         int | None,
-        Meta(description="Byte to read output from, below 0 from its end; by default where you were"),
+        Meta(description="Byte to read from, below 0 from the end"),
     ] = None
-    wait_s: Annotated[float, Meta(ge=0, le=3600, description="Wait up to so long for its end first")] = 0
+    wait_s: Annotated[float, Meta(ge=0, le=3600, description="First wait so long for its end")] = 0
 
 
 async def _run(arguments: ProcessArguments, place: CallContext) -> Output:

@@ -35,9 +35,9 @@ _IMAGES = (
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File, relative to the workspace or absolute, or a handle")]
-    offset: Annotated[int, Meta(ge=1, description="First line, counted from 1")] = 1
-    limit: Annotated[int, Meta(ge=1, le=5000, description="How many lines at most")] = 1000
+    path: Annotated[str, Meta(description="File or handle")]
+    offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1
+    limit: Annotated[int, Meta(ge=1, le=5000, description="Lines at most")] = 1000
 
 
 async def _run(arguments: ReadArguments, place: CallContext) -> Output:

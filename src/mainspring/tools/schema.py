@@ -28,7 +28,9 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def spec_of(tool: Tool) -> ToolSpec:
-    return ToolSpec(name=tool.name, description=tool.description, parameters=parameters_of(tool.arguments))
+    return ToolSpec(
+        name=tool.name, description=tool.description, parameters=_lean(parameters_of(tool.arguments))
+    )
 
 
 def parameters_of(arguments: Any) -> dict[str, Any]:
@@ -61,6 +63,35 @@ def _resolve(node: Any, components: Mapping[str, Any]) -> Any:
         key: _resolve(value, components)
         for key, value in found.items()
         if key != "$defs" and (key != "title" or isinstance(value, dict))
+    }
+
+
+_NOTHING: tuple[Any, ...] = (None, False, 0, "", [], (), {})
+_UNSAID: Mapping[str, tuple[Any, ...]] = {
+    "default": _NOTHING,
+    "required": ([],),
+    "additionalProperties": (False,),
+    "minLength": (1,),
+    "minItems": (1,),
+    "exclusiveMinimum": (0,),
+    "minimum": (0, 1),
+}
+
+
+def _lean(node: Any) -> Any:
+    """A schema without what a model assumes anyway: every request pays for each word of it. What it does not
+    say is checked all the same when a call is made."""
+    if isinstance(node, list):
+        return [_lean(item) for item in node]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(node, dict):
+        return node
+    found = cast("dict[str, Any]", node)
+    if len(given := [kind for kind in found.get("anyOf", ()) if kind != {"type": "null"}]) == 1:
+        found = {**{key: value for key, value in found.items() if key != "anyOf"}, **given[0]}
+    return {
+        key: {name: _lean(field) for name, field in value.items()} if key == "properties" else _lean(value)
+        for key, value in found.items()
+        if not any(value is unsaid or value == unsaid for unsaid in _UNSAID.get(key, ()))
     }
 
 

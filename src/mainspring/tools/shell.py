@@ -29,17 +29,15 @@ _SCREEN_TIMEOUT_S = 10.0
 
 
 class ShellArguments(Arguments, frozen=True):
-    command: Annotated[str, Meta(min_length=1, description="Command line for bash")]
+    command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[
         float | None,
-        Meta(description="Seconds until it is ended: 120 by default; in the background 0, which is no limit"),
+        Meta(description="Time limit; 120 by default, none in the background"),
     ] = None
     background: Annotated[bool, Meta(description="Return a handle at once")] = False
-    terminal: Annotated[bool, Meta(description="Give a background command a terminal")] = False
-    stay: Annotated[bool, Meta(description="Let a background command outlive this session")] = False
-    service: Annotated[bool, Meta(description="A background server for yourself: its end is not awaited")] = (
-        False
-    )
+    terminal: Annotated[bool, Meta(description="With a terminal, in the background")] = False
+    stay: Annotated[bool, Meta(description="May outlive this session")] = False
+    service: Annotated[bool, Meta(description="A server for yourself: nobody awaits its end")] = False
 
 
 async def _run(arguments: ShellArguments, place: CallContext) -> Output:

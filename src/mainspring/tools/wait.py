@@ -51,8 +51,8 @@ class WaitArguments(Arguments, frozen=True):
     slurm_jobs: tuple[str, ...] = ()
     command: Annotated[str, Meta(description="Run every every_s until exit 0")] = ""
     every_s: Annotated[float, Meta(ge=5)] = 30.0
-    session: Annotated[str, Meta(description="Id of another session")] = ""
-    callback_file: Annotated[str, Meta(description="Gets a URL that wakes you when called")] = ""
+    session: Annotated[str, Meta(description="Its id")] = ""
+    callback_file: Annotated[str, Meta(description="Gets a URL that wakes you")] = ""
     all: bool = False
     max_seconds: Annotated[float, Meta(gt=0)] | None = None
     stall_minutes: Annotated[float, Meta(gt=0)] | None = None

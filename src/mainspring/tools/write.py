@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta
 
 from mainspring.sandbox.files import Version
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
@@ -14,8 +11,8 @@ from mainspring.tools.schema import Arguments
 
 
 class WriteArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File to write, relative to the workspace or absolute")]
-    content: Annotated[str, Meta(description="The whole new content")]
+    path: str
+    content: str
 
 
 async def _run(arguments: WriteArguments, place: CallContext) -> Output:

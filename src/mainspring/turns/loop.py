@@ -11,7 +11,7 @@ from __future__ import annotations
 from mainspring.errors import ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
-from mainspring.models import Request
+from mainspring.models import Model, Request, UserMessage
 from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
@@ -64,6 +64,7 @@ async def _step(runtime: Runtime) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large."""
     state = runtime.state
     await report_ended_processes(runtime)
+    model = runtime.models.current
     messages = await runtime.history.messages(runtime.recorder.get_blob)
     await tell_unfit_media(runtime)
     heard_seq = runtime.history.last_seq
@@ -81,12 +82,11 @@ async def _step(runtime: Runtime) -> End | None:
     request = Request(
         system=state.prompt.system,
         tools=state.prompt.tools,
-        messages=messages,
+        messages=[*_first_message(model, state.prompt.context), *messages],
         max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
         schema=state.output_schema,
     )
-    model = runtime.models.current
     try:
         reply, finished = await ask(
             runtime, model, request, reservation, input_tokens=input_tokens, step=step, show=runtime.show
@@ -100,6 +100,11 @@ async def _step(runtime: Runtime) -> End | None:
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     await settle(runtime, reservation, finished.usage, said, speed=finished.speed)
     return None
+
+
+def _first_message(model: Model, context: str) -> list[bytes]:
+    """What a session is told before all that was said, whatever of that is undone or made short."""
+    return [model.encode(UserMessage(text=context))] if context else []
 
 
 async def _answered(runtime: Runtime) -> End | None:

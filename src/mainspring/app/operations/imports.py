@@ -15,7 +15,7 @@ from mainspring.app.known import workspace_at
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session
 from mainspring.app.stores import sessions_of
-from mainspring.context.prompt import prompt_parts, system_prompt
+from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.lines import read_transcript
@@ -78,13 +78,13 @@ def _events(
     began_us = transcript.events[0][0] or time.time_ns() // 1000
     parent = f"{transcript.agent}:{transcript.session}"
     note = f"What follows was imported from {transcript.agent} (model {transcript.model or 'unknown'})."
+    parts = prompt_parts(workspace=workspace, mode=DEFAULT_MODE)
     opening: list[Event] = [
         SessionStarted(
             session=session, workspace=str(workspace), version=__version__, parent=parent, origin=origin
         ),
         PromptSet(
-            system=system_prompt(prompt_parts(workspace=workspace, mode=DEFAULT_MODE)),
-            tools=Toolbox(DEFAULT_TOOLS).specs,
+            system=system_prompt(parts), tools=Toolbox(DEFAULT_TOOLS).specs, context=context_message(parts)
         ),
         NoteAdded(text=f"{note} Its tools had other names than yours.", source="import"),
     ]
