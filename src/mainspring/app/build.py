@@ -134,8 +134,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
         chosen = await ready(models.model, config.environment)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox, wanted = build_toolbox(tools), output_type(output, name)
-        compactor = build_compactor(config)
+        toolbox, wanted, compactor = build_toolbox(tools), output_type(output, name), build_compactor(config)
         system, context = join_prompt(prompt), context_message(prompt)
         for each in models.all:
             check_context(each, system + context, toolbox.specs)
