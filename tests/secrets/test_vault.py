@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -189,6 +192,45 @@ def test_a_secret_is_hidden_at_whatever_place_a_stream_is_cut(form: str) -> None
     stream = Vault(known | {"D": "sk-proj-" + "a1B2" * 8}).stream()
     shown = "".join(map(stream.feed, text)) + stream.end()
     assert PLACEHOLDER.sub("#", shown) == PLACEHOLDER.sub("#", whole)
+
+
+LONG = "sk-proj-" + "a1B2c3D4" * 24
+
+
+@pytest.mark.parametrize("columns", [4, 20, 60, 64, 76])
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\n    ", "\\n"])
+@pytest.mark.parametrize("encode", [base64.b64encode, lambda data: data.hex().encode()])
+def test_digits_broken_into_lines_are_hidden_and_come_back(
+    columns: int, line_break: str, encode: Callable[[bytes], bytes]
+) -> None:
+    for before in (b"", b'{"user": "me", "key": "', b"x" * 50):
+        digits = encode(before + LONG.encode() + b'"}').decode()
+        lines = [digits[at : at + columns] for at in range(0, len(digits), columns)]
+        text = f"data: {line_break.join(lines)}\nend of it"
+        vault = Vault({"MY_KEY": LONG})
+        hidden = vault.redact(text)
+        assert vault.expand(hidden) == text
+        assert len(PLACEHOLDER.sub("", re.sub(r"\s|\\n", "", hidden))) < 2 * len(before) + 40, hidden
+        assert "MY_KEY" in hidden
+        assert vault.holds_secrets(text.encode())
+        for size in (1, 5, 80):
+            stream = Vault({"MY_KEY": LONG}).stream()
+            shown = "".join(stream.feed(text[at : at + size]) for at in range(0, len(text), size))
+            assert PLACEHOLDER.sub("#", shown + stream.end()) == PLACEHOLDER.sub("#", hidden)
+
+
+def test_single_words_in_lines_are_shown_as_they_come() -> None:
+    stream = Vault({"MY_KEY": LONG}).stream()
+    assert "step-1\nstep-2\n" in stream.feed("step-1\nstep-2\nstep-3\nstep-4\n")
+
+
+@pytest.mark.parametrize("is_lower", [True, False])
+def test_a_value_within_a_page_or_all_in_percents_is_hidden(is_lower: bool) -> None:
+    value = 'xyzzy+/<&"-42'
+    percents = "".join(f"%{byte:02x}" if is_lower else f"%{byte:02X}" for byte in value.encode())
+    encoded = quote(base64.b64encode(b"ab?>" + value.encode()).decode(), safe="")
+    for form in (percents, html.escape(value), html.escape(value, quote=False), 'xyzzy+\\/<&\\"-42', encoded):
+        assert len(PLACEHOLDER.sub("", Vault({"X": value}).redact(form))) < 14, form
 
 
 @pytest.mark.parametrize("value", ["true", "admin", "1234", "password", "localhost", "100000"])

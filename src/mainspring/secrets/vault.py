@@ -22,7 +22,7 @@ import msgspec
 from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
-from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, written_forms
+from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, last_digits, wrapped_forms, written_forms
 
 PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
 
@@ -110,6 +110,7 @@ class Vault:
                 self._learn(name, form)
         digits = {form for value in known.values() for form in digit_forms(value)}
         self._digits = tuple(digits.difference(*map(written_forms, known.values())))
+        self._longest_digits = max(map(len, self._digits), default=0)
         self._recompile()
 
     def redact(self, text: str) -> str:
@@ -126,7 +127,8 @@ class Vault:
         """Whether these bytes hold secrets, or our placeholders; nothing is learned from them."""
         text = data.decode("utf-8", "surrogateescape")
         patterns = (self._showing, *(shape for _, shape in _shapes_in(text)))
-        return bool(self._values_in(text)) or any(pattern.search(text) for pattern in patterns)
+        is_known = bool(self._values_in(text)) or bool(wrapped_forms(text, self._digits))
+        return is_known or any(pattern.search(text) for pattern in patterns)
 
     def expand_bytes(self, data: bytes) -> bytes:
         return self.expand(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -138,6 +140,11 @@ class Vault:
             for name, shape in _shapes_in(piece)
             for found in shape.finditer(piece)
             if found[0] not in self._placeholders
+        ]
+        fresh += [
+            (secret_name(self._placeholders[form]), found)
+            for form, found in wrapped_forms(text, self._digits)
+            if found not in self._placeholders
         ]
         if fresh:
             with self._learning:  # a long text is redacted in a thread, beside the others
@@ -207,12 +214,21 @@ class Vault:
             at = min(at, opened)
         for value in self._spaced:  # any other lies within the last word of ASCII, which is held already
             at = min(at, _overlap(text, value))
+        at = min(at, self._open_digits(text))
         if len(text) - at > _MAX_HELD_CHARS:
             at = len(text) - _KEPT_CHARS
-        hiding = self._hiding(self._values_in(text), text)
+        wrapped = [found for _, found in wrapped_forms(text, self._digits)]
+        hiding = self._hiding([*wrapped, *self._values_in(text)], text)
         patterns = (hiding, *(shape for _, shape in _shapes_in(text)))
         spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
         return min((at, *(start for start, end in spans if start < at < end)))
+
+    def _open_digits(self, text: str) -> int:
+        """From where on the digits in the last lines could be the beginning of a form broken into lines."""
+        places = last_digits(text, self._longest_digits) if self._digits and "\n" in text else []
+        joined = "".join(text[at] for at in places)
+        begun = min((_overlap(joined, form) for form in self._digits), default=len(joined))
+        return places[begun] if begun < len(joined) else len(text)
 
     def _learn(self, name: str, value: str) -> None:
         if len(value) < MIN_CHARS or value in self._placeholders:
