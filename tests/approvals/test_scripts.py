@@ -12,7 +12,7 @@ from mainspring.approvals import Judgement, ModePolicy, Proposed
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.permit import Permitted, Wanted, permit
 from mainspring.approvals.policy import LayeredPolicy
-from mainspring.approvals.scripts import read_script
+from mainspring.approvals.scripts import read_scripts
 from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, Scope
 from mainspring.secrets.vault import Vault
 
@@ -30,7 +30,7 @@ class Person:
         self._file = GrantFile(folder)
         self._scope: Scope = scope
         self.policy = LayeredPolicy(
-            ModePolicy("ask"), home="/home/me", grants=lambda _: self._file.all(), scripts=read_script
+            ModePolicy("ask"), home="/home/me", grants=lambda _: self._file.all(), scripts=read_scripts
         )
 
     async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
@@ -81,14 +81,18 @@ class Person:
         ("sh -c 'ls t.sh'", ""),
         ("cat t.sh", ""),
         ("sh /etc/profile", ""),
-        ("sh ../t.sh", ""),
-        ("sh missing.sh", ""),
+        ("sh /opt/t.sh", ""),
+        ("cd sub && sh x.sh", "sub/x.sh"),
+        ("python3 -m sub.x", "sub/x.py"),
+        ("python3 -Im tool", "tool/__main__.py"),
+        ("env LANG=C nice sh -c 'exec sh t.sh'", "t.sh"),
     ],
 )
 def test_a_question_shows_the_script_that_a_command_names(tmp_path: Path, command: str, script: str) -> None:
     person = Person(tmp_path)
     (person.workspace / "sub").mkdir()
-    for name in ("t.sh", "sub/t.sh", "sub/x.py", "x.js", "x.pl"):
+    (person.workspace / "tool").mkdir()
+    for name in ("t.sh", "sub/t.sh", "sub/x.py", "sub/x.sh", "tool/__main__.py", "x.js", "x.pl"):
         (person.workspace / name).write_text(f"this is {name}\n")
     found = [(each.path, each.text) for each in person.judge(command).scripts]
     assert found == ([(str(person.workspace / script), f"this is {script}\n")] if script else [])
@@ -123,6 +127,100 @@ def test_a_grant_without_a_hash_is_for_the_command_whatever_the_script_says(tmp_
         '{"format_version": 2, "grants": [{"id": "g", "scope": "forever", "tool": "shell", "command": "sh t.sh $"}]}'
     )
     assert person.judge("sh t.sh").rule == "grant:g"
+
+
+MAKEFILE = (
+    "NAME = x\n\nall: build test\n\nbuild:\n\techo building\n\ntest: build\n\techo testing\n\n\techo more\n"
+)
+PACKAGE = '{"scripts": {"pretest": "echo before", "test": "jest", "build": "tsc"}}'
+JUSTFILE = "test ARG='x':\n    echo testing\n\nother:\n    echo other\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "text", "shown"),
+    [
+        ("make", "Makefile", MAKEFILE, "all: build test"),
+        ("make -j4 test", "Makefile", MAKEFILE, "test: build\n\techo testing\n\n\techo more"),
+        ("make -C sub build", "sub/Makefile", MAKEFILE, "build:\n\techo building"),
+        ("make -Csub build", "sub/Makefile", MAKEFILE, "build:\n\techo building"),
+        ("cd sub && make build", "sub/GNUmakefile", MAKEFILE, "build:\n\techo building"),
+        ("make -f other.mk build", "other.mk", MAKEFILE, "build:\n\techo building"),
+        ("npm test", "package.json", PACKAGE, "pretest: echo before\ntest: jest"),
+        ("npm run build -- --watch", "package.json", PACKAGE, "build: tsc"),
+        ("cd sub && npm test", "package.json", PACKAGE, "pretest: echo before\ntest: jest"),
+        ("npm --prefix sub test", "sub/package.json", PACKAGE, "pretest: echo before\ntest: jest"),
+        ("yarn build", "package.json", PACKAGE, "build: tsc"),
+        ("yarn", "package.json", PACKAGE, PACKAGE),
+        ("pnpm install", "package.json", PACKAGE, PACKAGE),
+        ("just test", "justfile", JUSTFILE, "test ARG='x':\n    echo testing"),
+        ("nox", "noxfile.py", "import nox\n", "import nox"),
+        ("timeout 5 make build", "Makefile", MAKEFILE, "build:\n\techo building"),
+    ],
+)
+def test_what_a_task_runs_is_shown_and_a_yes_is_bound_to_its_file(
+    tmp_path: Path, command: str, file: str, text: str, shown: str
+) -> None:
+    person = Person(tmp_path)
+    (person.workspace / "sub").mkdir()
+    path = person.workspace / file
+    path.write_text(text)
+    person.allows(command)
+    person.allows(command)
+    (question,) = person.asked
+    assert question.scripts[0].text.startswith(shown)
+    path.write_text(text.replace("echo", "echo changed").replace("tsc", "tsc2").replace("nox", "nox2"))
+    person.allows(command)
+    assert len(person.asked) == 2
+    assert person.asked[1].reason == "the script changed since it was allowed"
+
+
+@pytest.mark.parametrize("command", ["npm ls", "npm view x", "npm --version", "make_up x", "cat Makefile"])
+def test_a_command_that_runs_no_task_shows_none(tmp_path: Path, command: str) -> None:
+    person = Person(tmp_path)
+    (person.workspace / "package.json").write_text(PACKAGE)
+    (person.workspace / "Makefile").write_text(MAKEFILE)
+    assert person.judge(command).scripts == ()
+
+
+def test_what_a_makefile_includes_counts_as_well(tmp_path: Path) -> None:
+    person = Person(tmp_path)
+    (person.workspace / "Makefile").write_text("include a.mk\n-include missing.mk\n")
+    (person.workspace / "a.mk").write_text("include b.mk\n")
+    (person.workspace / "b.mk").write_text("x:\n\techo one\n")
+    for name, content in (("b.mk", "x:\n\techo two\n"), ("missing.mk", "y:\n"), ("a.mk", "z:\n")):
+        before = len(person.asked)
+        person.allows("make x")
+        person.allows("make x")
+        assert len(person.asked) == before + 1
+        (person.workspace / name).write_text(content)
+    person.allows("make x")
+    assert len(person.asked) == 4
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh missing.sh",
+        "./missing.sh",
+        "make",
+        "npm test",
+        "cd $SOMEWHERE && sh t.sh",
+        "cd .. && sh t.sh",
+        'cd "$(pwd)" && make',
+        "make -f $FILE",
+        "sh /tmp/made-by-a-command.sh",
+        "cd sub && sh missing.sh",
+        "make -f included.mk",
+    ],
+)
+def test_a_script_that_is_not_known_beforehand_is_asked_every_time(tmp_path: Path, command: str) -> None:
+    person = Person(tmp_path)
+    (person.workspace / "t.sh").write_text("echo one\n")
+    (person.workspace / "included.mk").write_text("include $(wildcard *.d)\n")
+    person.allows(command)
+    person.allows(command)
+    assert len(person.asked) == 2
+    assert "asked every time" in person.asked[0].scripts[0].text
 
 
 @pytest.mark.parametrize("kind", ["link out", "pipe", "large"])

@@ -118,7 +118,7 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
         grants=lambda proposed: file.live(
             session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
         ),
-        scripts=scripts.read_script,
+        scripts=scripts.read_scripts,
     )
 
 

@@ -72,6 +72,7 @@ _SECRET = re.compile(
     r"|(^|/)\.docker(/|$)|^/etc/(shadow|gshadow|sudoers)|^/proc/([^/]+)/(environ|mem)$"
 )
 _NAMED = Confinement(workspace=Path())
+_MAX_CWDS = 64
 _DEVICE = re.compile(r"^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|dm-|md|loop|mapper|ram|mem|kmem|port)")
 
 
@@ -117,4 +118,8 @@ def cwds_of(commands: Iterable[Argv], *, cwd: str, home: str) -> tuple[str | Non
             found.append(None)
         elif words[0].text.startswith(("/", "~")):
             found.extend(place.paths(words[0]))
+        else:
+            found.extend(absolute(words[0].text, cwd=each) for each in tuple(found) if each is not None)
+        if len(found) > _MAX_CWDS:
+            return (found[0], None)
     return tuple(dict.fromkeys(found))

@@ -26,7 +26,7 @@ from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redi
 from mainspring.approvals.grants import Grant, arguments_sha256, scripts_sha256
 from mainspring.approvals.places import PathLocation, cwds_of
 from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
-from mainspring.approvals.scripts import script_path, since
+from mainspring.approvals.scripts import NamedScript, scripts_of, since
 from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.events import AskedScript, BlockedBy, Offer
 
@@ -46,7 +46,7 @@ def _no_grants(proposed: Proposed) -> Iterable[Grant]:
 
 class LayeredPolicy:
     """`grants` gives those live for a call; it is asked anew each time, so a revocation counts at once.
-    `scripts` reads a script by its path, in a workspace."""
+    `scripts` reads the scripts that a command names, in a workspace."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LayeredPolicy:
         user: Rules | None = None,
         project: Rules | None = None,
         grants: Callable[[Proposed], Iterable[Grant]] = _no_grants,
-        scripts: Callable[[str, str], AskedScript | None] = lambda _path, _workspace: None,
+        scripts: Callable[[Iterable[NamedScript], str], AskedScript | None] = lambda _named, _workspace: None,
     ) -> None:
         self.mode = mode
         self._home = home
@@ -110,11 +110,13 @@ class LayeredPolicy:
         return parts
 
     def _of_command(self, simple: SimpleCommand, proposed: Proposed, place: PathLocation) -> _Part:
-        path = script_path(simple.argv, place)
+        named = scripts_of(simple.argv, place)
+        if simple.is_guess:
+            named = tuple(msgspec.structs.replace(each, is_needed=False) for each in named)
         return _Part(
             _subject(proposed, text=simple.text, simple=simple),
             frozenset(of_command(simple, place)),
-            self._scripts(path, proposed.workspace) if path else None,
+            self._scripts(named, proposed.workspace) if named else None,
         )
 
     def _judge_part(

@@ -66,7 +66,11 @@ def open_untrusted(path: Path, *, root: Path | None = None) -> Generator[Buffere
         raise OSError(errno.EXDEV, f"it is a link that leads out of {root.absolute()}", str(path))
     # A device may do something when it is opened, so it is looked at first, and again when it is open.
     _check_kind(real.lstat(), path)
-    with os.fdopen(open_resolved(real, _FLAGS), "rb") as file:
+    try:
+        descriptor = open_resolved(real, _FLAGS)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # its own names one step of the path
+    with os.fdopen(descriptor, "rb") as file:
         _check_kind(os.fstat(file.fileno()), path)
         yield file
 
