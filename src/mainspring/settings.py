@@ -8,7 +8,7 @@ import errno
 import math
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated
@@ -342,9 +342,3 @@ def stop_signals() -> tuple[signal.Signals, ...]:
         *(number for number in found if signal.getsignal(number) is not signal.SIG_IGN),
         signal.SIGTERM,
     )
-
-
-def is_repeated(number: signal.Signals, received: Sequence[signal.Signals]) -> bool:
-    """Whether somebody asks again, and wants the end at once. A terminal that is closed sends SIGHUP, and its
-    shell once more."""
-    return bool(received) and number.name != "SIGHUP"

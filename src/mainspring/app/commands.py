@@ -24,7 +24,7 @@ from mainspring.approvals.patterns import allows, words_of
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.approvals.wrappers import Word
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, reading, running
 from mainspring.errors import ConfigError, JournalError, MainspringError
 from mainspring.events import (
     ApprovalAsked,
@@ -269,12 +269,8 @@ def _state(ended: CommandEnded | None, *, is_running: bool) -> str:
 
 async def load_command(store: Sessions, command: str) -> CommandRecord | None:
     """The command of this id; None when it was not even asked for."""
-    reader = await store.read(command)
-    try:
-        owner = await store.owner(command)
-        return await read_command(reader, is_running=owner is not None and owner.is_alive)
-    finally:
-        await reader.close()
+    async with reading(store, command) as reader:
+        return await read_command(reader, is_running=await running(store, command) is not None)
 
 
 async def read_command(reader: JournalReader, *, is_running: bool) -> CommandRecord | None:

@@ -157,3 +157,9 @@ async def reading(sessions: Sessions, session: str) -> AsyncGenerator[JournalRea
         yield reader
     finally:
         await reader.close()
+
+
+async def running(sessions: Sessions, session: str) -> Owner | None:
+    """The process that runs a session now; None when nobody does."""
+    owner = await sessions.owner(session)
+    return owner if owner is not None and owner.is_alive else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from mainspring.app.workspaces import AllowHome
-from mainspring.cli.streams import is_there
+from mainspring.cli.streams import is_person_there
 from mainspring.secrets.screen import plain
 
 
 def ask_home(holds: str) -> bool:
     """Asks the person at the terminal whether to work in a folder that holds their home, settings or data."""
-    if not is_there(sys.stdin):
+    if not is_person_there():
         return False
     click.echo(
         plain(

@@ -15,7 +15,6 @@ from mainspring.app.operations.answers import reach
 from mainspring.app.operations.approvals import (
     Comparison,
     Effect,
-    Finding,
     Grant,
     Rule,
     counts,
@@ -30,7 +29,7 @@ from mainspring.app.operations.approvals import (
 from mainspring.app.policies import MODE_NAMES
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
-from mainspring.cli.numbers import POSITIVE
+from mainspring.cli.options import POSITIVE
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 
@@ -122,7 +121,7 @@ def check_command(
         verdict = judge_command(load_config(), command, **given)
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
     for finding in verdict.findings:
-        click.echo(plain(f"  {_found(finding)}"))
+        click.echo(plain(f"  {finding.answer}: {finding.subject}: {finding.reason} [{finding.rule}]"))
 
 
 @approvals_command.command("simulate")
@@ -190,7 +189,3 @@ def _rule(rule: Rule) -> str:
     accepts = f", accepting {', '.join(rule.accepts)}" if rule.accepts else ""
     reason = f": {rule.reason}" if rule.reason else ""
     return f"{rule.answer} {', '.join(parts) or 'everything'}{accepts}{reason}"
-
-
-def _found(finding: Finding) -> str:
-    return f"{finding.answer}: {finding.subject}: {finding.reason} [{finding.rule}]"

@@ -11,14 +11,13 @@ import shlex
 import sys
 import textwrap
 import time
-from typing import TextIO
 
 import click
 import msgspec
 
 from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, reach
 from mainspring.approvals import why_asked
-from mainspring.cli.streams import is_there
+from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.events.counts import plural
@@ -28,8 +27,8 @@ _TOGETHER_S = 0.05
 _SHOWN_CHARS = 4000
 
 
-def approver_for(stream: TextIO) -> Approver:
-    return _Terminal() if is_there(stream) else _nobody
+def approver() -> Approver:
+    return _Terminal() if is_person_there() else _nobody
 
 
 async def _nobody(_: ApprovalAsked) -> None:

@@ -56,7 +56,8 @@ def as_lines(filled: WindowUse) -> list[str]:
         f"  {'█' * round(_BAR * part.tokens / total):<{_BAR}}  {part.source}".rstrip()
         for part in filled.parts
     ]
-    lines.append(f"{'all':<{width}}  {filled.tokens:>9,}  tokens, estimated{_of_window(filled)}")
+    of_window = f"; {filled.tokens / filled.window:.0%} of {filled.window:,}" if filled.window else ""
+    lines.append(f"{'all':<{width}}  {filled.tokens:>9,}  tokens, estimated{of_window}")
     if filled.last.input_tokens:
         cached = filled.last.cached_tokens / filled.last.input_tokens
         lines.append(f"{filled.model} counted {filled.last.input_tokens:,} last, {cached:.0%} of them cached")
@@ -64,7 +65,3 @@ def as_lines(filled: WindowUse) -> list[str]:
         lines.append(f"this is what is on record; {filled.engine} keeps a history of its own")
     lines += [f"skill ignored: {each.path}: {each.problem}" for each in filled.broken_skills]
     return lines
-
-
-def _of_window(filled: WindowUse) -> str:
-    return f"; {filled.tokens / filled.window:.0%} of {filled.window:,}" if filled.window else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import get_args
 
 import click
+import msgspec
 
 from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
 from mainspring.app.operations.cost import today as this_day
@@ -38,7 +39,7 @@ def cost_command(session: str, *, today: bool, by: CostKey, is_json: bool) -> No
         click.echo(f"{each.session} cannot be read whole, so it may have cost more: {each.problem}", err=True)
     if is_json:
         for row in found.rows:
-            click.echo(json_line({by: row.key, **_fields(row.spent)}))
+            click.echo(json_line({by: row.key, **msgspec.structs.asdict(row.spent)}))
     elif found.rows:
         _print(by, found)
     else:
@@ -57,10 +58,6 @@ def _print(by: str, found: Costs) -> None:
         click.echo(f"Requests reserved and not settled, which count as spent: {held}.", err=True)
     if total.unpriced:
         click.echo(f"Requests to models of unknown price, which count as $0: {total.unpriced}.", err=True)
-
-
-def _fields(spent: Spent) -> dict[str, float]:
-    return {name: getattr(spent, name) for name in Spent.__struct_fields__}
 
 
 def _cells(spent: Spent) -> tuple[str, ...]:

@@ -143,7 +143,7 @@ def _fields(status: DaemonStatus, config: Config) -> dict[str, Any]:
             {
                 "schedule": each.schedule,
                 "at": local_time(each.at_us, config.zone),
-                "goal": _first_line(each.goal),
+                "goal": each.goal.strip().partition("\n")[0][:100],
             }
             for each in status.coming
         ],
@@ -173,7 +173,3 @@ def _lines(found: dict[str, Any]) -> list[str]:
         for session, why in found["left_alone"].items()
     ]
     return [*lines, *([f"  problem: {found['problem']}"] if found["problem"] else [])]
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:100]

@@ -14,7 +14,7 @@ from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_d
 from mainspring.app.operations.uninstall import check_idle, remove_places, written_places
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
-from mainspring.cli.streams import is_there
+from mainspring.cli.streams import is_person_there
 from mainspring.documents.lines import when
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural, readable_bytes
@@ -135,6 +135,6 @@ def uninstall_command(*, keep_settings: bool, is_agreed: bool) -> None:
 def _agree(question: str, *, is_agreed: bool) -> None:
     if is_agreed:
         return
-    if not is_there(sys.stdin):
+    if not is_person_there():
         raise UsageError("What is deleted is gone, so a person must confirm it.", remedy="Pass --yes.")
     click.confirm(question, abort=True, err=True)

@@ -17,11 +17,11 @@ from mainspring.app.operations.commands import CommandRecord, load_command, load
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.allow_home import ALLOW_HOME
-from mainspring.cli.ask import approver_for
+from mainspring.cli.ask import approver
 from mainspring.cli.config import load_config
 from mainspring.cli.exec_list import as_row
 from mainspring.cli.json_output import json_line
-from mainspring.cli.numbers import POSITIVE
+from mainspring.cli.options import POSITIVE
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config, stop_signals
@@ -71,7 +71,7 @@ def exec_command(
         mode=mode or "",
         sandbox=sandbox or "",
         allow_home=allow_home,
-        approver=approver_for(sys.stdin),
+        approver=approver(),
         on_output=_live() if is_live else None,
         config=config,
     )

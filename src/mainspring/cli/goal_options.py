@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,11 +12,11 @@ from mainspring.app.operations.schedule_arguments import parse_target
 from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
-from mainspring.cli.numbers import NOT_NEGATIVE, POSITIVE
+from mainspring.cli.options import NOT_NEGATIVE, POSITIVE, with_options
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Evaluation, GoalChecks
 
-_LOOP_OPTIONS = [
+loop_options = with_options(
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
     click.option("--engine", default="", help="Agent that takes the turns; see mainspring engines."),
     click.option("--model", "models", multiple=True, help="Model; given again: a fallback."),
@@ -78,33 +77,20 @@ _LOOP_OPTIONS = [
     ),
     ALLOW_HOME,
     click.option("--max-iterations", type=click.IntRange(min=1), help="Maximum iterations."),
-]
-
-
-def loop_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every loop has."""
-    for option in reversed(_LOOP_OPTIONS):
-        command = option(command)
-    return command
-
-
-def wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = [
-        click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Seconds between iterations."),
-        click.option("--max-wait-seconds", "max_wait_s", type=NOT_NEGATIVE, help="Longest wait, in seconds."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Those of `goal start`."""
-    profile = click.option("--profile", default="goal", help="Kind of loop: a name, or a TOML file.")
-    return profile(loop_options(wait_options(FOLDER(command))))
-
-
+)
+"""The options that every loop has."""
+wait_options = with_options(
+    click.option("--wait-seconds", "wait_s", type=NOT_NEGATIVE, help="Seconds between iterations."),
+    click.option("--max-wait-seconds", "max_wait_s", type=NOT_NEGATIVE, help="Longest wait, in seconds."),
+)
 FOLDER = click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
+start_options = with_options(
+    click.option("--profile", default="goal", help="Kind of loop: a name, or a TOML file."),
+    loop_options,
+    wait_options,
+    FOLDER,
+)
+"""Those of `goal start`."""
 
 
 def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
 import signal
 import sys
 from contextlib import aclosing
@@ -14,29 +12,27 @@ import click
 
 from mainspring.app.goals import GoalOptions, Pursuit, resume_goal, start_goal
 from mainspring.app.operations.goals import goal_standing, take_order
-from mainspring.cli.ask import approver_for
+from mainspring.cli.ask import approver
 from mainspring.cli.config import load_config
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
-from mainspring.cli.turn import Lines, say_lost_output
+from mainspring.cli.turn import Lines, collect_garbage_again, obey_signals, say_lost_output
 from mainspring.documents.lines import as_json
 from mainspring.errors import MainspringError
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, is_repeated, stop_signals
+from mainspring.settings import Config
 
 
 async def pursue(given: str, session: str, options: GoalOptions, *, is_json: bool) -> int:
     say_limits()
     config = load_config()
-    approver = approver_for(sys.stdin)
     if session:
-        opened = resume_goal(session, options, approver=approver, config=config)
+        opened = resume_goal(session, options, approver=approver(), config=config)
     else:
-        opened = start_goal(given, options, approver=approver, config=config)
+        opened = start_goal(given, options, approver=approver(), config=config)
     async with opened as pursuit:
-        gc.freeze()
-        gc.enable()
+        collect_garbage_again()
         name = pursuit.session.id
         try:
             async with asyncio.TaskGroup() as group:
@@ -70,26 +66,18 @@ async def _more(config: Config, name: str, ended: GoalEnded | GoalPaused) -> str
 
 
 def _obey_signals(pursuit: Pursuit, working: asyncio.Task[GoalEnded | GoalPaused], config: Config) -> None:
-    """The first signal leaves the goal paused, or as another process ordered; the second ends everything."""
-    loop, received = asyncio.get_running_loop(), list[signal.Signals]()
+    """The first signal leaves the goal paused, or as another process ordered."""
     take_order(config, pursuit.session.id)  # one for a process that is gone
 
-    def on_signal(number: signal.Signals) -> None:
-        if is_repeated(number, received):
-            os._exit(130)
-        if received:
-            return
-        received.append(number)
+    def stop(number: signal.Signals) -> None:
         order = take_order(config, pursuit.session.id)
         if order:
             pursuit.wanted, pursuit.wanted_by = order.order, order.origin
         else:
             pursuit.wanted = "pause" if number == signal.SIGINT else "interrupt"
-        click.echo("stopping; press again to quit at once", err=True)
         working.cancel()
 
-    for number in stop_signals():
-        loop.add_signal_handler(number, on_signal, number)
+    obey_signals(stop)
 
 
 async def _say_where(pursuit: Pursuit, config: Config) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -16,12 +15,12 @@ import click
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
-from mainspring.cli.numbers import POSITIVE
+from mainspring.cli.options import POSITIVE, with_options
 from mainspring.errors import UsageError
 from mainspring.events import Effort
 
 _TURN = "mainspring.cli.turn"
-_TURN_OPTIONS = [
+turn_options = with_options(
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
     click.option(
         "--engine",
@@ -75,14 +74,8 @@ _TURN_OPTIONS = [
         help="Image, PDF or text file to send with the message.",
     ),
     click.option("--output-schema", type=click.Path(path_type=Path), help="JSON schema of the answer."),
-]
-
-
-def turn_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that `run` and `resume` share."""
-    for option in reversed(_TURN_OPTIONS):
-        command = option(command)
-    return command
+)
+"""The options that `run` and `resume` share."""
 
 
 @click.command("run")

@@ -6,7 +6,6 @@ Scheduling is an act of a person: at a terminal it asks, elsewhere it must be to
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,8 @@ from mainspring.app.operations.schedules import (
 from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.json_output import json_line
-from mainspring.cli.numbers import NOT_NEGATIVE
-from mainspring.cli.streams import is_there
+from mainspring.cli.options import NOT_NEGATIVE
+from mainspring.cli.streams import is_person_there
 from mainspring.cli.wake import say_other_daemon
 from mainspring.documents.lines import local_time, money, when
 from mainspring.errors import UsageError
@@ -83,7 +82,7 @@ def schedule_command(
             options_of(folder, profile, **given),
             grace_s=grace_h * 3600 if catch_up == "yes" else 0.0,
             is_uncapped=is_uncapped,
-            by=_who(),
+            by=f"{user_name()}@{host_name()}",
         )
     )
     _agree(schedule, is_agreed=is_agreed)
@@ -145,7 +144,7 @@ def _coming(at_us: int | None, config: Config) -> str:
 def _agree(schedule: Schedule, *, is_agreed: bool) -> None:
     if is_agreed:
         return
-    if not is_there(sys.stdin):
+    if not is_person_there():
         raise UsageError(
             "A schedule runs unattended, so a person must confirm it.",
             remedy="Run this in a terminal, or pass --yes.",
@@ -165,7 +164,3 @@ def _result(last: Handled, state: str) -> str:
     detail = f": {last.detail}" if last.detail else ""
     late = ", late" if last.how == "late" and last.outcome == "started" else ""
     return f"last {when(last.at_us)} {last.outcome}{late}{began}{detail}"
-
-
-def _who() -> str:
-    return f"{user_name()}@{host_name()}"

@@ -89,6 +89,6 @@ def _guarded(stream: TextIO, *, is_required: bool) -> TextIO:
     )
 
 
-def is_there(stream: TextIO) -> bool:
+def is_person_there() -> bool:
     """Whether a person can be asked: they see what we say, and we see what they type."""
-    return stream.isatty() and sys.stderr.isatty()
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -9,12 +9,13 @@ import click
 from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
+from mainspring.cli.options import with_options
 from mainspring.documents.lines import change_line
 from mainspring.errors import UsageError
 from mainspring.events import Extent
 from mainspring.secrets.screen import plain
 
-_SCOPES = (
+_scopes = with_options(
     click.option("--files", "is_files", is_flag=True, help="Only the files."),
     click.option("--conversation", "is_conversation", is_flag=True, help="Only the conversation."),
     click.option("--both", "is_both", is_flag=True, help="Both (the default)."),
@@ -39,6 +40,7 @@ def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
 
 @click.command("undo")
 @click.argument("session", default="")
+@_scopes
 def undo_command(session: str, **scopes: bool) -> None:
     """Take back the last turn of SESSION (by default the newest of this folder): what was said, and what it
     did to files."""
@@ -48,15 +50,11 @@ def undo_command(session: str, **scopes: bool) -> None:
 @click.command("rewind")
 @click.argument("session", default="")
 @click.option("--to", "to_seq", type=click.IntRange(min=1), required=True, help="Number of an event.")
+@_scopes
 def rewind_command(session: str, to_seq: int, **scopes: bool) -> None:
     """Take SESSION (by default the newest of this folder) back to how it was after an event; `show` has the
     numbers."""
     _go_back(session, to_seq, _extent(**scopes))
-
-
-for _option in reversed(_SCOPES):
-    undo_command = _option(undo_command)
-    rewind_command = _option(rewind_command)
 
 
 def _extent(*, is_files: bool, is_conversation: bool, is_both: bool) -> Extent:

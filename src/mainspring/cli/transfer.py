@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -112,19 +112,11 @@ def _format_of(output: Path | None) -> str:
 def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
     config = load_config_or_defaults()
     opened = exporting(config, session or runner.run(newest_session(config, Path.cwd())))
-    export = runner.run(_entered(opened))
+    export = runner.run(opened.__aenter__())
     try:
         yield export
     finally:
-        runner.run(_left(opened))
-
-
-async def _entered(opened: AbstractAsyncContextManager[Export]) -> Export:
-    return await opened.__aenter__()
-
-
-async def _left(opened: AbstractAsyncContextManager[Export]) -> None:
-    await opened.__aexit__(None, None, None)
+        runner.run(opened.__aexit__(None, None, None))
 
 
 @contextmanager

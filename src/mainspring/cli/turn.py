@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,10 @@ from mainspring.app.operations.attachments import Attached, attached, keep
 from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
-from mainspring.cli.ask import approver_for
+from mainspring.cli.ask import approver
 from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config
-from mainspring.cli.streams import OutputLost, is_there
+from mainspring.cli.streams import OutputLost, is_person_there
 from mainspring.cli.system import say_limits
 from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line, ended_line
 from mainspring.errors import UsageError
@@ -47,7 +47,7 @@ from mainspring.events import (
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import is_repeated, stop_signals
+from mainspring.settings import stop_signals
 
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
@@ -104,15 +104,15 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         allow_home=allow_home,
-        approver=approver_for(sys.stdin),
+        approver=approver(),
         config=config,
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
         for warning in () if session else rule_warnings(config):
             click.echo(plain(f"note: {warning}"), err=True)
-        _collect_garbage_again()
-        _stop_on_signals(running)
+        collect_garbage_again()
+        obey_signals(lambda _: running.stop_soon())
         for given in answers:
             await running.answer(given)
         events = running.watch(text, await keep(running, files))
@@ -131,7 +131,7 @@ def say_lost_output(command: str) -> Generator[None]:
         raise
 
 
-def _collect_garbage_again() -> None:
+def collect_garbage_again() -> None:
     """What was loaded by now stays, and is not looked at again."""
     gc.freeze()
     gc.enable()
@@ -143,18 +143,18 @@ def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
     return [attached(path) for path in attach]
 
 
-def _stop_on_signals(session: Session) -> None:
-    """The first signal stops the turn and lets it be recorded, the second ends everything at once."""
+def obey_signals(stop: Callable[[signal.Signals], None]) -> None:
+    """The first signal stops the work and lets it be recorded, the second ends everything at once; but a
+    terminal that is closed sends SIGHUP, and its shell once more."""
     loop, received = asyncio.get_running_loop(), list[signal.Signals]()
 
     def on_signal(number: signal.Signals) -> None:
-        if is_repeated(number, received):
+        if received and number.name != "SIGHUP":
             os._exit(130)
-        if received:
-            return
-        received.append(number)
-        click.echo("stopping; press again to quit at once", err=True)
-        session.stop_soon()
+        if not received:
+            received.append(number)
+            click.echo("stopping; press again to quit at once", err=True)
+            stop(number)
 
     for number in stop_signals():
         loop.add_signal_handler(number, on_signal, number)
@@ -222,7 +222,7 @@ def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
         click.echo(plain(f"◷ {event.text}"), err=True)
     if recorded.seq == 0 or isinstance(event, SessionStarted):
         return
-    if isinstance(event, ApprovalAsked) and is_there(sys.stdin):
+    if isinstance(event, ApprovalAsked) and is_person_there():
         return  # whoever asks says it all
     if isinstance(event, UserSaid):
         lines = attachment_lines(event.media)

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.catalog import SessionRow, Sessions, reading
+from mainspring.catalog import SessionRow, Sessions, reading, running
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
 from mainspring.daemon.files import (
     DaemonFiles,
@@ -229,8 +229,7 @@ class Daemon:
         looked_us, is_answered = self._answers.get(row.id, (0, False))
         if looked_us == row.updated_us:
             return is_answered
-        owner = await self._sessions.owner(row.id)
-        if owner is not None and owner.is_alive:
+        if await running(self._sessions, row.id):
             return False
         try:
             async with reading(self._sessions, row.id) as reader:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, running
 from mainspring.context.history import read_all
 from mainspring.disk.inbox import GoalCommand, Inbox
 from mainspring.events import GoalEnded, GoalPaused, Origin
@@ -93,8 +93,8 @@ async def end_left(recorder: Recorder) -> tuple[int, tuple[int, ...]]:
 
 async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str:
     """Gives the order to the process that works on a goal, and waits for its end; says what was done."""
-    owner = await sessions.owner(session)
-    if owner is None or not owner.is_alive:
+    owner = await running(sessions, session)
+    if owner is None:
         return "its process has just ended"
     if owner.host != host_name():
         return f"it runs on {owner.host}; stop process {owner.pid} there"

@@ -19,7 +19,7 @@ import msgspec
 from mainspring.app import build
 from mainspring.app.blocking import run_blocking
 from mainspring.app.programs import OpenOptions
-from mainspring.catalog import Sessions
+from mainspring.catalog import Sessions, reading
 from mainspring.errors import ModelError
 from mainspring.events import Event, Recorded
 from mainspring.models import Price, Request
@@ -99,11 +99,8 @@ class Stage:
         """All that is on record, with numbers and times."""
 
         async def read() -> list[Recorded]:
-            journal = await self.sessions.read(self.session)
-            try:
+            async with reading(self.sessions, self.session) as journal:
                 return list(await journal.read(limit=1_000_000))
-            finally:
-                await journal.close()
 
         return run_blocking(read())
 
@@ -125,10 +122,7 @@ class Stage:
         schema = OutputType(output).schema if output is not None else None
 
         async def again() -> list[ReplayedRequest]:
-            journal = await self.sessions.read(self.session)
-            try:
+            async with reading(self.sessions, self.session) as journal:
                 return [item async for item in replay(journal, lambda _: self.model(), schema=schema)]
-            finally:
-                await journal.close()
 
         return run_blocking(again())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainspring.catalog import Sessions, reading
+from mainspring.catalog import Sessions, reading, running
 from mainspring.errors import JournalError, UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, OnSession, Recorded, TurnEnded
 from mainspring.journal import JournalReader
@@ -56,8 +56,7 @@ class SessionWatch(ConditionWatch):
         """What ended, and whether nobody works on it any more."""
         async with reading(self._sessions, self._session) as reader:
             seen = await _ended(reader)
-        owner = await self._sessions.owner(self._session)
-        return seen, owner is None or not owner.is_alive
+        return seen, await running(self._sessions, self._session) is None
 
 
 async def _ended(reader: JournalReader) -> Observation | None:

@@ -17,6 +17,7 @@ from mainspring.app.operations.messages import deliver
 from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
+from mainspring.catalog import running
 from mainspring.disk.inbox import AnswerCommand
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
@@ -84,8 +85,8 @@ async def prepare_answers(
             remedy=f"`mainspring show {session}` shows what happened.",
         )
     answers = tuple(_given(question, requests, reply, config.origin) for question in asked)
-    running = await sessions_of(config).owner(session)
-    other = running.other_version if running is not None and running.is_alive else ""
+    owner = await running(sessions_of(config), session)
+    other = owner.other_version if owner else ""
     return OpenAnswers(session=session, answers=answers, has_goal=has_goal, other_version=other)
 
 

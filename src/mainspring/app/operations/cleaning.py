@@ -18,7 +18,7 @@ import msgspec
 from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_deletion
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import commands_of, sessions_of
-from mainspring.catalog import SessionRow
+from mainspring.catalog import SessionRow, running
 from mainspring.disk.usage import bytes_in, changed_s
 from mainspring.errors import JournalError
 from mainspring.settings import Config
@@ -140,8 +140,7 @@ async def _execs(config: Config, before_s: float) -> AsyncGenerator[Leftover]:
     store = commands_of(config)
     for name in await store.names():
         folder = store.directory(name)
-        owner = await store.owner(name)
-        if changed_s(folder) < before_s and not (owner is not None and owner.is_alive):
+        if changed_s(folder) < before_s and await running(store, name) is None:
             yield Leftover(kind="exec record", path=folder, bytes=bytes_in(folder), why="old")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mainspring.app.commands import CommandRecord, newest_commands
 from mainspring.app.commands import load_command as load_record
 from mainspring.app.stores import commands_of
+from mainspring.catalog import reading
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.settings import Config
 
@@ -32,9 +33,6 @@ async def load_command(config: Config, command: str) -> CommandRecord:
 
 async def load_output(config: Config, command: CommandRecord) -> tuple[bytes, bytes]:
     """All that a command wrote to its standard output and to its standard error."""
-    reader = await commands_of(config).read(command.id)
-    try:
+    async with reading(commands_of(config), command.id) as reader:
         stdout = await reader.get(command.stdout) if command.stdout else b""
         return stdout, await reader.get(command.stderr) if command.stderr else b""
-    finally:
-        await reader.close()

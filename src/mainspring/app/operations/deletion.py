@@ -14,7 +14,7 @@ from mainspring.app.operations.cost import today
 from mainspring.app.operations.processes import list_processes
 from mainspring.app.operations.sessions import session_bytes
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import SessionRow, Sessions
+from mainspring.catalog import SessionRow, Sessions, running
 from mainspring.errors import JournalOwned
 from mainspring.events import Cap
 from mainspring.settings import Config
@@ -109,8 +109,7 @@ async def _kept(
     row: SessionRow, store: Sessions, config: Config, *, allows_waiting: bool
 ) -> KeptSession | None:
     """Why a session stays, None when it need not."""
-    owner = await store.owner(row.id)
-    if owner is not None and owner.is_alive:
+    if owner := await running(store, row.id):
         return KeptSession(id=row.id, reason=f"process {owner.pid} on {owner.host} runs it")
     if live := await list_processes(config, row.id):
         return KeptSession(id=row.id, reason=f"its background process {live[0].handle} still runs")

@@ -21,6 +21,7 @@ from mainspring.app.operations.cleaning import disk_use
 from mainspring.app.operations.models import without_login
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import running
 from mainspring.daemon.files import DaemonFiles
 from mainspring.errors import ConfigError, SandboxError
 from mainspring.events.counts import plural, readable_bytes
@@ -148,8 +149,8 @@ async def _other_versions(config: Config) -> list[DoctorCheck]:
         found.append(_other("daemon", daemon.other_version, remedy))
     sessions = sessions_of(config)
     for session in await sessions.names():
-        owner = await sessions.owner(session)
-        if owner is not None and owner.is_alive and owner.other_version:
+        owner = await running(sessions, session)
+        if owner is not None and owner.other_version:
             remedy = f"end process {owner.pid}, then mainspring resume {session}"
             found.append(_other("session", f"{session}: {owner.other_version}", remedy))
     return found

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import running
 from mainspring.disk.inbox import (
     Command,
     Inbox,
@@ -90,35 +91,34 @@ async def deliver(config: Config, session: str, command: Command) -> Delivery | 
     """Gives a command to the process that runs the session, and waits until it is on record; None when there
     is no such process, or it ends without having taken the command."""
     sessions = sessions_of(config)
-    running = await sessions.owner(session)
-    if running is None or not running.is_alive:
+    runner = await running(sessions, session)
+    if runner is None:
         return None
-    owner = f"process {running.pid} on {running.host}"
+    owner = f"process {runner.pid} on {runner.host}"
     inbox = Inbox(sessions.directory(session))
     path = await asyncio.to_thread(inbox.leave, command, config.origin)
     deadline, is_gone = time.monotonic() + _TAKEN_WITHIN_S, False
     while is_pending(path) and not is_gone and time.monotonic() < deadline:
         await asyncio.sleep(_LOOK_S)
-        now = await sessions.owner(session)
-        is_gone = now is None or not now.is_alive
+        is_gone = await running(sessions, session) is None
     if is_gone and withdraw(path):
         return None
     if is_pending(path):
-        _check_waiting(path, command, running)
+        _check_waiting(path, command, runner)
         return Delivery(session=session, state="waiting", owner=owner)
     if why := refusal_of(path):
         raise UsageError(f"Session {session} did not take it: {why}.")
     return Delivery(session=session, state="recorded", owner=owner)
 
 
-def _check_waiting(path: Path, command: Command, running: Owner) -> None:
+def _check_waiting(path: Path, command: Command, runner: Owner) -> None:
     """Raises `JournalOwned` for a command that makes no sense later, or whose process may not know it."""
-    is_lasting = isinstance(command, SayCommand | NoteCommand) and not running.other_version
-    who = f"process {running.pid} on {running.host}"
+    is_lasting = isinstance(command, SayCommand | NoteCommand) and not runner.other_version
+    who = f"process {runner.pid} on {runner.host}"
     if not is_lasting and withdraw(path):
         raise JournalOwned(
             f"It was not delivered: {who} runs the session and does not take it."
-            f" {running.other_version}".rstrip(),
+            f" {runner.other_version}".rstrip(),
             remedy="Tell it there, or stop that process and try again.",
         )
     if not is_lasting and is_pending(path):

@@ -6,6 +6,7 @@ import time
 
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import running
 from mainspring.documents.html import as_html
 from mainspring.documents.markdown import as_markdown
 from mainspring.report.facts import Report
@@ -17,8 +18,7 @@ from mainspring.settings import Config
 async def goal_report(config: Config, session: str) -> Report:
     """What there is to tell about a goal, while it runs as well, read without owning its journal."""
     async with journal_of(config, session) as reader:
-        owner = await sessions_of(config).owner(reader.session)
-        is_running = owner is not None and owner.is_alive
+        is_running = await running(sessions_of(config), reader.session) is not None
         return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import SessionRow, reading
+from mainspring.catalog import SessionRow, reading, running
 from mainspring.disk.usage import bytes_in
 from mainspring.errors import UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
@@ -84,12 +84,12 @@ class Follower:
             self.has_goal = await reader.last("GoalSet") is not None
             ends = (GoalEnded, GoalPaused) if self.has_goal else (TurnEnded,)
             while True:
-                owner = await self._sessions.owner(self.session)
+                is_running = await running(self._sessions, self.session) is not None
                 async for recorded in events_in(reader, after=self._after):
                     self._after = recorded.seq
                     is_begun = isinstance(recorded.event, GoalSet | TurnStarted)
                     self.has_ended = isinstance(recorded.event, ends) or (self.has_ended and not is_begun)
                     yield recorded
-                if not is_followed or self.has_ended or owner is None or not owner.is_alive:
+                if not is_followed or self.has_ended or not is_running:
                     return
                 await asyncio.sleep(_POLL_S)

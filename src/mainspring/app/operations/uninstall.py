@@ -15,6 +15,7 @@ from mainspring.app.operations.sessions import list_sessions
 from mainspring.app.private import DATA_NAMES, SETTINGS_NAMES
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import running
 from mainspring.daemon.files import DaemonFiles
 from mainspring.disk.scratch import left_behind, remove
 from mainspring.disk.usage import bytes_in
@@ -68,8 +69,7 @@ async def check_idle(config: Config) -> None:
         )
     store = sessions_of(config)
     for session in await store.names():
-        owner = await store.owner(session)
-        if owner is not None and owner.is_alive:
+        if owner := await running(store, session):
             raise UsageError(
                 f"Session {session} runs: process {owner.pid} on {owner.host}.",
                 remedy="Stop that process, or wait for it to end.",
