@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 
 from mainspring.catalog.fold import SessionSpend, Spent, local_day
 from mainspring.catalog.folder import SessionFiles
+from mainspring.disk.files import closing_descriptor
 from mainspring.errors import JournalUnwritable
 from mainspring.system import try_lock
 
@@ -29,18 +30,16 @@ class Today:
     async def held(self) -> AsyncGenerator[Spent]:
         path = self._shelf.home / "day.lock"
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise JournalUnwritable(
                 f"The day's spending cannot be locked ({error.strerror}).",
                 remedy="Check the data folder, or run without a cap for the day.",
             ) from error
-        try:
-            while not try_lock(handle):  # noqa: ASYNC110 - the holder is another process
+        with closing_descriptor(lock):  # which gives the lock back, as does the end of the process
+            while not try_lock(lock):  # noqa: ASYNC110 - the holder is another process
                 await asyncio.sleep(_TRY_AGAIN_S)
             yield spent_today(await asyncio.to_thread(self._shelf.spends))
-        finally:
-            os.close(handle)  # which gives the lock back, as does the end of the process
 
 
 def spent_today(spends: Iterable[SessionSpend]) -> Spent:

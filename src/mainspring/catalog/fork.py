@@ -10,7 +10,8 @@ parent's. A repaired copy has an event of the kind `UNREADABLE` in the place of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import apsw
@@ -38,26 +39,19 @@ def fork(
 ) -> tuple[str, int]:
     """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
     events it shares."""
-    file = shelf.file(session)
-    try:
+    with closing(shelf.file(session)) as file:
         verdict = file.verify()
         if verdict.problem and not is_repaired and (at is None or at > verdict.events):
             raise damaged(session, verdict)
         until = shared_events(session, file.last_seq() if is_repaired else verdict.events, at)
-        change = _repaired if is_repaired else _unchanged
         with shelf.new() as (name, directory), tables.explained(name):
-            connection = tables.create(directory / tables.FILE_NAME)
-            try:
+            with closing(tables.create(directory / tables.FILE_NAME)) as connection:
                 changes = changed_start(name, session, until, workspace, origin)
-                file.scan(lambda source: _copy(source, connection, changes, until, change))
+                file.scan(lambda source: _copy(source, connection, changes, until, is_repaired=is_repaired))
                 copied = survey(connection)[0]
                 if copied.problem:
                     raise damaged(session, verdict if verdict.problem else copied)
-            finally:
-                connection.close()
             write_anchor(directory, Anchor(events=copied.events, head=copied.head))
-    finally:
-        file.close()
     return name, until
 
 
@@ -89,15 +83,7 @@ def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     return encode(msgspec.structs.replace(event, **changes))[1]
 
 
-_Row = tuple[str, bytes]
-_Change = Callable[[apsw.Connection, str, bytes], _Row]
-
-
-def _unchanged(_source: apsw.Connection, kind: str, stored: bytes) -> _Row:
-    return kind, stored
-
-
-def _repaired(source: apsw.Connection, kind: str, stored: bytes) -> _Row:
+def _repaired(source: apsw.Connection, kind: str, stored: bytes) -> tuple[str, bytes]:
     """The event, or one that holds it as text and says why it cannot be decoded."""
     spilled = hashchain.referenced(stored)
     body = tables.required_blob(source, spilled.sha256) if spilled else stored
@@ -111,7 +97,7 @@ def _repaired(source: apsw.Connection, kind: str, stored: bytes) -> _Row:
 
 
 def _copy(
-    source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int, change: _Change
+    source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int, *, is_repaired: bool
 ) -> None:
     rows: Iterator[Any] = source.execute(
         "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
@@ -126,7 +112,8 @@ def _copy(
                     seq=seq,
                 )
             before = hash_
-            kind, stored = change(source, kind, stored)
+            if is_repaired:
+                kind, stored = _repaired(source, kind, stored)
             stored = first_body(stored, kind, changes) if seq == 1 else stored
             for sha256 in _needed(source, kind, stored):
                 _copy_blob(source, to, bytes.fromhex(sha256))

@@ -13,6 +13,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,11 +104,8 @@ def _refreshed(path: Path, name: str, fold: SessionFold | None, signature: _Sign
         # A write in the same tick of the file system's clock would leave the same signature.
         signature = (0, 0, 0, 0)
     try:
-        file = JournalFile(path, name)
-        try:
+        with closing(JournalFile(path, name)) as file:
             return _Known(signature, advance(fold or SessionFold(), file))
-        finally:
-            file.close()
     except JournalError as error:
         return _Known(signature, fold or SessionFold(), error.message)
 
@@ -123,15 +121,12 @@ def _load(index: Path) -> dict[str, _Known]:
     if not index.exists():
         return {}
     try:
-        connection = apsw.Connection(os.fspath(index))
-        try:
+        with closing(apsw.Connection(os.fspath(index))) as connection:
             connection.set_busy_timeout(1000)
             if connection.pragma("user_version") != _version():
                 return {}
             rows: list[Any] = connection.execute("SELECT id, known, crc FROM sessions").fetchall()
             return {name: _DECODE(known) for name, known, crc in rows if zlib.crc32(known) == crc}
-        finally:
-            connection.close()
     except (apsw.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return {}
 
@@ -151,8 +146,7 @@ def _save(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
 
 def _write(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
     make_file(index)
-    connection = apsw.Connection(os.fspath(index))
-    try:
+    with closing(apsw.Connection(os.fspath(index))) as connection:
         connection.set_busy_timeout(1000)
         connection.pragma("synchronous", "off")
         with connection:
@@ -166,5 +160,3 @@ def _write(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
                 ((name, known, zlib.crc32(known)) for name, known in encoded),
             )
             connection.executemany("DELETE FROM sessions WHERE id = ?", ((name,) for name in gone))
-    finally:
-        connection.close()

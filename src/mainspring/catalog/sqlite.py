@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +23,7 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
-from mainspring.disk.owner import Owner, own, owner_of
+from mainspring.disk.owner import Owner, owned, owner_of
 from mainspring.errors import JournalUnwritable
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, tables
@@ -86,11 +86,8 @@ class SqliteSessions:
     async def lock(self, name: str) -> AsyncGenerator[None]:
         directory = self.home / name
         make_folder(directory)
-        owned = own(directory, name)
-        try:
+        with owned(directory, name):
             yield
-        finally:
-            owned.release()
 
     async def lock_owner(self, name: str) -> Owner | None:
         return await asyncio.to_thread(owner_of, self.home / name)
@@ -123,8 +120,7 @@ class SqliteSessions:
         environment: Mapping[str, str] | None = None,
     ) -> Header:
         def written() -> Header:
-            file = self.shelf.file(session)
-            try:
+            with closing(self.shelf.file(session)) as file:
                 return export(
                     file,
                     to,
@@ -132,8 +128,6 @@ class SqliteSessions:
                     readable_only=readable_only,
                     environment=environment,
                 )
-            finally:
-                file.close()
 
         return await asyncio.to_thread(written)
 
@@ -145,23 +139,16 @@ class SqliteSessions:
 
     def _accept(self, session: str) -> Verification:
         directory = self.directory(session)
-        owned, file = own(directory, session), self.shelf.file(session)
-        try:
+        with owned(directory, session), closing(self.shelf.file(session)) as file:
             verdict = file.scan(check)
             if verdict.problem:
                 raise not_writable(session, verdict)
             write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
-        finally:
-            file.close()
-            owned.release()
         return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
     def _delete(self, session: str) -> None:
-        owned = own(self.directory(session), session)
-        try:
+        with owned(self.directory(session), session):
             self.shelf.remove(session)
-        finally:
-            owned.release()
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

@@ -10,6 +10,7 @@ journal in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -59,14 +60,11 @@ def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside:
     rest = iter(lines)
     header = read_header(next(rest, b""))
     with shelf.new(header.session) as (session, directory), tables.explained(session):
-        connection = tables.create(directory / tables.FILE_NAME)
-        try:
+        with closing(tables.create(directory / tables.FILE_NAME)) as connection:
             _fill(connection, header, rest, blobs_beside)
             verdict = check(connection)
             if verdict.problem:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
-        finally:
-            connection.close()
         write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
     return session
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mainspring.catalog import Owner
 from mainspring.daemon.files import DaemonFiles, DaemonRunning
+from mainspring.disk.files import closing_descriptor
 from mainspring.errors import MainspringError
 from mainspring.sandbox.detached import READY_FD, start_detached
 from mainspring.settings import Config
@@ -29,15 +30,11 @@ def launch(config: Config, arguments: Sequence[str] = ()) -> Owner:
         raise place.running()
     before = place.log.stat().st_size if place.log.exists() else 0
     ready, told = os.pipe()
-    try:
-        command = ["daemon", "run", "--detached", *arguments]
-        pid = start_detached(command, environment=config.environment, log=place.log, ready=told)
-    finally:
-        os.close(told)
-    try:
+    with closing_descriptor(ready):
+        with closing_descriptor(told):
+            command = ["daemon", "run", "--detached", *arguments]
+            pid = start_detached(command, environment=config.environment, log=place.log, ready=told)
         is_ready = _answer(ready) == _READY
-    finally:
-        os.close(ready)
     owner = place.owner()
     if is_ready and owner is not None and owner.pid == pid:
         return owner

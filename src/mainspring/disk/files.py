@@ -59,22 +59,26 @@ def close_to_others(path: Path) -> bool:
     return False
 
 
+@contextmanager
+def closing_descriptor(descriptor: int) -> Generator[int]:
+    """Closes a file descriptor at the end of a block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Makes the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing_descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as handle:
         os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
 def locked(path: Path) -> Generator[None]:
     """Keeps out everybody else who changes a file in this way, until the block or its process ends."""
     make_folder(path.parent)
-    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    name = path.with_suffix(".lock")
+    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
         system.lock(lock)
         yield
-    finally:
-        os.close(lock)

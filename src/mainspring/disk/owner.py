@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__, system
+from mainspring.disk.files import closing_descriptor
 from mainspring.errors import JournalOwned, JournalUnwritable
 
 LOCK_NAME = "owner.lock"
@@ -74,6 +75,16 @@ def own(directory: Path, session: str) -> Ownership:
         ) from error
 
 
+@contextmanager
+def owned(directory: Path, session: str) -> Generator[None]:
+    """Has the session for this process until the end of a block."""
+    ownership = own(directory, session)
+    try:
+        yield
+    finally:
+        ownership.release()
+
+
 def check_system() -> None:
     """Refuses to write sessions where nothing keeps a second writer out."""
     here = system.this_system()
@@ -116,23 +127,19 @@ def _own(directory: Path, session: str) -> Ownership:
 @contextmanager
 def _one_at_a_time(directory: Path) -> Generator[None]:
     """Taking and looking happen under a lock of the folder, so nobody sees a lock without its record."""
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing_descriptor(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
         system.lock(folder)
         yield
-    finally:
-        os.close(folder)
 
 
 def _is_locked(directory: Path) -> bool:
     if not system.this_system().has_locks:
         return False  # nothing writes sessions there: a record came with a copied folder
-    with _one_at_a_time(directory):
-        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return not system.try_lock(lock, is_shared=True)
-        finally:
-            os.close(lock)
+    with (
+        _one_at_a_time(directory),
+        closing_descriptor(os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)) as lock,
+    ):
+        return not system.try_lock(lock, is_shared=True)
 
 
 def _record(path: Path) -> Owner | None:

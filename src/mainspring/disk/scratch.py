@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mainspring import system
+from mainspring.disk.files import closing_descriptor
 
 PREFIX = "mainspring-run-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
@@ -37,7 +38,8 @@ class ScratchFolder:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
             self._lock = os.open(self.path, os.O_RDONLY | _CARE)
-            if _try_lock(self._lock) and os.fstat(self._lock).st_nlink:
+            is_locked = not system.this_system().has_locks or system.try_lock(self._lock)
+            if is_locked and os.fstat(self._lock).st_nlink:
                 return
             os.close(self._lock)  # swept in the moment before it was locked
 
@@ -84,16 +86,9 @@ def remove(folder: Path) -> None:
 
 
 def _left(folder: Path) -> Iterator[Path]:
-    lock = os.open(folder, os.O_RDONLY | _CARE)
-    try:
+    with closing_descriptor(os.open(folder, os.O_RDONLY | _CARE)) as lock:
         if os.fstat(lock).st_uid == os.geteuid() and system.try_lock(lock) and not _is_in_use(folder):
             yield folder
-    finally:
-        os.close(lock)
-
-
-def _try_lock(lock: int) -> bool:
-    return not system.this_system().has_locks or system.try_lock(lock)
 
 
 def _is_in_use(folder: Path) -> bool:

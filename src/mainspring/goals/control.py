@@ -5,7 +5,6 @@ works on it. The order lies in the inbox of the session until the signal makes i
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ import msgspec
 
 from mainspring.catalog import Sessions, running
 from mainspring.context.history import read_all
+from mainspring.disk.files import closing_descriptor
 from mainspring.disk.inbox import GoalCommand, Inbox
 from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
@@ -98,15 +98,12 @@ async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str
         return "its process has just ended"
     if owner.host != host_name():
         return f"it runs on {owner.host}; stop process {owner.pid} there"
-    handle = open_process(owner.pid)
-    try:
+    with closing_descriptor(open_process(owner.pid)) as handle:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
         inbox = Inbox(sessions.directory(session))
         await asyncio.to_thread(inbox.leave, GoalCommand(given.order), given.origin)
         signal_process(handle, signal.SIGTERM)
         is_over = await readable(handle, _WITHIN_S)
-    finally:
-        os.close(handle)
     said = "paused" if given.order == "pause" else "stopped"
     return said if is_over else f"told process {owner.pid}; it has not ended yet"

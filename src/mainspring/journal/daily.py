@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from mainspring.disk.files import make_folder
+from mainspring.disk.files import closing_descriptor, make_folder
 from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.journal.anchor import Anchor
 
@@ -27,12 +27,9 @@ def today() -> str:
 def append_line(path: Path, date: str, session: str, anchor: Anchor) -> None:
     """Adds a line in one write, durable when this returns."""
     make_folder(path.parent)
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CARE, 0o600)
-    try:
+    with closing_descriptor(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CARE, 0o600)) as fd:
         os.write(fd, f"{date} {session} {anchor.events} {anchor.head}\n".encode())
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def anchors_in(path: Path, session: str) -> Iterator[Anchor]:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.disk.files import closing_descriptor
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import SandboxError
 from mainspring.sandbox.custody import FOLDER_FORMAT
@@ -173,13 +174,11 @@ class Background:
                 raise
             yield None
             return
-        try:
+        with closing_descriptor(fd):
             found = stat(meta.keeper)
             is_same_boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip() == meta.boot
             is_it = found is not None and found.start == meta.keeper_start and found.state not in "ZX"
             yield fd if is_it and is_same_boot else None
-        finally:
-            os.close(fd)
 
     def _order(self, order: dict[str, Any]) -> None:
         try:

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from mainspring.disk.files import closing_descriptor
+
 PIECE = 64 * 1024
 MAX_LINE = 1024 * 1024
 
@@ -102,15 +104,12 @@ async def printed() -> AsyncGenerator[Printed]:
 @asynccontextmanager
 async def written(data: bytes) -> AsyncGenerator[int]:
     """A descriptor from which a text of any length can be read."""
-    fd = os.memfd_create("input", os.MFD_CLOEXEC)
-    try:
+    with closing_descriptor(os.memfd_create("input", os.MFD_CLOEXEC)) as fd:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
         os.lseek(fd, 0, os.SEEK_SET)
         yield fd
-    finally:
-        os.close(fd)
 
 
 @asynccontextmanager

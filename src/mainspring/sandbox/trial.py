@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.files import closing_descriptor
 from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
 from mainspring.sandbox.attacks import ATTACKS, Attack
 from mainspring.sandbox.policy import policy as make_policy
@@ -235,11 +236,8 @@ def _listen(address: str | tuple[str, int]) -> socket.socket:
 
 def _listen_in(folder: Path) -> socket.socket:
     """On `socket` in a folder; its whole path may be longer than the kernel takes."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with closing_descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as descriptor:
         return _listen(f"/proc/self/fd/{descriptor}/socket")
-    finally:
-        os.close(descriptor)
 
 
 def _hear() -> socket.socket:

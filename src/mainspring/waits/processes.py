@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.disk.files import closing_descriptor
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnPid, OnProcess
 from mainspring.folds.processes import Process, end_of, status_of
@@ -63,11 +64,9 @@ class ProcessWatch(ConditionWatch):
         except OSError:
             descriptor = -1
         if descriptor >= 0:
-            try:
+            with closing_descriptor(descriptor):
                 if not await readable(descriptor, self._slice_s):
                     return
-            finally:
-                os.close(descriptor)
         await asyncio.sleep(self._soon_s)
         self._soon_s = min(self._soon_s * 2, self._slice_s)
 
@@ -123,11 +122,9 @@ class PidWatch(ConditionWatch):
         except OSError:  # gone this moment, or a thread
             await asyncio.sleep(1)
             return
-        try:
+        with closing_descriptor(descriptor):
             if _is_it(stat(self._pid), self._start):
                 await readable(descriptor, self._slice_s)
-        finally:
-            os.close(descriptor)
 
     def roots(self) -> Collection[int]:
         return (self._pid,)

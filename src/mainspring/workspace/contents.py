@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.files import make_folder
+from mainspring.disk.files import closing_descriptor, make_folder
 from mainspring.system import try_lock
 from mainspring.workspace.tree import TreeEntry
 
@@ -196,10 +196,8 @@ def is_in_use(place: Path) -> bool:
         lock = os.open(place / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    try:
+    with closing_descriptor(lock):
         return not try_lock(lock)
-    finally:
-        os.close(lock)
 
 
 def _hold(folder: Path) -> tuple[Path, int]:

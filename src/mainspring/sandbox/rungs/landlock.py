@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from mainspring.disk.files import closing_descriptor
 from mainspring.disk.scan import Scan
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
@@ -176,12 +177,10 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except OSError:
         # What is not there, or not for us, cannot be granted.
         return
-    try:
+    with closing_descriptor(fd):
         if not path.is_dir():
             rights &= ON_FILES
         rule = struct.pack("=Qi", rights, fd)
         syscall(
             SYS_LANDLOCK_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH), rule, ctypes.c_uint32(0)
         )
-    finally:
-        os.close(fd)
