@@ -33,18 +33,14 @@ __all__ = [
     "tool_call",
 ]
 
-_HOMES = {
-    "MemoryJournal": "testing.memory",
-    "MemorySessions": "testing.memory",
-    "ModelServer": "testing.server",
-    "Script": "models.scripted",
-    "ScriptedCall": "models.scripted",
-    "ScriptedModel": "models.scripted",
-    "ScriptedReply": "models.scripted",
-    "Stage": "testing.stage",
-    "scripted_model": "testing.replies",
-    "tool_call": "testing.replies",
+_NAMES = {
+    "models.scripted": "Script ScriptedCall ScriptedModel ScriptedReply",
+    "testing.memory": "MemoryJournal MemorySessions",
+    "testing.replies": "scripted_model tool_call",
+    "testing.server": "ModelServer",
+    "testing.stage": "Stage",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import io
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.journal import Journal, JournalReader
+from mainspring.testing.journals import raises
 
 
 class JournalOf:
@@ -52,20 +53,20 @@ async def an_empty_store_has_no_sessions(sessions: Sessions) -> None:
     assert (await sessions.names(), await sessions.rows(), await sessions.spends()) == ([], [], [])
     for use in (sessions.find, sessions.open, sessions.read, sessions.owner, sessions.fork, sessions.delete):
         for name in ("nothing", "../etc", ""):
-            with _raises(UnknownSession):
+            with raises(UnknownSession):
                 await use(name)
-    with _raises(UnknownSession):
+    with raises(UnknownSession):
         sessions.directory("nothing")
 
 
 async def a_session_is_made_once(sessions: Sessions) -> None:
     journal = await sessions.create("one")
-    with _raises(UsageError):
+    with raises(UsageError):
         await sessions.create("one")
     other = await sessions.create()
     assert journal.session == "one" != other.session
     assert sorted(await sessions.names()) == sorted(["one", other.session])
-    with _raises(JournalOwned):
+    with raises(JournalOwned):
         await sessions.delete("one")
     await journal.close()
     await other.close()
@@ -79,14 +80,14 @@ async def a_session_is_found_by_a_prefix(sessions: Sessions) -> None:
     assert await sessions.find("abc") == "abc1"
     assert await sessions.find("x") == "x"
     for prefix in ("ab", "q"):
-        with _raises(UnknownSession):
+        with raises(UnknownSession):
             await sessions.find(prefix)
 
 
 async def names_and_rows_begin_with_what_changed_last(sessions: Sessions) -> None:
     for name in ("one", "two", "three"):
         await _filled(sessions, name, UserSaid(text=f"  \n{name}, please"))
-    async with _opened(sessions, "two") as journal:
+    async with _closing(sessions.open("two")) as journal:
         await journal.append(*_turn("Two it is."))
         for _ in range(1000):  # until the clock has moved on, however coarse it is
             await journal.append(NoteAdded(text="later"))
@@ -107,7 +108,7 @@ async def a_row_says_whether_somebody_is_at_work(sessions: Sessions) -> None:
     await _filled(sessions, "ended", GoalSet(text="a goal"), GoalEnded(ending="done", is_verified=True))
     states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
     assert (states["turn"][0], states["goal"][1], states["ended"][1]) == ("crashed", "interrupted", "done")
-    async with _opened(sessions, "turn"), _opened(sessions, "goal"):
+    async with _closing(sessions.open("turn")), _closing(sessions.open("goal")):
         states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
         assert (states["turn"][0], states["goal"][1]) == ("running", "running")
 
@@ -117,7 +118,7 @@ async def the_owner_is_whoever_has_it_open(sessions: Sessions) -> None:
     owner = await sessions.owner("one")
     assert owner is not None
     assert (owner.pid, owner.is_alive) == (os.getpid(), True)
-    with _raises(JournalOwned):
+    with raises(JournalOwned):
         await sessions.open("one")
     reader = await sessions.read("one")
     assert await reader.last_seq() == 0
@@ -132,7 +133,7 @@ async def a_lock_has_one_holder(sessions: Sessions) -> None:
         owner = await sessions.lock_owner("places/one")
         assert owner is not None
         assert owner.is_alive
-        with _raises(JournalOwned):
+        with raises(JournalOwned):
             async with sessions.lock("places/one"):
                 raise AssertionError("two have the lock")
         async with sessions.lock("places/two"):
@@ -145,7 +146,7 @@ async def a_lock_has_one_holder(sessions: Sessions) -> None:
 async def spends_are_by_purpose_and_a_fork_does_not_pay_again(sessions: Sessions) -> None:
     await _filled(sessions, "one", *_spent("s1", 0.25), _reserved("s2", 0.5))
     fork, _ = await sessions.fork("one")
-    async with _opened(sessions, fork) as journal:
+    async with _closing(sessions.open(fork)) as journal:
         await journal.append(*_spent("s3", 0.125))
     found = {each.id: each.spent for each in await sessions.spends()}
     (purpose,) = found["one"]
@@ -171,13 +172,13 @@ async def the_day_is_held_by_one_at_a_time(sessions: Sessions) -> None:
 
 
 async def a_fork_begins_as_its_parent_and_goes_its_own_way(sessions: Sessions) -> None:
-    async with _created(sessions, "one") as journal:
+    async with _closing(sessions.create("one")) as journal:
         await journal.append(_started("one"))
         blob = await journal.put(b"kept")
         await journal.append(AssistantSaid(step=1, parts=(Text(text="x" * 20_000),)), NoteAdded(text="no"))
     fork, shared = await sessions.fork("one", at=2, workspace="/elsewhere")
     assert shared == 2
-    async with _opened(sessions, fork) as journal:
+    async with _closing(sessions.open(fork)) as journal:
         first, second = await journal.read()
         assert isinstance(first.event, SessionStarted)
         assert (first.event.session, first.event.parent, first.event.parent_seq) == (fork, "one", 2)
@@ -191,7 +192,7 @@ async def a_fork_begins_as_its_parent_and_goes_its_own_way(sessions: Sessions) -
     assert await reader.get(blob) == b"kept"
     await reader.close()
     for at in (0, 4):
-        with _raises(UsageError):
+        with raises(UsageError):
             await sessions.fork("one", at=at)
 
 
@@ -214,13 +215,13 @@ async def a_session_is_composed_whole_or_not_at_all(sessions: Sessions) -> None:
     assert (await reader.verify()).problem == ""
     await reader.close()
     assert (sessions.directory(made) / "beside").read_text() == "kept"
-    with _raises(ZeroDivisionError):
+    with raises(ZeroDivisionError):
         await sessions.compose(broken, session="broken")
     assert await sessions.names() == [made]
 
 
 async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Sessions) -> None:
-    async with _created(sessions, "one") as journal:
+    async with _closing(sessions.create("one")) as journal:
         blob = await journal.put(b"\x00 kept")
         await journal.append(_started("one"), UserSaid(text="z" * 20_000), UserSaid(text="short"))
         verdict = await journal.verify()
@@ -228,10 +229,10 @@ async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Se
     header = await sessions.export("one", out, environment={"host": "here"})
     assert (header.session, header.events, header.head) == ("one", 3, verdict.head)
     lines = out.getvalue().splitlines(keepends=True)
-    with _raises(UsageError):
+    with raises(UsageError):
         await sessions.import_lines(lines)
     renamed = [lines[0].replace(b'"session":"one"', b'"session":"two"'), *lines[1:]]
-    with _raises(JournalDamaged):
+    with raises(JournalDamaged):
         await sessions.import_lines(renamed[:-1])
     assert await sessions.names() == ["one"]
     assert await sessions.import_lines(renamed) == "two"
@@ -272,7 +273,7 @@ async def a_journal_that_lost_its_end_is_not_written(
 ) -> None:
     """`cut` deletes what comes after so many events of a session, where its journal is kept."""
     await _filled(sessions, "one", UserSaid(text="go"), *_turn("done"), UserSaid(text="more"))
-    async with _opened(sessions, "one") as journal:
+    async with _closing(sessions.open("one")) as journal:
         before = await journal.verify()
     assert (before.problem, before.anchored_seq) == ("", before.events)
     kept = before.events - 1
@@ -282,17 +283,17 @@ async def a_journal_that_lost_its_end_is_not_written(
     await reader.close()
     assert (verdict.events, verdict.broken_seq) == (kept, kept + 1)
     assert "1 event is lost" in verdict.problem
-    with _raises(JournalDamaged, says=f"mainspring fork one --at {kept}"):
+    with raises(JournalDamaged, says=f"mainspring fork one --at {kept}"):
         await sessions.open("one")
-    with _raises(JournalDamaged):
+    with raises(JournalDamaged):
         await sessions.export("one", io.BytesIO())
     made, shared = await sessions.fork("one", at=kept)
     assert shared == kept
-    async with _opened(sessions, made) as journal:
+    async with _closing(sessions.open(made)) as journal:
         await journal.append(UserSaid(text="the fork goes on"))
         assert (await journal.verify()).anchored_seq == kept
     assert (await sessions.accept("one")).events == kept
-    async with _opened(sessions, "one") as journal:
+    async with _closing(sessions.open("one")) as journal:
         await journal.append(UserSaid(text="accepted"))
         assert (await journal.verify()).problem == ""
 
@@ -301,12 +302,12 @@ async def an_altered_journal_is_not_written(sessions: Sessions, alter: Callable[
     """`alter` changes the body of an event of a session, where its journal is kept."""
     await _filled(sessions, "one", *(UserSaid(text=str(number)) for number in range(20)))
     alter("one", 7)
-    with _raises(JournalDamaged, says="mainspring fork one --at 6"):
+    with raises(JournalDamaged, says="mainspring fork one --at 6"):
         await sessions.open("one")
-    with _raises(JournalDamaged):
+    with raises(JournalDamaged):
         await sessions.accept("one")
     made, _ = await sessions.fork("one", at=6)
-    async with _opened(sessions, made) as journal:
+    async with _closing(sessions.open(made)) as journal:
         await journal.append(UserSaid(text="the fork goes on"))
         assert (await journal.verify()).problem == ""
 
@@ -320,7 +321,7 @@ async def a_journal_may_be_ahead_of_its_anchor(sessions: Sessions, lose: Callabl
     verdict = await journal.verify()
     assert (verdict.problem, verdict.events, verdict.anchored_seq) == ("", 2, 1)
     lose("one")
-    async with _opened(sessions, "one") as again:
+    async with _closing(sessions.open("one")) as again:
         await again.append(UserSaid(text="goes on"))
         assert (await again.verify()).problem == ""
     await journal.close()
@@ -334,14 +335,14 @@ async def a_lost_owner_writes_nothing_more(sessions: Sessions, lose: Callable[[s
     owner = await sessions.owner("one")
     assert owner is not None
     assert not owner.is_alive
-    with _raises(JournalOwned):
+    with raises(JournalOwned):
         await lost.append(NoteAdded(text="too late"))
-    async with _opened(sessions, "one") as journal:
+    async with _closing(sessions.open("one")) as journal:
         for _ in range(2):
-            with _raises(JournalOwned):
+            with raises(JournalOwned):
                 await lost.append(NoteAdded(text="too late"))
         await lost.close()
-        with _raises(JournalOwned):
+        with raises(JournalOwned):
             await sessions.open("one")
         await journal.append(NoteAdded(text="mine"))
         assert [item.kind for item in await journal.read()] == ["SessionStarted", "NoteAdded"]
@@ -368,33 +369,14 @@ def _spent(spend: str, usd: float) -> tuple[Event, ...]:
 
 
 async def _filled(sessions: Sessions, name: str, *events: Event) -> None:
-    async with _created(sessions, name) as journal:
+    async with _closing(sessions.create(name)) as journal:
         await journal.append(_started(name), *events)
 
 
 @contextlib.asynccontextmanager
-async def _created(sessions: Sessions, name: str) -> AsyncGenerator[Journal]:
-    journal = await sessions.create(name)
+async def _closing(opening: Awaitable[Journal]) -> AsyncGenerator[Journal]:
+    journal = await opening
     try:
         yield journal
     finally:
         await journal.close()
-
-
-@contextlib.asynccontextmanager
-async def _opened(sessions: Sessions, name: str) -> AsyncGenerator[Journal]:
-    journal = await sessions.open(name)
-    try:
-        yield journal
-    finally:
-        await journal.close()
-
-
-@contextlib.contextmanager
-def _raises(kind: type[BaseException], says: str = "") -> Generator[None]:
-    try:
-        yield
-    except kind as error:
-        if says in str(error):
-            return
-    raise AssertionError(f"no {kind.__name__} was raised")

@@ -27,12 +27,12 @@ class Frame(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class _Role(msgspec.Struct):
+class Role(msgspec.Struct):
     role: str = ""
 
 
 class _Body(msgspec.Struct):
-    messages: list[_Role]
+    messages: list[Role]
     model: str = ""
     stream: bool = False
 

@@ -52,16 +52,19 @@ class Anthropic(WithMessages):
         return msgspec.json.encode({**_message(model), **ended})
 
     def error(self, status: int) -> bytes:
-        error = {"type": _ERRORS.get(status, "api_error"), "message": "This did not work."}
-        return msgspec.json.encode({"type": "error", "error": error, "request_id": "req_1"})
+        return _error(_ERRORS.get(status, "api_error"), "This did not work.")
 
     def refusal(self, message: str) -> bytes:
-        error = {"type": "invalid_request_error", "message": message}
-        return msgspec.json.encode({"type": "error", "error": error, "request_id": "req_1"})
+        return _error("invalid_request_error", message)
 
     def error_frame(self) -> bytes:
         error = {"type": "overloaded_error", "message": "Overloaded"}
         return _frame("close", "error", error=error).data
+
+
+def _error(kind: str, message: str) -> bytes:
+    error = {"type": kind, "message": message}
+    return msgspec.json.encode({"type": "error", "error": error, "request_id": "req_1"})
 
 
 def _message(model: str) -> dict[str, Any]:

@@ -27,7 +27,22 @@ _ERRORS: dict[int, tuple[str, str | None, str]] = {
 }
 
 
-class Chat(WithMessages):
+class OpenaiErrors:
+    """How OpenAI refuses, on both of its wires."""
+
+    def error(self, status: int) -> bytes:
+        kind, code, message = _ERRORS.get(status, ("server_error", None, "The server had an error."))
+        return _error(message, kind, code)
+
+    def refusal(self, message: str) -> bytes:
+        return _error(message, "invalid_request_error", None)
+
+
+def _error(message: str, kind: str, code: str | None) -> bytes:
+    return msgspec.json.encode({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+class Chat(OpenaiErrors, WithMessages):
     def frames(self, reply: ScriptedReply, usage: Usage, model: str) -> list[Frame]:
         frames = [_delta("open", model, {"role": "assistant", "content": ""})]
         for piece in pieces(reply.thinking, reply.chunk_size):
@@ -64,27 +79,9 @@ class Chat(WithMessages):
         body = {**_head(model), "object": "chat.completion", "choices": [choice], "usage": _usage(usage)}
         return msgspec.json.encode(body)
 
-    def error(self, status: int) -> bytes:
-        return openai_error(status)
-
-    def refusal(self, message: str) -> bytes:
-        return openai_refusal(message)
-
     def error_frame(self) -> bytes:
         error = {"message": "Provider returned error", "code": 502}
         return b"data: %b\n\n" % msgspec.json.encode({"error": error, "choices": []})
-
-
-def openai_error(status: int) -> bytes:
-    """The error body that OpenAI sends on both of its wires."""
-    kind, code, message = _ERRORS.get(status, ("server_error", None, "The server had an error."))
-    return msgspec.json.encode({"error": {"message": message, "type": kind, "param": None, "code": code}})
-
-
-def openai_refusal(message: str) -> bytes:
-    """How OpenAI refuses a request that is not valid, on both of its wires."""
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-    return msgspec.json.encode({"error": error})
 
 
 def _head(model: str) -> dict[str, Any]:

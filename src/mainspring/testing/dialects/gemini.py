@@ -9,7 +9,7 @@ import msgspec
 
 from mainspring.events import Stop, Usage
 from mainspring.models.scripted import ScriptedReply
-from mainspring.testing.dialects import Asked, Frame, Place, pieces
+from mainspring.testing.dialects import Asked, Frame, Place, Role, pieces
 
 _FINISH: dict[Stop, str] = {"end": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}
 _ERRORS: dict[int, str] = {
@@ -26,12 +26,8 @@ _PATH = re.compile(r"/models/(?P<model>.+):(?P<verb>\w+)$")
 _SIGNATURE = "c2lnbmF0dXJl"
 
 
-class _Role(msgspec.Struct):
-    role: str = ""
-
-
 class _Body(msgspec.Struct):
-    contents: list[_Role]
+    contents: list[Role]
 
 
 _BODY = msgspec.json.Decoder(_Body)

@@ -11,7 +11,7 @@ from mainspring.events import Usage
 from mainspring.models.scripted import ScriptedReply
 from mainspring.testing.dialects import Asked, Frame, pieces
 from mainspring.testing.dialects import named_frame as _frame
-from mainspring.testing.dialects.chat import openai_error, openai_refusal
+from mainspring.testing.dialects.chat import OpenaiErrors
 
 
 class _Item(msgspec.Struct):
@@ -32,7 +32,7 @@ class _Body(msgspec.Struct):
 _BODY = msgspec.json.Decoder(_Body)
 
 
-class Responses:
+class Responses(OpenaiErrors):
     def asked(self, _path: str, body: bytes, /) -> Asked:
         asked = _BODY.decode(body)
         replies = sum(is_reply for is_reply, _ in groupby(asked.input, key=lambda item: item.is_reply))
@@ -54,12 +54,6 @@ class Responses:
 
     def whole(self, reply: ScriptedReply, usage: Usage, model: str) -> bytes:
         return msgspec.json.encode(_response(reply, usage, model))
-
-    def error(self, status: int) -> bytes:
-        return openai_error(status)
-
-    def refusal(self, message: str) -> bytes:
-        return openai_refusal(message)
 
     def error_frame(self) -> bytes:
         error = {"code": "server_error", "message": "The server had an error."}
