@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mainspring.app.blocking import run_blocking
+from mainspring.app.blocking import blocking
 from mainspring.app.goals import GoalOptions, goal_text, made_folder, start_goal, with_longest_wait
 from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.documents.lines import as_text, ended_line
@@ -112,19 +112,9 @@ class DrvloopConfig(LoopConfig, frozen=True, kw_only=True):
     max_iterations: int = 30
 
 
-def run_exploop(config: ExploopConfig) -> int:
+async def run_exploop_async(config: ExploopConfig) -> int:
     """Runs experiments until the goal is reached or a limit is; going on where an earlier run ended. The exit
     code: 0 done, 1 iterations or the longest wait used up, 130 stopped, else that of the engine."""
-    return run_blocking(run_exploop_async(config))
-
-
-def run_drvloop(config: DrvloopConfig) -> int:
-    """Derives the goal claim by claim, each decided by a check; exit codes as those of `run_exploop`."""
-    return run_blocking(run_drvloop_async(config))
-
-
-async def run_exploop_async(config: ExploopConfig) -> int:
-    """As `run_exploop`, for async code."""
     rules = {
         "wait_s": config.wait_seconds,
         "max_wait_s": config.max_wait_seconds,
@@ -134,8 +124,11 @@ async def run_exploop_async(config: ExploopConfig) -> int:
 
 
 async def run_drvloop_async(config: DrvloopConfig) -> int:
-    """As `run_drvloop`, for async code."""
+    """Derives the goal claim by claim, each decided by a check; exit codes as those of `run_exploop`."""
     return await _pursued("drvloop", config, {})
+
+
+run_exploop, run_drvloop = blocking(run_exploop_async), blocking(run_drvloop_async)
 
 
 async def _pursued(profile: str, config: LoopConfig, rules: dict[str, Any]) -> int:

@@ -42,7 +42,8 @@ class ReadArguments(Arguments, frozen=True):
 
 async def _run(arguments: ReadArguments, place: CallContext) -> Output:
     path = arguments.path
-    data = await (_kept(place, path) if path.startswith(_HANDLES) else _file(place, path))
+    is_kept = path.startswith(_HANDLES)
+    data = await _kept(place, path) if is_kept else (await read_file(place, path)).data
     if media_type := image_type(data):
         return await _image(place, path, data, media_type)
     if data.startswith(b"%PDF-"):
@@ -56,10 +57,6 @@ async def _run(arguments: ReadArguments, place: CallContext) -> Output:
             text = notebook_text(text) or text
     room = min(_MAX_PAGE, place.room - _MARK_ROOM)
     return Output(text=page(text, arguments.offset, arguments.limit, room=room))
-
-
-async def _file(place: CallContext, path: str) -> bytes:
-    return (await read_file(place, path)).data
 
 
 async def _kept(place: CallContext, path: str) -> bytes:

@@ -16,7 +16,7 @@ from mainspring.approvals.answers import NOT_EDITABLE, Requests
 from mainspring.approvals.grants import Grant, is_pattern
 from mainspring.approvals.questions import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Offer, Scope
+from mainspring.events import ApprovalAsked, ApprovalGiven, Offer, Scope
 from mainspring.tools.ask import NAME as ASK
 
 _SCOPES: dict[str, Scope] = {"a": "session", "p": "project", "f": "forever"}
@@ -103,53 +103,34 @@ def _which(line: str, questions: Sequence[ApprovalAsked]) -> tuple[tuple[Approva
 
 
 def _answer(text: str, question: ApprovalAsked, *, now_us: int) -> ApprovalGiven:
+    yes = ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision="allow")
+    replace = msgspec.structs.replace
     if is_question(question):
-        return _given(question, "allow" if text else "reject", feedback=text)
+        return replace(yes, decision="allow" if text else "reject", feedback=text)
     letter, _, rest = text.partition(" ")
     rest = rest.strip()
     match letter.lower()[:1]:
         case "y":
-            return _given(question, "allow")
+            return yes
         case "n":
-            return _given(question, "reject", feedback=rest)
+            return replace(yes, decision="reject", feedback=rest)
         case "s":
-            return _given(question, "stop", feedback=rest)
+            return replace(yes, decision="stop", feedback=rest)
         case "e":
-            return _given(question, "allow", edited_arguments=edited(question, rest))
+            return replace(yes, edited_arguments=edited(question, rest))
         case "a" | "p" | "f" as scope:
-            return _lasting_yes(question, _SCOPES[scope], rest, now_us=now_us)
+            return _lasting(replace(yes, scope=_SCOPES[scope]), rest, now_us=now_us)
         case _:
             raise UsageError(f"{help_for((question,))}.")
 
 
-def _lasting_yes(question: ApprovalAsked, scope: Scope, rest: str, *, now_us: int) -> ApprovalGiven:
+def _lasting(yes: ApprovalGiven, rest: str, *, now_us: int) -> ApprovalGiven:
+    """A yes for more than once, perhaps for a while, perhaps for a pattern of the person's own."""
     first, _, pattern = rest.partition(" ")
     if not re.fullmatch(r"\d+[smhdw]", first):
-        return _given(question, "allow", scope=scope, pattern=rest)
+        return msgspec.structs.replace(yes, pattern=rest)
     expires_us = lasting(first, now_us=now_us)
-    return _given(question, "allow", scope=scope, pattern=pattern.strip(), expires_us=expires_us)
-
-
-def _given(
-    question: ApprovalAsked,
-    decision: Decision,
-    *,
-    feedback: str = "",
-    edited_arguments: str | None = None,
-    scope: Scope = "once",
-    pattern: str = "",
-    expires_us: int | None = None,
-) -> ApprovalGiven:
-    return ApprovalGiven(
-        call=question.call,
-        arguments_sha256=question.arguments_sha256,
-        decision=decision,
-        feedback=feedback,
-        edited_arguments=edited_arguments,
-        scope=scope,
-        pattern=pattern,
-        expires_us=expires_us,
-    )
+    return msgspec.structs.replace(yes, pattern=pattern.strip(), expires_us=expires_us)
 
 
 def _arguments(text: str) -> dict[str, object]:

@@ -112,16 +112,8 @@ def judge_command(
     is_contained: bool = True,
 ) -> Judgement:
     """What would become of a line of shell that an agent wants to run in a folder. Nothing is run."""
-    policy = _policy(mode or config.settings.mode or DEFAULT_MODE, max_cost_usd, folder, config)
-    proposed = Proposed(
-        tool="shell",
-        effect="execute",
-        arguments={"command": command},
-        command=command,
-        workspace=str(folder.resolve()),
-        is_contained=is_contained,
-    )
-    return policy.judge(proposed)
+    given: dict[str, Any] = {"mode": mode, "max_cost_usd": max_cost_usd, "is_contained": is_contained}
+    return judge_call(config, "shell", {"command": command}, command=command, folder=folder, **given)
 
 
 def judge_call(
@@ -131,6 +123,7 @@ def judge_call(
     *,
     folder: Path,
     effect: Effect = "execute",
+    command: str = "",
     mode: str = "",
     max_cost_usd: float | None = None,
     is_contained: bool = True,
@@ -142,6 +135,7 @@ def judge_call(
             tool=tool,
             effect=effect,
             arguments=arguments,
+            command=command,
             workspace=str(folder.resolve()),
             is_contained=is_contained,
         )

@@ -94,9 +94,9 @@ async def _commit(journal: JournalReader, git: Git, at: _At, vault: Vault) -> Br
     recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     message = await _message(journal)
-    return await asyncio.to_thread(
-        partial(branches.commit, git, at.moved, changed, message, is_secret=_is_secret)
-    )
+    is_secret = partial(is_hidden_name, policy=Confinement(workspace=Path()))
+    commit = partial(branches.commit, git, at.moved, changed, message, is_secret=is_secret)
+    return await asyncio.to_thread(commit)
 
 
 async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
@@ -132,7 +132,3 @@ async def _whole_message(journal: JournalReader, after: int) -> str:
 
 def _title(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "Work")[:72]
-
-
-def _is_secret(name: str) -> bool:
-    return is_hidden_name(name, Confinement(workspace=Path()))

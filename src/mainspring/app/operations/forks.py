@@ -144,10 +144,6 @@ def _shared(one: list[Recorded], other: list[Recorded]) -> int:
     return count if count > 1 else 0
 
 
-def _name(journal: list[Recorded]) -> str:
-    return msgspec.to_builtins(journal[0].event).get("session", "?") if journal else "an empty session"
-
-
 def _side(journal: list[Recorded], shared: int) -> SessionSide:
     events = journal[shared:]
     models, outcomes, files = dict[str, None](), Counter[str](), dict[str, None]()
@@ -172,7 +168,7 @@ def _side(journal: list[Recorded], shared: int) -> SessionSide:
             case _:
                 pass
     return SessionSide(
-        session=_name(journal),
+        session=getattr(journal[0].event, "session", "?") if journal else "an empty session",
         events=tuple(events),
         models=tuple(models),
         steps=steps,

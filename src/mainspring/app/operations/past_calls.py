@@ -40,8 +40,6 @@ KINDS = (
 
 
 class PastCalls:
-    """The calls of a session as they were proposed, and what was decided; a fold of its journal."""
-
     def __init__(self, config: Config, vault: Vault) -> None:
         self._config = config
         self._vault = vault

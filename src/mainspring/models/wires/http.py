@@ -75,7 +75,13 @@ class Channel:
     async def get(self, path: str) -> bytes:
         """The whole answer to a plain question."""
         answer = await self._ask("GET", path, b"")
-        return await self._whole(answer)
+        received: list[bytes] = []
+        try:
+            while (chunk := await answer.read()) is not None:
+                received.append(chunk)
+        finally:
+            answer.release()
+        return b"".join(received)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -96,15 +102,6 @@ class Channel:
         finally:
             answer.release()
         return received
-
-    async def _whole(self, answer: ServerResponse) -> bytes:
-        received: list[bytes] = []
-        try:
-            while (chunk := await answer.read()) is not None:
-                received.append(chunk)
-        finally:
-            answer.release()
-        return b"".join(received)
 
 
 class _Intake:
