@@ -106,7 +106,7 @@ async def _replay(session: str, *, is_quiet: bool) -> int:
                     f"{request.seq:>6} {request.spend:<10} {request.messages:>5} messages  {request.verdict}"
                 )
     left = f"; {unknown} were recorded without a hash" if unknown else ""
-    click.echo(f"{same} {'request' if same == 1 else 'requests'} would be the same{left}.", err=True)
+    click.echo(f"{plural(same, 'request')} would be the same{left}.", err=True)
     return 0
 
 

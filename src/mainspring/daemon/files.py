@@ -129,9 +129,8 @@ class DaemonFiles:
             return DaemonRunning(
                 "Another daemon is just starting or ending.", remedy="Try again in a moment."
             )
-        since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return DaemonRunning(
-            f"The daemon runs already: process {owner.pid} on {owner.host}, since {since}."
+            f"The daemon runs already: process {owner.pid} on {owner.host}, since {owner.since}."
             f" {owner.other_version}".rstrip(),
             remedy=RESTART if owner.other_version else "mainspring daemon stop ends it.",
         )

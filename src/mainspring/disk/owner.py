@@ -36,6 +36,10 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     version: str = "0.1.0"
 
     @property
+    def since(self) -> str:
+        return datetime.fromtimestamp(self.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+    @property
     def other_version(self) -> str:
         """What to tell a person when the process runs another version of this program; empty when not."""
         if self.version == __version__:
@@ -193,9 +197,8 @@ def refusal(session: str, owner: Owner | None) -> JournalOwned:
         return JournalOwned(
             f"Another process is writing session {session}.", remedy="Stop it, or wait for it to end."
         )
-    since = datetime.fromtimestamp(owner.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return JournalOwned(
-        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {since}."
+        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {owner.since}."
         f" {owner.other_version}".rstrip(),
         remedy="Stop that process, or wait for it to end.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 
 import msgspec
@@ -65,6 +65,7 @@ from mainspring.events import (
 from mainspring.events.counts import plural
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain, plain_name
+from mainspring.waits.describe import clock
 
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
@@ -73,9 +74,7 @@ _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">"
 
 
 def when(time_us: int) -> str:
-    if not time_us:
-        return f"{'unknown':<20}"
-    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return clock(time_us) if time_us else f"{'unknown':<20}"
 
 
 def local_time(time_us: int, zone: tzinfo) -> str:

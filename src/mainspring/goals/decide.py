@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.events import GoalEnding, GoalRules, Grade
+from mainspring.events.counts import plural
 from mainspring.goals.fold import Goal
 
 _LONGEST_OUTAGE_WAIT_S = 900.0
@@ -23,15 +24,15 @@ def stop_rule(
     """The first rule that ends the goal before another iteration."""
     if rules.max_failures and goal.failures >= rules.max_failures:
         detail = goal.last.detail if goal.last else ""
-        return Stop("failed", f"{_times(goal.failures, 'iteration')} failed in a row. {detail}".strip())
+        return Stop("failed", f"{plural(goal.failures, 'iteration')} failed in a row. {detail}".strip())
     if rules.max_refusals and goal.refusals >= rules.max_refusals:
         return Stop(
-            "failed", f"Done was said {_times(goal.refusals, 'time')} in a row and the checks failed."
+            "failed", f"Done was said {plural(goal.refusals, 'time')} in a row and the checks failed."
         )
     if rules.max_idle_iterations and goal.idle >= rules.max_idle_iterations:
         return Stop(
             "no_progress",
-            f"Nothing new in {_times(goal.idle, 'iteration')}: no file, metric, claim or plan changed.",
+            f"Nothing new in {plural(goal.idle, 'iteration')}: no file, metric, claim or plan changed.",
         )
     if rules.max_cost_usd is not None and spent_usd >= rules.max_cost_usd - _CENT_OF_A_CENT:
         return Stop("cost", f"{spent_usd:.4f} of {rules.max_cost_usd:.4f} USD are spent.")
@@ -45,7 +46,7 @@ def _out_of_time(goal: Goal, rules: GoalRules, now_us: int) -> Stop | None:
     if left_s is not None and left_s <= 0:
         return Stop("time", f"The time limit of {rules.max_time_s:g} s is reached.")
     if rules.max_iterations and goal.iterations >= rules.max_iterations:
-        return Stop("iterations", f"All {_times(rules.max_iterations, 'iteration')} are used up.")
+        return Stop("iterations", f"All {plural(rules.max_iterations, 'iteration')} are used up.")
     return None
 
 
@@ -78,7 +79,3 @@ def rest_s(rules: GoalRules, suggested_s: float | None) -> float:
 def longest_wait_s(rules: GoalRules) -> float | None:
     """None is no limit."""
     return 0.0 if rules.no_waits else rules.max_wait_s or None
-
-
-def _times(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
