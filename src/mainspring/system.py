@@ -147,6 +147,13 @@ def seconds_since_boot() -> float:
     return time.monotonic()
 
 
+def pid_scope() -> tuple[str, str]:
+    """Where a process number means something: this boot, and this pid namespace. `FileNotFoundError` on a
+    system without /proc."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return boot, str(Path("/proc/self/ns/pid").readlink())
+
+
 def boot_clock() -> tuple[str, float]:
     """Which boot of this machine this is, and the seconds since it began, also those asleep: a clock that
     nobody sets. Elsewhere than on Linux no boot is named, and the seconds mean something in this process."""

@@ -46,8 +46,6 @@ def priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced
 def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
     `local` and `local/FILE.gguf`, which are on this machine."""
-    if not spec:
-        raise UsageError("No model is set.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
     spec = model_of(
         spec, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
     )

@@ -97,8 +97,6 @@ def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
     """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
-    if options["attach"] and not text:
-        raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
     session = session or newest_here(load_config())
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(text, session, **options)))

@@ -186,10 +186,9 @@ def _born(pid: int) -> int | None:
 def _scope() -> str:
     """Empty on a system without /proc, where only the lock tells whether an owner lives."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return "/".join(system.pid_scope())
     except FileNotFoundError:
         return ""
-    return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 
 def refusal(session: str, owner: Owner | None) -> JournalOwned:

@@ -24,7 +24,7 @@ from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import SandboxError
 from mainspring.sandbox.custody import FOLDER_FORMAT
 from mainspring.sandbox.custody.tree import stat
-from mainspring.system import open_process
+from mainspring.system import boot_clock, open_process
 
 STOP_WITHIN_S = 2.0
 ROOM_WITHIN_S = 2.0
@@ -176,7 +176,7 @@ class Background:
             return
         with closing_descriptor(fd):
             found = stat(meta.keeper)
-            is_same_boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip() == meta.boot
+            is_same_boot = boot_clock()[0] == meta.boot
             is_it = found is not None and found.start == meta.keeper_start and found.state not in "ZX"
             yield fd if is_it and is_same_boot else None
 

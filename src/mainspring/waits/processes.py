@@ -14,7 +14,7 @@ from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnPid, OnProcess
 from mainspring.folds.processes import Process, end_of, status_of
 from mainspring.sandbox.custody.tree import Stat, listed_below, stat
-from mainspring.system import open_process
+from mainspring.system import open_process, pid_scope
 from mainspring.waits.decide import Observation
 from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, last_lines, readable
@@ -103,7 +103,7 @@ class PidWatch(ConditionWatch):
         who = f"Process {self._pid}{self._name}"
         if self._boot == _GONE:
             return Observation(f"{who} was not there when the wait began: it has ended, or it never was")
-        boot, namespace = _here()
+        boot, namespace = pid_scope()
         if boot != self._boot:
             return Observation(f"{who} has ended: the machine was restarted")
         if namespace != self._namespace:
@@ -160,7 +160,7 @@ def _identified(condition: OnPid) -> OnPid:
     found = stat(condition.pid)
     if found is None or not is_running(condition.pid):
         return msgspec.structs.replace(condition, identity=_GONE)
-    boot, namespace = _here()
+    boot, namespace = pid_scope()
     try:
         name = Path(f"/proc/{condition.pid}/comm").read_text(errors="replace").strip()
     except OSError:
@@ -176,12 +176,6 @@ def is_running(pid: int) -> bool:
 
 def _is_it(found: Stat | None, start: int) -> bool:
     return found is not None and found.state not in "ZX" and found.start == start
-
-
-def _here() -> tuple[str, str]:
-    """Where a process number means something: this boot, and this pid namespace."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return boot, str(Path("/proc/self/ns/pid").readlink())
 
 
 def _tail(process: Process) -> str:
