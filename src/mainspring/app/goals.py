@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ async def start_goal(
         opened = _open(options, wanted, config, store, folder=folder, beginning=beginning, approver=approver)
         async with opened as session:
             held.name(session.id)
-            yield await _pursuit(session, profile, wanted, config)
+            yield _pursuit(session, profile, wanted, config)
 
 
 @asynccontextmanager
@@ -203,7 +204,7 @@ async def resume_goal(
         async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await runtime_of(opened).record(msgspec.structs.replace(wanted, origin=None))
-            yield await _pursuit(opened, profile, wanted, config)
+            yield _pursuit(opened, profile, wanted, config)
 
 
 async def is_priced(options: GoalOptions, config: Config) -> bool:
@@ -340,11 +341,11 @@ def _open(
     )
 
 
-async def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
+def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) -> Pursuit:
     runtime = runtime_of(session)
-    if goal.engine != "builtin" and runtime.workbench.files.policy.mode != "read-only":
-        await _instruct(runtime, profile.prompt)
-    return Pursuit(session, profile, cache=config.home / "artifacts")
+    is_instructed = goal.engine != "builtin" and runtime.workbench.files.policy.mode != "read-only"
+    prepare = partial(_instruct, runtime, profile.prompt) if is_instructed else None
+    return Pursuit(session, profile, cache=config.home / "artifacts", prepare=prepare)
 
 
 async def _instruct(runtime: Runtime, prompt: str) -> None:

@@ -19,6 +19,8 @@ MAX_LISTINGS = 100_000
 SETTLED_NS = 1_000_000_000
 _COARSE_SETTLED_NS = 2_000_000_000
 NEVER_NS = 1 << 63
+_LONG_S = 1.0
+_SELDOM_S = 10.0
 
 T = TypeVar("T")
 
@@ -40,9 +42,11 @@ class FolderListing(msgspec.Struct, frozen=True):
 
 
 class Scan:
-    """The listings that are known, by device and inode: a path may lead elsewhere a moment later."""
+    """The listings that are known, by device and inode: a path may lead elsewhere a moment later. Whoever
+    shows what takes long sets `on_progress`; it is told from the thread that looks."""
 
     def __init__(self) -> None:
+        self.on_progress: Callable[[str], None] = lambda _: None
         self._known: dict[tuple[int, int], FolderListing] = {}
         self._lock = threading.Lock()
 
@@ -78,6 +82,23 @@ class Scan:
         ):
             return known
         return None
+
+
+class ScanProgress:
+    """Says how far a look is: after a second, and then less and less often."""
+
+    def __init__(self, tell: Callable[[str], None], doing: str, total: int = 0) -> None:
+        self._tell, self._doing = tell, doing
+        self._of = f" of {total:,}" if total else ""
+        self._count, self._pause_s = 0, _LONG_S
+        self._next_s = time.monotonic() + _LONG_S
+
+    def add(self, files: int = 1) -> None:
+        self._count += files
+        if (now_s := time.monotonic()) >= self._next_s:
+            self._pause_s = min(2 * self._pause_s, _SELDOM_S)
+            self._next_s = now_s + self._pause_s
+            self._tell(f"{self._doing}: {self._count:,}{self._of} files")
 
 
 def open_folder(path: str) -> int:

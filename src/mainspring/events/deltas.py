@@ -33,7 +33,7 @@ class OutputDelta(Event, frozen=True):
 
 
 class StatusDelta(Event, frozen=True):
-    """How far something is that takes long: a wait, with the time that is left."""
+    """How far something is that takes long: a wait, with the time that is left, or a look at a workspace."""
 
     text: str
     wait: str = ""

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.files import make_file, make_folder
+from mainspring.disk.scan import ScanProgress
 from mainspring.events import ArtifactChange, ArtifactsChanged, Blob
 from mainspring.evidence.artifacts import LISTED_FROM, Artifact, SeenFile, compare, listing_of, summed
 from mainspring.sandbox.files import Files
@@ -86,7 +87,13 @@ class GoalFolder:
         self._holds_secrets = holds_secrets
         self._is_closed = False
         own = (*left_out, root / _OWN_FOLDER)
-        self._tree = Tree(root, scan=files.scan, left_out=own, is_stopped=lambda: self._is_closed)
+        self._tree = Tree(
+            root,
+            scan=files.scan,
+            left_out=own,
+            is_stopped=lambda: self._is_closed,
+            on_progress=self._tell,
+        )
         self._turn = threading.Lock()
         self._rules = ""
         self._levels: dict[str, list[Level]] = {}
@@ -116,6 +123,9 @@ class GoalFolder:
         previews = await self._previews(changes, keep) if iteration else ()
         return msgspec.structs.replace(event, listing=listing, previews=previews)
 
+    def _tell(self, progress: str) -> None:
+        self._files.scan.on_progress(progress)
+
     def _scan(self, known: Iterable[str]) -> tuple[dict[str, SeenFile], set[str]]:
         """The files that count, and those known ones that are there and no longer count."""
         with self._turn:
@@ -131,7 +141,9 @@ class GoalFolder:
                 looked = [(item.path, item.old, item.new) for item in differences]
             suspects = {item.path for item in differences if item.new is not None}
             is_news = any(item.new is not item.old for item in differences)
+            progress = ScanProgress(self._tell, "hashing the workspace", len(looked))
             for path, old, new in looked:
+                progress.add()
                 if self._is_closed:
                     # What was not looked at must be found again.
                     self._is_loaded = False

@@ -8,7 +8,7 @@ The loop knows no engine: an iteration is a turn of the session, whoever takes i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
@@ -70,11 +70,19 @@ Wanted = Literal["pause", "stop", "interrupt"]
 
 
 class Pursuit:
-    """One process at work on one goal. `wanted` says what a cancellation means, `wanted_by` who asked
-    for it when that was not whoever runs this process."""
+    """One process at work on one goal. `prepare` is done first. `wanted` says what a cancellation means,
+    `wanted_by` who asked for it when that was not whoever runs this process."""
 
-    def __init__(self, session: Session, profile: Profile, *, cache: Path) -> None:
+    def __init__(
+        self,
+        session: Session,
+        profile: Profile,
+        *,
+        cache: Path,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self.session = session
+        self._prepare = prepare
         self.profile = profile
         self._runtime = runtime = runtime_of(session)
         self.goal = Goal(vault=runtime.recorder.vault)
@@ -92,6 +100,8 @@ class Pursuit:
             return await self._leave()
 
     async def _work(self) -> GoalEnded:
+        if self._prepare is not None:
+            await self._prepare()
         while True:
             await self.goal.catch_up(self.session.journal)
             if self.goal.ended is not None:

@@ -16,7 +16,7 @@ import msgspec
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
-from mainspring.events import Compacted, Delta, Event, Limits, Origin, Recorded, SandboxChosen
+from mainspring.events import Compacted, Delta, Event, Limits, Origin, Recorded, SandboxChosen, StatusDelta
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
 from mainspring.folds.state import State, load_state
@@ -143,6 +143,12 @@ class Runtime:
 
     async def load(self) -> None:
         """Folds what is on record, and from here on whatever is recorded."""
+        loop = asyncio.get_running_loop()
+
+        def tell(text: str) -> None:
+            loop.call_soon_threadsafe(self.show, StatusDelta(text=text))
+
+        self.workbench.files.scan.on_progress = tell
         self.feed.last_seq = await self.journal.last_seq()
         if self.feed.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.scan import NEVER_NS, Scan
+from mainspring.disk.scan import NEVER_NS, Scan, ScanProgress
 from mainspring.events import Blob, FileChange, FilesChanged, FileState
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import KeepAll
@@ -72,7 +72,15 @@ class Snapshots:
         self._is_full_told = False
         self._turn = threading.Lock()
         self._is_closed = False
-        self._tree = Tree(root, scan=scan, left_out=left_out, is_stopped=lambda: self._is_closed)
+        self._scan = scan or Scan()
+        self._awaited = 0
+        self._tree = Tree(
+            root,
+            scan=self._scan,
+            left_out=left_out,
+            is_stopped=lambda: self._is_closed,
+            on_progress=self._tell,
+        )
         self._contents: Contents | None = None
         self._problem = ""
         self._objects: dict[str, str] = {}
@@ -86,7 +94,7 @@ class Snapshots:
 
     async def begin(self, call: str) -> None:
         if not self._running:
-            await asyncio.to_thread(self._take)  # what others changed is none of this call's doing
+            await self._taken()  # what others changed is none of this call's doing
         # Folders that the sandbox reads after the command are not read again; with several calls at work,
         # another may have changed them since.
         self._began_ns = NEVER_NS if self._running else time.time_ns()
@@ -98,7 +106,7 @@ class Snapshots:
         during = tuple(dict.fromkeys((*self._running, *calls)))
         for call in calls:
             self._running.pop(call, None)
-        found = await asyncio.to_thread(self._take, since_ns=self._began_ns)
+        found = await self._taken(since_ns=self._began_ns)
         taken = [item for item in found if _is_change(item)]
         notes = sorted(_note(item) for item in taken if _is_uncovered(item))
         changes = sorted((item for item in taken if not _is_uncovered(item)), key=lambda item: item.path)
@@ -144,6 +152,18 @@ class Snapshots:
     def _media_type(self, data: bytes) -> str:
         """Text is recorded without its secrets; other bytes, unless they hold some, are kept as they are."""
         return "text/plain" if self._holds_secrets(data) or _is_text(data) else "application/octet-stream"
+
+    async def _taken(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
+        self._awaited += 1
+        try:
+            return await asyncio.to_thread(self._take, since_ns=since_ns)
+        finally:
+            self._awaited -= 1
+
+    def _tell(self, progress: str) -> None:
+        """Shows how far a look is that a call waits for; one in the background disturbs nobody."""
+        if self._awaited:
+            self._scan.on_progress(progress)
 
     def _take(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
         """Looks, and gives everything that was found since the last time."""
@@ -198,8 +218,10 @@ class Snapshots:
         again = ((path, self._tree.get(path)) for path in later - listed)
         differences += [Difference(path, entry, entry) for path, entry in again if entry]
         is_hiding = self._holds_secrets(os.fsencode("\0".join(item.path for item in differences)))
+        progress = ScanProgress(self._tell, "keeping contents of the workspace", len(differences))
         for item in differences:
             new = item.new
+            progress.add()
             if new is not None and not new.is_folder:
                 if time.monotonic() > patience_ends or self._is_closed:
                     new.reason = new.reason if new.content else _LATER

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.scan import NEVER_NS, FolderListing, Scan, open_folder, walk
+from mainspring.disk.scan import NEVER_NS, FolderListing, Scan, ScanProgress, open_folder, walk
 
 _HEAVY_NAMES = """
     .git .hg .svn .jj node_modules bower_components __pycache__ .tox .nox .gradle .terraform .next .nuxt
@@ -101,6 +101,7 @@ class Tree:
         scan: Scan | None = None,
         left_out: tuple[Path, ...] = (),
         is_stopped: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._root = os.fspath(root)
         self._scan = scan or Scan()
@@ -108,6 +109,7 @@ class Tree:
             os.fspath(path.relative_to(root)) for path in left_out if path.is_relative_to(root)
         )
         self._is_stopped = is_stopped
+        self._on_progress = on_progress
         self._folders: dict[str, _Folder] = {}
         self._device = 0
         self.count = 0
@@ -136,6 +138,7 @@ class Tree:
         """Looks again. What is only fresh is given with its old entry as both states. Names that somebody
         read since then are taken over, although they may have changed within a tick (see `Scan.read`)."""
         found: list[Difference] = []
+        progress = ScanProgress(self._on_progress, "looking at the workspace")
         try:
             self._device = os.lstat(self._root).st_dev
         except OSError:
@@ -146,7 +149,9 @@ class Tree:
             try:
                 fd = open_folder(f"{self._root}/{path}")
                 try:
-                    return self._look_into(fd, path, self._scan.read(fd, since_ns=since_ns), found)
+                    listing = self._scan.read(fd, since_ns=since_ns)
+                    progress.add(len(listing.inodes))
+                    return self._look_into(fd, path, listing, found)
                 finally:
                     os.close(fd)
             except OSError:
