@@ -12,7 +12,8 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, CommandResult, ProcessLimits
-from mainspring.sandbox.custody.stub import _join_cgroup
+from mainspring.sandbox.custody.child import _join_cgroup
+from mainspring.sandbox.custody.warden import LASTING
 from mainspring.sandbox.rungs.process import PlainSandbox
 
 Run = Callable[..., Coroutine[Any, Any, CommandResult]]
@@ -236,6 +237,17 @@ def test_killing_its_guard_gains_a_command_nothing(tmp_path: Path) -> None:
                 os.close(descriptor)
         assert not is_alive(pid)
         assert (await run("echo on")).stdout == b"on\n"
+
+    within(tmp_path, story)
+
+
+def test_one_guard_serves_many_commands_and_counts_each_alone(tmp_path: Path) -> None:
+    async def story(run: Run) -> None:
+        first = await run("head -c 200m /dev/zero | tail -c 100m | wc -c")
+        later = [await run("echo $PPID") for _ in range(20)]
+        assert len({done.stdout for done in later}) <= LASTING
+        assert first.max_rss_bytes > 100_000_000
+        assert all(done.max_rss_bytes < first.max_rss_bytes / 2 for done in later)
 
     within(tmp_path, story)
 

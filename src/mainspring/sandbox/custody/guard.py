@@ -1,4 +1,4 @@
-"""A guard runs one command and keeps all that it starts below itself until nothing is left.
+"""A guard runs one command and keeps all that it starts below itself until nothing is left; then the next.
 
 It tells us, one JSON object per packet: `failed` (the program could not be started: stage, errno),
 `exited` (exit code, CPU seconds, peak memory, processes left running), `limit` (one that was passed).
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -20,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from . import tree
-from .stub import Job, Stub
+from .child import Job, start
 
 GRACE_S = 0.25
 TICK_S = 1.0
-HIGHEST_FD = 1 << 20
 
 
 def tell(control: socket.socket, **fact: Any) -> None:
@@ -49,16 +47,6 @@ def _wake(_number: int, _frame: object) -> None:
     """A handler must exist for the wake-up descriptor to be written."""
 
 
-def warm_up(wake: int) -> None:
-    """As for the stub: the memory that a guard will touch is copied before a command is waiting."""
-    json.loads(json.dumps({"exited": 0, "cpu_s": 0.1, "max_rss": 1, "left": [1], "argv": ["/"]}))
-    resource.getrusage(resource.RUSAGE_CHILDREN)
-    tree.drain(wake)
-    tree.reap()
-    tree.listed_below(os.getpid())
-    select.poll().register(wake, select.POLLIN)
-
-
 def exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
@@ -73,27 +61,32 @@ class GuardWatch:
         self.wake = wake
         self.status: int | None = None
         self.any_left = True
+        self._used_s = 0.0
+        self._max_rss = 0
         self._room = _room(job["disk"])
 
     def reap(self) -> bool:
         """Collects the dead; true when the command itself is now among them."""
-        statuses, self.any_left = tree.reap()
-        return self._note(statuses)
+        dead, self.any_left = tree.reap()
+        return self._note(dead)
 
     def end(self) -> None:
         me = os.getpid()
-        statuses, is_any_left = tree.ask_to_end(me, self.wake, GRACE_S)
+        dead, is_any_left = tree.ask_to_end(me, self.wake, GRACE_S)
         if is_any_left:
             for cgroup in self.job["cgroups"]:
                 _kill_cgroup(cgroup)
-            statuses |= tree.kill_below(me, self.wake)
-        self._note(statuses)
+            dead |= tree.kill_below(me, self.wake)
+        self._note(dead)
         self.any_left = False
 
-    def _note(self, statuses: dict[int, int]) -> bool:
-        if self.status is not None or self.pid not in statuses:
+    def _note(self, dead: dict[int, tree.Dead]) -> bool:
+        for _, used_s, max_rss in dead.values():
+            self._used_s += used_s
+            self._max_rss = max(self._max_rss, max_rss)
+        if self.status is not None or self.pid not in dead:
             return False
-        self.status = statuses[self.pid]
+        self.status = dead[self.pid][0]
         return True
 
     def left_running(self) -> list[int]:
@@ -106,11 +99,10 @@ class GuardWatch:
         ]
 
     def report(self) -> dict[str, Any]:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return {
             "exited": exit_code(self.status or 0),
-            "cpu_s": used.ru_utime + used.ru_stime,
-            "max_rss": used.ru_maxrss * 1024,
+            "cpu_s": self._used_s,
+            "max_rss": self._max_rss,
             "left": self.left_running(),
         }
 
@@ -127,9 +119,7 @@ class GuardWatch:
         return ""
 
     def _cpu_s(self) -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        below = tree.descendants(os.getpid())
-        return used.ru_utime + used.ru_stime + sum(process.cpu_s for process in below)
+        return self._used_s + sum(process.cpu_s for process in tree.descendants(os.getpid()))
 
 
 def _kill_cgroup(cgroup: str) -> None:
@@ -165,15 +155,16 @@ class Ticks:
         return True
 
 
-def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socket) -> None:
+def guard(job: Job, wake: int, fds: list[int], control: socket.socket) -> None:
     """Runs until the command and everything that it started are gone."""
-    failure = stub.become(fds)
-    close_all_but(control.fileno(), wake)
+    pid, failure = start(job, fds)
+    # Holding a pipe of the command would hide its end from us.
+    for fd in fds:
+        os.close(fd)
     if failure:
-        os.waitpid(stub.pid, 0)
         tell(control, failed=failure)
         return
-    watch = GuardWatch(job, stub.pid, wake)
+    watch = GuardWatch(job, pid, wake)
     poller = select.poll()
     poller.register(wake, select.POLLIN)
     poller.register(control, select.POLLIN)
@@ -198,14 +189,3 @@ def guard(job: Job, stub: Stub, wake: int, fds: list[int], control: socket.socke
 def _is_left_alone(watch: GuardWatch, control: socket.socket) -> bool:
     """Whether we are gone, and what the command left behind may outlive us."""
     return watch.job["outlives"] and watch.status is not None and not control.recv(64)
-
-
-def close_all_but(*kept: int) -> None:
-    """Holding a pipe of the command would hide its end from us."""
-    wakeup_fd = signal.set_wakeup_fd(-1)
-    signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
-    low = 3
-    for number in sorted({*kept, wakeup_fd}):
-        os.closerange(low, number)
-        low = number + 1
-    os.closerange(low, HIGHEST_FD)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from . import FOLDER_FORMAT, tree
+from .child import Job, start
 from .guard import GuardWatch, Ticks, tell
-from .stub import Job, Stub
 
 READ_SIZE = 64 * 1024
 MAX_WAITING = 8 * 1024 * 1024
@@ -188,22 +188,21 @@ class Life:
         return self._job["limit_names"].get(passed, passed)
 
 
-def keep(job: Job, stub: Stub, wake: int, fds: list[int], asker: socket.socket) -> None:
+def keep(job: Job, wake: int, fds: list[int], asker: socket.socket) -> None:
     keeper = Keeper(job, wake)
     theirs, output = keeper.streams()
     count = len(job["extra"]) + bool(job["confine"]) + job["joins"]
-    failure = stub.become([fds[0], *theirs, *fds[2 : 2 + count]])
-    for fd in {*theirs, *fds[2 : 2 + count]}:
+    pid, failure = start(job, [*theirs, *fds[:count]])
+    for fd in {*theirs, *fds[:count]}:
         os.close(fd)
     if failure:
-        os.waitpid(stub.pid, 0)
         keeper.clean_up()
         tell(asker, failed=failure)
         return
-    write_whole(keeper.folder / "meta.json", _meta(job, stub.pid))
-    tell(asker, started=stub.pid)
+    write_whole(keeper.folder / "meta.json", _meta(job, pid))
+    tell(asker, started=pid)
     asker.close()
-    _watch(keeper, GuardWatch(job, stub.pid, wake), output)
+    _watch(keeper, GuardWatch(job, pid, wake), output)
     keeper.clean_up()
 
 

@@ -15,6 +15,9 @@ from pathlib import Path
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOP_ROUNDS = 200
 
+Dead = tuple[int, float, int]
+"""A wait status, and the CPU seconds and the most bytes that a process and those it waited for used."""
+
 
 class Stat:
     """The fields of /proc/PID/stat that custody needs; the name may hold spaces and brackets."""
@@ -88,17 +91,17 @@ def alive_below(root: int) -> list[Stat]:
     return [process for process in descendants(root) if process.state not in "ZX"]
 
 
-def reap() -> tuple[dict[int, int], bool]:
-    """Collects dead children: their wait statuses, and whether any child is left."""
-    statuses: dict[int, int] = {}
+def reap() -> tuple[dict[int, Dead], bool]:
+    """Collects dead children, and whether any child is left."""
+    dead: dict[int, Dead] = {}
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, used = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
-            return statuses, False
+            return dead, False
         if pid == 0:
-            return statuses, True
-        statuses[pid] = status
+            return dead, True
+        dead[pid] = (status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def send(pids: list[int], number: signal.Signals) -> None:
@@ -109,7 +112,7 @@ def send(pids: list[int], number: signal.Signals) -> None:
             continue
 
 
-def ask_to_end(root: int, wake: int, grace_s: float) -> tuple[dict[int, int], bool]:
+def ask_to_end(root: int, wake: int, grace_s: float) -> tuple[dict[int, Dead], bool]:
     """SIGTERM to everything below the calling process `root`; what ended in time, and whether any is left.
 
     `wake` becomes readable on SIGCHLD.
@@ -118,9 +121,9 @@ def ask_to_end(root: int, wake: int, grace_s: float) -> tuple[dict[int, int], bo
     return wait_for_children(wake, grace_s)
 
 
-def kill_below(root: int, wake: int) -> dict[int, int]:
+def kill_below(root: int, wake: int) -> dict[int, Dead]:
     """Returns when the calling process `root` has no child left."""
-    statuses, any_left = reap()
+    dead, any_left = reap()
     while any_left:
         seen: set[int] = set()
         for _ in range(STOP_ROUNDS):
@@ -131,22 +134,22 @@ def kill_below(root: int, wake: int) -> dict[int, int]:
             seen.update(fresh)
         send([process.pid for process in alive_below(root)], signal.SIGKILL)
         more, any_left = wait_for_children(wake, 0.05)
-        statuses |= more
-    return statuses
+        dead |= more
+    return dead
 
 
-def wait_for_children(wake: int, timeout_s: float) -> tuple[dict[int, int], bool]:
+def wait_for_children(wake: int, timeout_s: float) -> tuple[dict[int, Dead], bool]:
     """Waits until no child is left or the time is over."""
     deadline = time.monotonic() + timeout_s
     poller = select.poll()
     poller.register(wake, select.POLLIN)
-    statuses, any_left = reap()
+    dead, any_left = reap()
     while any_left and (left_s := deadline - time.monotonic()) > 0:
         poller.poll(left_s * 1000)
         drain(wake)
         more, any_left = reap()
-        statuses |= more
-    return statuses, any_left
+        dead |= more
+    return dead, any_left
 
 
 def drain(wake: int) -> None:

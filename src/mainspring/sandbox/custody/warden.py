@@ -1,9 +1,9 @@
-"""The warden keeps a few guards waiting, each with a stub that is ready to become a command.
+"""The warden keeps a guard waiting, which serves one command after another.
 
-Forks are thus paid before a command is asked for. A request is one packet on our socket with
-descriptors: a memory file with the job as JSON, the control socket, then the command's own. A waiting
-guard takes it and says so; the warden forks another. What lost its guard falls to the warden, which ends
-it. When our side of the socket closes, the warden ends, and every guard notices by its own socket.
+A request is one packet on our socket with descriptors: a memory file with the job as JSON, the control
+socket, then the command's own. A waiting guard takes it and says so, and again when it is free; the warden
+forks another when none waits. What lost its guard falls to the warden, which ends it. When our side of the
+socket closes, the warden ends, and every guard notices by its own socket.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ import traceback
 from typing import NoReturn
 
 from . import kernel, tree
-from .guard import guard, tell, wakeup, warm_up
+from .child import Job, job_in, receive
+from .guard import guard, tell, wakeup
 from .keeper import keep
 from .loopback import hand_over
-from .stub import Stub, job_in, receive
 
-WAITING = 3
+WAITING = 2
 QUIET_MS = 15
+LASTING = 4
+"""So many guards stay for the next command; those of a burst end with theirs."""
 
 
 class Warden:
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
         self._wake = wakeup()
-        self._taken, self._take = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._heard, self._news = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._guards: set[int] = set()
         self._waiting: set[int] = set()
         self._is_hunting = False
@@ -41,7 +43,7 @@ class Warden:
         poller = select.poll()
         poller.register(self._requests, 0)
         poller.register(self._wake, select.POLLIN)
-        poller.register(self._taken, select.POLLIN)
+        poller.register(self._heard, select.POLLIN)
         while True:
             if not self._waiting:
                 self._fork()
@@ -51,16 +53,19 @@ class Warden:
                 self._fork()
             if self._requests.fileno() in ready:
                 os._exit(0)
-            if self._taken in ready:
-                for (pid,) in struct.iter_unpack("i", os.read(self._taken, 4096)):
-                    self._waiting.discard(pid)
+            if self._heard in ready:
+                for (pid,) in struct.iter_unpack("i", os.read(self._heard, 4096)):
+                    (self._waiting.discard if pid > 0 else self._waiting.add)(abs(pid))
+                # One may have died since it said so.
+                self._waiting &= self._guards
             if self._wake in ready:
                 self._reap()
 
     def _fork(self) -> None:
+        is_lasting = len(self._guards) < LASTING
         pid = os.fork()
         if pid == 0:
-            _wait_for_a_job(self._requests, self._take)
+            _serve(self._requests, self._news, is_lasting=is_lasting)
         self._guards.add(pid)
         self._waiting.add(pid)
 
@@ -70,7 +75,8 @@ class Warden:
         self._guards -= dead.keys()
         self._waiting -= dead.keys()
         # A guard that ends well has nothing below it; only one that was killed leaves strays.
-        self._is_hunting = (self._is_hunting or any(dead.values())) and _end_strays(self._guards)
+        is_any_killed = any(status for status, _, _ in dead.values())
+        self._is_hunting = (self._is_hunting or is_any_killed) and _end_strays(self._guards)
 
 
 def main(fd: int) -> NoReturn:
@@ -84,33 +90,41 @@ def main(fd: int) -> NoReturn:
     Warden(requests).run()
 
 
-def _wait_for_a_job(requests: socket.socket, taken: int) -> NoReturn:
+def _serve(requests: socket.socket, news: int, *, is_lasting: bool) -> NoReturn:
     is_done = False
     control = None
     try:
         os.setsid()
         kernel.become_subreaper()
         wake = wakeup()
-        stub = Stub()
-        warm_up(wake)
-        fds = receive(requests)
-        if fds:
-            os.write(taken, struct.pack("i", os.getpid()))
+        while fds := receive(requests):
+            os.write(news, struct.pack("i", os.getpid()))
             control = socket.socket(fileno=fds[1])
             job = job_in(fds[0])
-            if job.get("loopback"):
-                hand_over(control)
-            elif job.get("keep"):
-                keep(job, stub, wake, fds, control)
-            else:
-                given = fds.pop() if job["has_input"] else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-                guard(job, stub, wake, [fds[0], given, *fds[2:]], control)
+            os.close(fds[0])
+            if not _done(job, wake, fds[2:], control) or not is_lasting:
+                break
+            control.close()
+            os.write(news, struct.pack("i", -os.getpid()))
         is_done = True
     finally:
         # The warden's loop, which is below us on the stack, is not ours to continue.
         if control is not None and not is_done:
             tell(control, crashed=traceback.format_exc())
         os._exit(0 if is_done else 1)
+
+
+def _done(job: Job, wake: int, fds: list[int], control: socket.socket) -> bool:
+    """Does what is asked; whether the guard is then as it was before."""
+    if job.get("loopback"):
+        hand_over(control)
+        return False
+    if job.get("keep"):
+        keep(job, wake, fds, control)
+        return False
+    given = fds.pop() if job["has_input"] else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    guard(job, wake, [given, *fds], control)
+    return True
 
 
 def _end_strays(guards: set[int]) -> bool:

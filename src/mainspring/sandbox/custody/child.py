@@ -1,4 +1,4 @@
-"""A process forked ahead of need: it becomes the command as soon as it is told which.
+"""What a guard is asked for, and the process that becomes the command.
 
 Between the fork and the exec it joins cgroups, sets limits, drops privileges and confines itself; each
 step that fails is reported with its name and errno, and the process ends.
@@ -60,31 +60,23 @@ class Job(TypedDict):
     outlives: bool
 
 
-class Stub:
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors, errors = os.pipe2(os.O_CLOEXEC)
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._socket.close()
-            os.close(self._errors)
-            _await(theirs, errors)
-        theirs.close()
-        os.close(errors)
+def start(job: Job, fds: Sequence[int]) -> tuple[int, tuple[str, int] | None]:
+    """Forks what becomes the command: its number, and why it could not be executed, if it could not.
 
-    def become(self, fds: Sequence[int]) -> tuple[str, int] | None:
-        """Executes the job in the first descriptor; why it could not be, if it could not.
-
-        The others are standard input, output and errors, and then what the job says.
-        """
-        socket.send_fds(self._socket, [b"job"], fds)
-        self._socket.close()
-        text = os.read(self._errors, 200)
-        os.close(self._errors)
-        if not text:
-            return None
-        stage, _, number = text.decode().partition(" ")
-        return stage, int(number)
+    The descriptors are standard input, output and errors, and then what the job says; they stay open here.
+    """
+    failed, errors = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        _become(job, list(fds), errors)
+    os.close(errors)
+    text = os.read(failed, 200)
+    os.close(failed)
+    if not text:
+        return pid, None
+    os.waitpid(pid, 0)
+    stage, _, number = text.decode().partition(" ")
+    return pid, (stage, int(number))
 
 
 def receive(connection: socket.socket) -> list[int]:
@@ -102,33 +94,11 @@ def job_in(fd: int) -> Job:
     return json.loads(os.pread(fd, MAX_JOB, 0))
 
 
-def _await(connection: socket.socket, errors: int) -> NoReturn:
-    os.setsid()
-    _be_killed_first()
-    _warm_up()
-    if fds := receive(connection):
-        _become(job_in(fds[0]), fds[1:], errors)
-    os._exit(0)
-
-
-def _warm_up() -> None:
-    """Touches, while there is time, the memory that the way to exec will touch: a fork copies on touch."""
-    json.loads(json.dumps({"argv": ["/"], "env": {"A": "b"}, "rlimits": [[1, 2]], "drop": False}))
-    resource.getrlimit(resource.RLIMIT_CORE)
-    _reset_signals()
-    read, write = os.pipe2(os.O_CLOEXEC)
-    os.dup2(read, write, inheritable=False)
-    for fd in (read, write):
-        os.close(fd)
-    try:
-        os.execve("/dev/null/none", ["none"], {"A": "b"})  # noqa: S606
-    except OSError:
-        return
-
-
 def _become(job: Job, fds: list[int], errors: int) -> NoReturn:
     stage = "join"
     try:
+        os.setsid()
+        _be_killed_first()
         for cgroup in job["cgroups"]:
             _join_cgroup(cgroup)
         namespaces = fds[len(fds) - job["joins"] :]
