@@ -21,7 +21,7 @@ from mainspring.disk.scan import Scan
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
-from mainspring.sandbox.environment import SCRATCH
+from mainspring.sandbox.environment import SCRATCH, fresh
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
 from mainspring.sandbox.limits import share_of_machine
 from mainspring.sandbox.policy import Confinement, Network
@@ -29,13 +29,20 @@ from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
+from mainspring.sandbox.rungs.template import MountTemplate, Node, make_template, node_at
 
 UID_INSIDE = 1000
+MAX_TEMPLATES = 8
 PRIVATE = {Path("/tmp"): 2, Path("/var/tmp"): 8, Path("/run"): 8}  # noqa: S108 - these become private
 """Each in memory, which it may fill to one part in so many of what the command may use."""
 SHARED_MEMORY_SHARE = 4
 NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
+SHARED_MOUNTS = (
+    *("--unshare-user", "--uid", "0", "--gid", "0"),
+    *("--bind", "/", "/", "--dev", "/dev", "--bind-try", "/dev/shm", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+)
+"""Of a template, below its masks. What joins it binds the workspace from here, so it cannot be read-only."""
 PROXY_INSIDE = "/run/mainspring-proxy"
 BOOT_RELAY = (
     "import sys; sys.path.append(sys.argv[1]); from custody.relay import main; "
@@ -66,17 +73,20 @@ class BwrapSandbox(Confined):
         self._program = found
         self._masks = _Masks()
         self._programs: dict[Confinement, tuple[ProgramFolder, ...]] = {}
-        self._hiding: tuple[Confinement, list[tuple[Path, tuple[int, int]]], list[Path]] = (policy, [], [])
+        self._hiding: tuple[Confinement, list[tuple[Path, Node]], list[Path]] = (policy, [], [])
+        self._templates: dict[Confinement, MountTemplate] = {}
+        self._used: set[Confinement] = {policy}
+        self._is_joining: bool | None = None
         self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._loopbacks: dict[Network, tuple[int, ...]] = {}
         self._opening = asyncio.Lock()
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
-        await self._open_network(command)
+        await self._open(command)
         return await super().run(command, on_output)
 
     async def start(self, command: Command, folder: Path, *, is_terminal: bool = False) -> Background:
-        await self._open_network(command)
+        await self._open(command)
         return await super().start(command, folder, is_terminal=is_terminal)
 
     async def close(self) -> None:
@@ -86,6 +96,8 @@ class BwrapSandbox(Confined):
         for fd in (fd for fds in self._loopbacks.values() for fd in fds):
             os.close(fd)
         self._loopbacks.clear()
+        for policy in tuple(self._templates):
+            self._templates.pop(policy).close()
         self._masks.close()
 
     @property
@@ -93,19 +105,56 @@ class BwrapSandbox(Confined):
         """Whether a server that one command starts is reached by another; known after the first command."""
         return any(self._loopbacks.values())
 
-    async def _open_network(self, command: Command) -> None:
-        network = (command.policy or self._policy).network
-        if network.mode != "full":
-            async with self._opening:
-                if network not in self._loopbacks:
-                    self._loopbacks[network] = await self._custody.loopback()
+    async def _open(self, command: Command) -> None:
+        policy = command.policy or self._policy
+        async with self._opening:
+            await self._open_network(policy.network)
+            # What is asked for only once is not worth it.
+            if policy in self._used and policy not in self._templates and self._is_joining is not False:
+                await self._open_mounts(policy)
+            self._used.add(policy)
+
+    async def _open_network(self, network: Network) -> None:
+        if network.mode != "full" and network not in self._loopbacks:
+            self._loopbacks[network] = await self._custody.loopback()
         if network.mode == "hosts" and network.hosts not in self._proxies:
             proxy = Proxy(network.hosts, self._masks.socket(len(self._proxies)))
             self._proxies[network.hosts] = proxy
             await proxy.start()
 
+    async def _open_mounts(self, policy: Confinement) -> None:
+        """Makes the mounts that the commands of a policy share, where they can be joined."""
+        env = fresh(self._host, {})
+        masked = [path for path in self._hidden(policy, ()) if not _shown_below(path, policy)]
+        argv = [self._program, *SHARED_MOUNTS]
+        for path in masked:
+            argv += self._masked(path, policy)
+        template = await make_template(self._custody, argv, env, masked=masked, masks=self._masks.nodes)
+        if template and self._is_joining is None:
+            trial = (self._program, *_rights(), "--bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
+            launch = Launch(argv=trial, env=env, cwd="/", joins=template.joins, is_wrapped=True)
+            done = await self._custody.run(launch, Command(argv=trial, cwd=Path("/")))
+            self._is_joining = done.exit_code == 0
+        if not template or not self._is_joining:
+            self._is_joining = False
+            if template:
+                template.close()
+            return
+        if len(self._templates) >= MAX_TEMPLATES:
+            self._templates.pop(next(iter(self._templates))).close()
+        self._templates[policy] = template
+
+    def _template(self, policy: Confinement) -> MountTemplate | None:
+        """The shared mounts of a policy, unless one of their masks was lost."""
+        template = self._templates.get(policy)
+        if template and not template.is_whole():
+            self._templates.pop(policy).close()
+            return None
+        return template
+
     def launch(self, prepared: PreparedRun) -> Launch:
-        arguments = self._arguments(prepared)
+        template = self._template(prepared.policy)
+        arguments = self._arguments(prepared, template)
         seccomp = pipe_of(filter_for(UNIX | INET))
         readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         arguments += ["--seccomp", str(FIRST_EXTRA_FD), "--json-status-fd", str(FIRST_EXTRA_FD + 1)]
@@ -119,28 +168,20 @@ class BwrapSandbox(Confined):
             rlimits=prepared.rlimits,
             cgroups=prepared.cgroups,
             extra=(seccomp, writable),
-            joins=self._loopbacks.get(prepared.policy.network, ()),
+            joins=(*self._loopbacks.get(prepared.policy.network, ()), *(template.joins if template else ())),
             status=readable,
             is_wrapped=True,
         )
 
-    def _arguments(self, prepared: PreparedRun) -> list[str]:
+    def _arguments(self, prepared: PreparedRun, template: MountTemplate | None) -> list[str]:
         policy = prepared.policy
-        uid, gid = (UID_INSIDE, UID_INSIDE) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
-        arguments = [
-            *NAMESPACES,
-            "--uid",
-            str(uid),
-            "--gid",
-            str(gid),
-            "--cap-drop",
-            "ALL",
-            "--disable-userns",
-        ]
+        arguments = _rights()
         if policy.network.mode != "full" and not self._loopbacks.get(policy.network):
             arguments.append("--unshare-net")
         is_full = policy.mode == "full"
-        arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        arguments += ["--bind" if is_full else "--ro-bind", "/", "/"]
+        arguments += ["--dev-bind", "/dev", "/dev"] if template else ["--dev", "/dev"]
+        arguments += ["--proc", "/proc"]
         # Root outside still owns the files of /proc/sys, and may write them without any capability.
         arguments += ["--remount-ro", "/proc"]
         for folder, share in () if is_full else PRIVATE.items():
@@ -161,14 +202,13 @@ class BwrapSandbox(Confined):
         for path in folders_above(policy):
             arguments += ["--bind", str(path), str(path)]
         arguments += self._protected(prepared)
-        for path in self._hidden(prepared):
-            arguments += self._masked(path, policy)
+        for path in self._hidden(policy, prepared.found.hidden):
+            if not template or path not in template.masked:
+                arguments += self._masked(path, policy)
         return arguments
 
     def _masked(self, path: Path, policy: Confinement) -> list[str]:
-        shown = [each for each in policy.readable if path in each.parents and each.is_dir()]
-        shown += [each for each in policy.shown_paths if path in each.parents and each.exists()]
-        if not shown:
+        if not (shown := _shown_below(path, policy)):
             return ["--ro-bind", str(self._masks.for_path(path)), str(path)]
         arguments = ["--perms", "0555", "--tmpfs", str(path)]
         for each in shown:
@@ -223,10 +263,9 @@ class BwrapSandbox(Confined):
                 arguments += ["--ro-bind", str(path), str(path)]
         return arguments
 
-    def _hidden(self, prepared: PreparedRun) -> list[Path]:
-        policy = prepared.policy
-        known = (*policy.hidden_paths, *self._masks.for_root_alone, *prepared.found.hidden)
-        there = [(path, node) for path in known if (node := _node(path))]
+    def _hidden(self, policy: Confinement, found: Iterable[Path]) -> list[Path]:
+        known = (*policy.hidden_paths, *self._masks.for_root_alone, *found)
+        there = [(path, node) for path in known if (node := node_at(path))]
         if self._hiding[:2] != (policy, there):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
@@ -246,13 +285,16 @@ def folders_above(policy: Confinement) -> list[Path]:
     return sorted(each for each in above if each.is_dir() and each == Path(os.path.realpath(each)))
 
 
-def _node(path: Path) -> tuple[int, int] | None:
-    """What a path leads to, or nothing."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - quick
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _rights() -> list[str]:
+    """What a command may and may not be, wherever it is."""
+    uid, gid = (UID_INSIDE, UID_INSIDE) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    return [*NAMESPACES, "--uid", str(uid), "--gid", str(gid), "--cap-drop", "ALL", "--disable-userns"]
+
+
+def _shown_below(path: Path, policy: Confinement) -> list[Path]:
+    """What can be read all the same in a hidden folder."""
+    shown = [each for each in policy.readable if path in each.parents and each.is_dir()]
+    return shown + [each for each in policy.shown_paths if path in each.parents and each.exists()]
 
 
 def _is_visible(path: Path, policy: Confinement, programs: Iterable[Path]) -> bool:
@@ -272,6 +314,7 @@ class _Masks:
         self._file.touch(mode=0)
         self._empty = self._folder / "folder"
         self._empty.mkdir(mode=0)
+        self.nodes = {node_at(self._file), node_at(self._empty)}
         self.for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
 
     def for_path(self, path: Path) -> Path:

@@ -1,0 +1,107 @@
+"""Mounts that are made once and joined by every command that needs the same.
+
+A process of bubblewrap makes them in namespaces of its own and ends; descriptors hold the namespaces. It
+lays masks over secrets and confines nothing: what joins them makes the rest read-only for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from pathlib import Path
+
+from mainspring.errors import SandboxError
+from mainspring.sandbox import Command
+from mainspring.sandbox.launch import FIRST_EXTRA_FD, Custody, Launch
+
+WAIT_S = 20
+HOLDER = ("/bin/sh", "-c", "echo; read line")
+"""Says that the mounts are there, and lives until its input ends."""
+
+Node = tuple[int, int]
+
+
+def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
+    """What a path leads to, or nothing."""
+    try:
+        found = os.stat(path, dir_fd=dir_fd)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class MountTemplate:
+    """`joins` are a user and a mount namespace, in that order. `masked` are the paths under masks, `masks`
+    what lies there instead."""
+
+    def __init__(
+        self, joins: tuple[int, int], root: int, masked: Iterable[Path], masks: AbstractSet[Node | None]
+    ) -> None:
+        self.joins = joins
+        self.masked = frozenset(masked)
+        self._root = root
+        self._masks = masks
+
+    def is_whole(self) -> bool:
+        """Whether every mask still lies where it was laid: what is removed or replaced outside loses it."""
+        return all(node_at(str(path)[1:], dir_fd=self._root) in self._masks for path in self.masked)
+
+    def close(self) -> None:
+        for fd in (*self.joins, self._root):
+            os.close(fd)
+
+
+async def make_template(
+    custody: Custody,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    masked: Iterable[Path],
+    masks: AbstractSet[Node | None],
+) -> MountTemplate | None:
+    """What bubblewrap, called like this, mounts; nothing where it cannot. `env` is that of a command."""
+    readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    given, input_end = os.pipe2(os.O_CLOEXEC)
+    launch = Launch(
+        argv=(*argv, "--json-status-fd", str(FIRST_EXTRA_FD), "--", *HOLDER),
+        env=dict(env),
+        cwd="/",
+        extra=(writable,),
+        status=readable,
+        is_wrapped=True,
+    )
+    is_mounted = asyncio.Event()
+    command = Command(argv=HOLDER, cwd=Path("/"), timeout_s=WAIT_S, stdin=given, is_whole=True)
+    run = asyncio.create_task(custody.run(launch, command, lambda _: is_mounted.set()))
+    mounted = asyncio.create_task(is_mounted.wait())
+    try:
+        await asyncio.wait({run, mounted}, return_when=asyncio.FIRST_COMPLETED)
+        if run.done():
+            return None
+        pid = json.loads(os.read(readable, 4096).splitlines()[0])["child-pid"]
+        return MountTemplate(*_opened(pid), masked, masks)
+    except OSError:
+        return None
+    finally:
+        mounted.cancel()
+        os.close(input_end)
+        with suppress(SandboxError):
+            await run
+        os.close(given)
+
+
+def _opened(pid: int) -> tuple[tuple[int, int], int]:
+    opened: list[int] = []
+    try:
+        for name in ("user", "mnt"):  # what was opened is closed when the next fails
+            opened.append(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))  # noqa: PERF401
+        root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        for fd in opened:
+            os.close(fd)
+        raise
+    return (opened[0], opened[1]), root
