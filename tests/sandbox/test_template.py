@@ -1,0 +1,121 @@
+"""The mounts that commands of a session share: laid once, joined by each, and never trusted to be still there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mainspring.sandbox import Command, CommandResult
+from mainspring.sandbox.places import SECRETS_OF_HOME
+from mainspring.sandbox.policy import policy
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
+from tests.sandbox.test_conformance import report
+
+Run = Callable[[str], Awaitable[CommandResult]]
+MOUNTS = ("--ro-bind", "--bind", "--dev-bind", "--tmpfs", "--dev", "--proc", "--ro-bind-try")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    if not report().rung("bwrap").is_available:
+        pytest.skip("bwrap is not available")
+    folder = tmp_path / "home"
+    for name in SECRETS_OF_HOME:
+        if not (folder / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("a secret")
+    return folder
+
+
+def within(
+    home: Path, story: Callable[[Run], Awaitable[None]], refusing: str = "no such argument"
+) -> list[str]:
+    """The arguments of every call of bubblewrap. It fails when its arguments hold the given words."""
+    calls, program = home.parent / "calls", home.parent / "program"
+    script = '#!/bin/sh\nprintf "%s\\n" "$*" >> {calls}\ncase "$*" in *"{refusing}"*) exit 1;; esac\nexec {real} "$@"\n'
+    program.write_text(script.format(calls=calls, refusing=refusing, real=shutil.which("bwrap")))
+    program.chmod(0o755)
+
+    async def main() -> None:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        sandbox = BwrapSandbox(policy(home, home=home), environment=environment, program=str(program))
+
+        async def run(text: str) -> CommandResult:
+            return await sandbox.run(Command(argv=("bash", "-c", text), cwd=home))
+
+        try:
+            await story(run)
+        finally:
+            await sandbox.close()
+
+    asyncio.run(main())
+    return calls.read_text().splitlines()
+
+
+def mounts(call: str) -> int:
+    return sum(word in MOUNTS for word in call.split())
+
+
+def test_masks_are_laid_once_and_hide_from_every_command(home: Path) -> None:
+    async def story(run: Run) -> None:
+        for _ in range(3):
+            done = await run("cat .netrc .ssh .config/gh; touch /dev/new; touch new && echo made")
+            assert done.stdout == b"made\n"
+
+    template, _, *commands = within(home, story)
+    assert all(f"{home}/{name}" in template for name in (".netrc", ".ssh", ".config/gh"))
+    assert len(commands) == 3
+    for call in commands:
+        assert f"{home}/.netrc" not in call
+        assert mounts(call) <= 20 < 60 < mounts(template)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_secret_that_lost_its_mask_is_hidden_again(home: Path, how: str) -> None:
+    """The kernel takes a mount away with the file below it, and file systems give the number of a file anew."""
+
+    async def story(run: Run) -> None:
+        assert (await run("cat .netrc")).exit_code
+        for _ in range(2):
+            if how == "removed":
+                (home / ".netrc").unlink()
+                (home / ".netrc").write_text("another secret")
+            else:
+                (home / "other").write_text("another secret")
+                (home / "other").replace(home / ".netrc")
+            assert (await run("cat .netrc .ssh")).stdout == b""
+        assert (await run("cat .netrc .ssh")).stdout == b""
+
+    within(home, story)
+
+
+def test_a_secret_that_comes_later_is_hidden_too(home: Path) -> None:
+    (home / ".netrc").unlink()
+
+    async def story(run: Run) -> None:
+        assert b"No such file" in (await run("cat .netrc")).stderr
+        (home / ".netrc").write_text("a secret")
+        done = await run("cat .netrc")
+        assert done.stdout == b""
+        assert b"Permission denied" in done.stderr
+
+    within(home, story)
+
+
+@pytest.mark.parametrize("refused", ["--remount-ro /dev", "/bin/true"])
+def test_commands_run_where_mounts_cannot_be_shared(home: Path, refused: str) -> None:
+    """Be it that they cannot be made, or that they cannot be joined."""
+
+    async def story(run: Run) -> None:
+        for _ in range(2):
+            done = await run("cat .netrc; echo on")
+            assert done.stdout == b"on\n"
+
+    calls = within(home, story, refusing=refused)
+    assert sum(refused in call for call in calls) == 1
+    assert f"{home}/.netrc" in calls[-1]
