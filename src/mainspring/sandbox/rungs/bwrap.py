@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from mainspring.disk.scan import Scan
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
@@ -129,12 +131,16 @@ class BwrapSandbox(Confined):
         argv = [self._program, *SHARED_MOUNTS]
         for path in masked:
             argv += self._masked(path, policy)
-        template = await make_template(self._custody, argv, env, masked=masked, masks=self._masks.nodes)
+        # A user namespace around the network must also be around this one, or nothing could join both.
+        around = self._loopbacks.get(policy.network, ())
+        start = Launch(argv=tuple(argv), env=env, cwd="/", joins=around, is_wrapped=True)
+        template = await make_template(self._custody, start, masked=masked, masks=self._masks.nodes)
         if template and self._is_joining is None:
             trial = (self._program, *_rights(), "--bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
-            launch = Launch(argv=trial, env=env, cwd="/", joins=template.joins, is_wrapped=True)
-            done = await self._custody.run(launch, Command(argv=trial, cwd=Path("/")))
-            self._is_joining = done.exit_code == 0
+            launch = msgspec.structs.replace(start, argv=trial, joins=(*around, *template.joins))
+            with suppress(SandboxError):
+                done = await self._custody.run(launch, Command(argv=trial, cwd=Path("/")))
+                self._is_joining = done.exit_code == 0
         if not template or not self._is_joining:
             self._is_joining = False
             if template:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command
@@ -56,24 +58,13 @@ class MountTemplate:
 
 
 async def make_template(
-    custody: Custody,
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    *,
-    masked: Iterable[Path],
-    masks: AbstractSet[Node | None],
+    custody: Custody, start: Launch, *, masked: Iterable[Path], masks: AbstractSet[Node | None]
 ) -> MountTemplate | None:
-    """What bubblewrap, called like this, mounts; nothing where it cannot. `env` is that of a command."""
+    """What bubblewrap, started like this, mounts; nothing where it cannot."""
     readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     given, input_end = os.pipe2(os.O_CLOEXEC)
-    launch = Launch(
-        argv=(*argv, "--json-status-fd", str(FIRST_EXTRA_FD), "--", *HOLDER),
-        env=dict(env),
-        cwd="/",
-        extra=(writable,),
-        status=readable,
-        is_wrapped=True,
-    )
+    argv = (*start.argv, "--json-status-fd", str(FIRST_EXTRA_FD), "--", *HOLDER)
+    launch = msgspec.structs.replace(start, argv=argv, extra=(writable,), status=readable)
     is_mounted = asyncio.Event()
     command = Command(argv=HOLDER, cwd=Path("/"), timeout_s=WAIT_S, stdin=given, is_whole=True)
     run = asyncio.create_task(custody.run(launch, command, lambda _: is_mounted.set()))
