@@ -1,14 +1,19 @@
-"""What a sandbox costs: the start of `true` on each rung, many commands at once, how fast a cancel is, a turn
-of the whole loop with a command in it, and a look over a large workspace.
+"""What a sandbox costs: the start of `true` on each rung in time and CPU, the first command of a session,
+many commands and many sessions at once, how fast a cancel is, a turn of the whole loop with a command in it,
+and a look over a large workspace.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +22,8 @@ from bench.measure import command_s, median, ms, row, timing
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
+from mainspring.sandbox.custody.kernel import become_subreaper
+from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import Confinement, policy
 from mainspring.sandbox.probe import build, probe
 from mainspring.sandbox.survey import Survey
@@ -25,6 +32,8 @@ from mainspring.settings import load_config
 TIMES = 100
 PAUSE_S = 0.1  # a model turn is longer; the warden has its next guards ready by then
 TOGETHER = 200
+SESSIONS, COMMANDS_EACH = 20, 15
+FIRST_TIMES = 10
 TURNS = 28  # a guard ends what achieves nothing for longer
 FOLDERS, FILES_EACH, REPOSITORIES = 2500, 20, 30
 
@@ -84,6 +93,8 @@ def _look_s(survey: Survey, rules: Confinement) -> float:
 
 
 async def measure() -> None:
+    # What outlives a bubblewrap or a warden is then ours to wait for, and its CPU time counts.
+    become_subreaper()
     environment = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
     for rung in (await probe(environment)).rungs:
         if not rung.is_available:
@@ -92,11 +103,16 @@ async def measure() -> None:
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
             subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
-            sandbox = build(rung.name, policy(work, home=Path.home()), environment)
+            rules = policy(work, home=Path.home())
+            sandbox = build(rung.name, rules, environment)
             try:
                 await one_rung(rung.name, sandbox, work)
             finally:
                 await sandbox.close()
+            make = partial(build, rung.name, rules, environment)
+            await cpu(rung.name, make, work)
+            await first(rung.name, rules, environment)
+            await sessions(rung.name, [make() for _ in range(SESSIONS)], work)
 
 
 BARE = {
@@ -126,6 +142,82 @@ async def one_rung(name: str, sandbox: Sandbox, work: Path) -> None:
     row(f"{name}: {TOGETHER} at once", f"{ms(each)} each", f"{each / median(floor):.1f} x floor")
     timing(
         f"{name}: cancel of a tree", [await cancel_s(sandbox, work) for _ in range(5)], target="target 1 s"
+    )
+
+
+async def cpu(name: str, make: Callable[[], Sandbox], work: Path) -> None:
+    """What the processes of a command use together, without their start-up, and our own process for it."""
+    start = _children_cpu_s()
+    for _ in range(TIMES):
+        command_s(BARE.get(name, ("/bin/true",)))
+    floor = (_children_cpu_s() - start) / TIMES
+    (few_s, own_few_s), (many_s, own_many_s) = [
+        await _cpu_of(make(), work, times) for times in (1, 1 + TIMES)
+    ]
+    taken, own = (many_s - few_s) / TIMES, (own_many_s - own_few_s) / TIMES
+    row(
+        f"{name}: CPU of the processes of a command", ms(taken), f"{taken / floor:.2f} x floor", "target 5 ms"
+    )
+    row(f"{name}: CPU of our own process for it", ms(own), f"{own / floor:.2f} x floor")
+
+
+async def _cpu_of(sandbox: Sandbox, work: Path, times: int) -> tuple[float, float]:
+    start, own = _children_cpu_s(), time.process_time()
+    for _ in range(times):
+        await sandbox.run(Command(argv=("/bin/true",), cwd=work))
+    own = time.process_time() - own
+    await sandbox.close()
+    return _children_cpu_s() - start, own
+
+
+def _children_cpu_s() -> float:
+    """Of all that have ended; waits for those that are about to."""
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+async def first(name: str, rules: Confinement, environment: dict[str, str]) -> None:
+    """The choice of a sandbox, and the first command after it."""
+    choices: list[float] = []
+    commands: list[float] = []
+    for _ in range(FIRST_TIMES):
+        start = time.perf_counter()
+        sandbox = await choose(rules, environment, name=name)
+        choices.append(time.perf_counter() - start)
+        try:
+            commands.append(await timed(sandbox, Command(argv=("/bin/true",), cwd=rules.workspace), 0))
+        finally:
+            await sandbox.close()
+    timing(f"{name}: choice of a sandbox", choices)
+    timing(f"{name}: first command after it", commands, target="target 20 ms")
+
+
+async def sessions(name: str, sandboxes: Sequence[Sandbox], work: Path) -> None:
+    """Commands of many sessions, each with one after another."""
+    true = Command(argv=("/bin/true",), cwd=work)
+    taken: list[float] = []
+
+    async def session(sandbox: Sandbox) -> None:
+        await sandbox.run(true)
+        is_ready.append(sandbox)
+        while len(is_ready) < len(sandboxes):
+            await asyncio.sleep(0.01)
+        taken.extend([await timed(sandbox, true, 0) for _ in range(COMMANDS_EACH)])
+
+    is_ready: list[Sandbox] = []
+    async with asyncio.TaskGroup() as group:
+        for sandbox in sandboxes:
+            group.create_task(session(sandbox))
+    for sandbox in sandboxes:
+        await sandbox.close()
+    floor = [command_s(BARE.get(name, ("/bin/true",))) for _ in range(TIMES)]
+    timing(f"{name}: a command of {len(sandboxes)} sessions at once", taken, floor=floor)
+    slowest = sorted(taken)[int(len(taken) * 0.99)]
+    row(
+        f"{name}: the same, 99 of 100", ms(slowest), f"{slowest / median(floor):.1f} x floor", "target 100 ms"
     )
 
 
