@@ -65,24 +65,37 @@ async def make_template(
     given, input_end = os.pipe2(os.O_CLOEXEC)
     argv = (*start.argv, "--json-status-fd", str(FIRST_EXTRA_FD), "--", *HOLDER)
     launch = msgspec.structs.replace(start, argv=argv, extra=(writable,), status=readable)
-    is_mounted = asyncio.Event()
     command = Command(argv=HOLDER, cwd=Path("/"), timeout_s=WAIT_S, stdin=given, is_whole=True)
-    run = asyncio.create_task(custody.run(launch, command, lambda _: is_mounted.set()))
-    mounted = asyncio.create_task(is_mounted.wait())
+    is_over = asyncio.Event()
+    said: list[bytes] = []
+
+    def hear(data: bytes) -> None:
+        said.append(data)
+        is_over.set()
+
+    async def hold() -> None:
+        with suppress(SandboxError):
+            await custody.run(launch, command, hear)
+        is_over.set()
+
     try:
-        await asyncio.wait({run, mounted}, return_when=asyncio.FIRST_COMPLETED)
-        if run.done():
-            return None
-        pid = json.loads(os.read(readable, 4096).splitlines()[0])["child-pid"]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(hold())
+            try:
+                await is_over.wait()
+                return _taken(readable, masked, masks) if said else None
+            finally:
+                os.close(input_end)
+    finally:
+        os.close(given)
+
+
+def _taken(status: int, masked: Iterable[Path], masks: AbstractSet[Node | None]) -> MountTemplate | None:
+    try:
+        pid = json.loads(os.read(status, 4096).splitlines()[0])["child-pid"]
         return MountTemplate(*_opened(pid), masked, masks)
     except OSError:
         return None
-    finally:
-        mounted.cancel()
-        os.close(input_end)
-        with suppress(SandboxError):
-            await run
-        os.close(given)
 
 
 def _opened(pid: int) -> tuple[tuple[int, int], int]:
