@@ -88,14 +88,68 @@ def test_a_text_that_occurs_twice_needs_more_of_it_or_every(shop):
 
 
 def test_a_miss_shows_the_nearest_text_and_changes_nothing(shop):
-    shop.put("a.py", "import os\n\ndef area(width, height):\n    return width * height\n")
-    said = edit(shop, "a.py", ("def area(width, heigth):\n  return width * height", "x")).text
-    assert "The nearest text starts at line 3:\ndef area(width, height):\n    return width * height" in said
+    code = "import os\n\ndef area(width, height):\n    return width * height\n"
+    missing = ("def area(width, heigth):\n  return width * height", "x")
+    shop.put("a.py", code)
+    assert edit(shop, "a.py", missing).text.endswith(code)  # a short file is shown whole
+    shop.put("a.py", "# far\n" * 99 + code)
+    said = edit(shop, "a.py", missing).text
+    assert "from line 99" in said
+    assert said.count("# far") == 1
+    assert "def area(width, height):\n    return width * height" in said
 
 
-def test_indentation_is_never_guessed(shop):
-    shop.put("a.py", "if x:\n        pass\n")
-    assert edit(shop, "a.py", ("if x:\n    pass", "y")).is_error
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        ("if x:\n        pass\n", "if x:\n    pass", "if y:\n    go()", "if y:\n        go()\n"),
+        ("def f():\n\tif x:\n\t\tgo()\n", "    if x:\n        go()", "    if y:\n        go()", "def f():\n\tif y:\n\t\tgo()\n"),
+        ("a:\n    b:\n        c\n", "b:\n    c", "b:\n    c\n    d\ne", "a:\n    b:\n        c\n        d\n    e\n"),
+        ("x = 1  \ny = 2\n", "x = 1\ny = 2\n", "x = 3\n", "x = 3\n"),
+        ("        x = 1\r\n        y = 2\r\n", "x = 1\ny = 2", "x = 3\ny = 2", "        x = 3\r\n        y = 2\r\n"),
+        ("a\n  b\nc\n", "   b", "", "a\nc\n"),
+    ],
+)  # fmt: skip
+def test_white_space_is_forgiven_where_one_place_fits_and_told(shop, before, old, new, after):
+    shop.put("a.py", before.encode())
+    done = edit(shop, "a.py", (old, new))
+    assert not done.is_error, done.text
+    assert "at line" in done.text.partition("\n")[0]
+    assert shop.path("a.py").read_bytes() == after.encode()
+
+
+def test_white_space_is_not_forgiven_where_two_places_fit(shop):
+    shop.put("a.py", "if a:\n    x = 1\nif b:\n        x = 1\n")
+    assert edit(shop, "a.py", ("\t\tx = 1", "y")).is_error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# ... rest of the code ...",
+        "// existing code",
+        "/* … */",
+        "    # unchanged",
+        "<!-- ... -->",
+        "-- ...",
+    ],
+)
+def test_text_that_stands_for_what_was_left_out_is_refused(shop, line):
+    shop.put("a.py", "one\ntwo\nthree\n")
+    assert edit(shop, "a.py", ("two", f"2\n{line}")).is_error
+    shop.text("read", path="a.py")
+    assert "in place of real lines" in shop.error("write", path="a.py", content=f"1\n{line}\n")
+    assert shop.path("a.py").read_text() == "one\ntwo\nthree\n"
+    shop.put("b.py", f"one\n{line}\n")  # what stands there already may stay
+    assert not edit(shop, "b.py", (f"one\n{line}", f"1\n{line}")).is_error
+
+
+@pytest.mark.parametrize(
+    "line", ["# the rest is computed below", "x = ...", "# Other users see 403", "// 1..10", "# wait..."]
+)
+def test_ordinary_comments_are_no_placeholders(shop, line):
+    shop.put("a.py", "one\n")
+    assert not edit(shop, "a.py", ("one", f"1\n{line}")).is_error
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,27 @@ def test_a_bare_header_needs_no_numbers(shop):
     assert content(shop)["one.txt"] == "a\nb\nC\n"
 
 
-def test_a_header_that_counts_wrong_is_told(shop):
-    said = shop.error("patch", patch=CHANGE.replace("-1,3 +1,3", "-1,4 +1,3"))
-    assert "one.txt, hunk 1: the header says 4 old and 3 new lines, and it has 3 and 3" in said
+def test_counts_of_a_header_are_not_believed(shop):
+    assert shop.text("patch", patch=CHANGE.replace("-1,3 +1,3", "-7,4 +9,30"))
+    assert content(shop)["one.txt"] == "a\nB\nc\n"
+
+
+def test_other_white_space_is_forgiven_where_one_place_fits_and_told(shop):
+    shop.put("a.py", "class A:\n    def f(self):  \n        x = 1\n        return x\n")
+    patch = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,4 @@\n def f(self):\n-    x = 1\n+    x = 2\n+    y = 3\n     return x\n"
+    said = shop.text("patch", patch=patch)
+    assert "a.py: hunk 1 at line 2" in said
+    assert content(shop)["a.py"] == (
+        "class A:\n    def f(self):  \n        x = 2\n        y = 3\n        return x\n"
+    )
+    shop.put("b.py", "if a:\n    x = 1\nif b:\n        x = 1\n")
+    assert "several places" in shop.error("patch", patch="--- a/b.py\n+++ b/b.py\n@@\n-  x = 1\n+  x = 2\n")
+
+
+def test_a_hunk_with_a_placeholder_is_refused(shop):
+    patch = "--- a/one.txt\n+++ b/one.txt\n@@\n a\n-b\n+# ... rest of the code ...\n"
+    assert "rest of the code" in shop.error("patch", patch=patch)
+    assert content(shop)["one.txt"] == "a\nb\nc\n"
 
 
 @pytest.mark.parametrize(
@@ -192,4 +210,4 @@ def test_what_diff_writes_patch_applies(tmp_path_factory, old, new, is_old_open,
         assert texts[0] == texts[1]
         return
     (file,) = parse_patch(done.stdout)
-    assert apply_hunks(texts[0], file) == texts[1]
+    assert apply_hunks(texts[0], file) == (texts[1], ())

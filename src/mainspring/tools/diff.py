@@ -1,6 +1,6 @@
 """Unified diffs: what a patch says about each file, and a text with its hunks applied.
 
-Context must match exactly. Where the line numbers are wrong, a hunk is applied at the only place where its
+Where line numbers or counts are wrong, or white space differs, a hunk is applied at the only place where its
 old lines stand; when there is none, or more than one, it fails with the file and the hunk named. Pure.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mainspring.tools import ToolFailed
+from mainspring.tools.fitting import Fit, fits, indentation, indented, placeholder
 from mainspring.tools.text import is_crlf, with_crlf
 
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*|@@(?: .*)?")
@@ -20,12 +21,30 @@ _META = ("index ", "old mode ", "new mode ", "similarity index ", "dissimilarity
 
 
 class Hunk(msgspec.Struct, frozen=True):
-    """Old and new lines with their ends. `start` is the line it names, 0 when it names none."""
+    """Lines with their signs and ends. `start` is the line it names, 0 when it names none."""
 
     number: int
     start: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+    body: tuple[tuple[str, str], ...]
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        return tuple(text for sign, text in self.body if sign != "+")
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        return tuple(text for sign, text in self.body if sign != "-")
+
+    def new_at(self, found: Sequence[str]) -> list[str]:
+        """The new lines where the old ones are these in the file, which may differ in white space."""
+        known = indentation(self.old, found)
+        there = iter(found)
+        put: list[str] = []
+        for sign, text in self.body:
+            kept = "" if sign == "+" else next(there)
+            if sign != "-":
+                put.append(kept or indented(text, known))
+        return put
 
 
 class FilePatch(msgspec.Struct, frozen=True):
@@ -59,40 +78,48 @@ def parse_patch(text: str) -> tuple[FilePatch, ...]:
     return tuple(files)
 
 
-def apply_hunks(text: str, file: FilePatch) -> str:
-    """The text after all hunks; raises `ToolFailed` that names the first one that does not fit.
-    Line ends, and a last line without one, stay as they are unless the patch speaks of them."""
+def apply_hunks(text: str, file: FilePatch) -> tuple[str, tuple[str, ...]]:
+    """The text after all hunks, and what was assumed; raises `ToolFailed` that names the first one that does
+    not fit. Line ends, and a last line without one, stay as they are unless the patch speaks of them."""
     if is_crlf(text):
-        return with_crlf(apply_hunks(text.replace("\r\n", "\n"), file))
+        applied, assumed = apply_hunks(text.replace("\r\n", "\n"), file)
+        return with_crlf(applied), assumed
     is_open = bool(text) and not text.endswith("\n")
     says_so = any(not line.endswith("\n") for hunk in file.hunks for line in (*hunk.old, *hunk.new))
     if is_open and not says_so:
-        return apply_hunks(text + "\n", file).removesuffix("\n")
+        applied, assumed = apply_hunks(text + "\n", file)
+        return applied.removesuffix("\n"), assumed
     lines: list[str] = _LINES.findall(text)
-    applied: list[str] = []
+    put: list[str] = []
+    told: list[str] = []
     done = 0
     for hunk in file.hunks:
-        at = _place(lines, hunk, done, file.name)
-        applied += [*lines[done:at], *hunk.new]
-        done = at + len(hunk.old)
-    return "".join([*applied, *lines[done:]])
+        fit = _place(lines, hunk, done, file.name)
+        at, end = fit.start, fit.start + len(hunk.old)
+        if fit.difference:
+            told.append(f"hunk {hunk.number} at line {at + 1}, where it differs in {fit.difference}")
+        put += [*lines[done:at], *(hunk.new_at(lines[at:end]) if fit.difference else hunk.new)]
+        done = end
+    return "".join([*put, *lines[done:]]), tuple(told)
 
 
-def _place(lines: Sequence[str], hunk: Hunk, first: int, name: str) -> int:
-    """The index at which the old lines of a hunk stand."""
+def _place(lines: Sequence[str], hunk: Hunk, first: int, name: str) -> Fit:
+    """Where the old lines of a hunk stand."""
     old, size = list(hunk.old), len(hunk.old)
+    if left_out := placeholder("".join(hunk.new), "".join(old)):
+        raise ToolFailed(f"{name}, hunk {hunk.number}: {left_out!r} stands in place of real lines.")
     if not old:
         if first <= hunk.start <= len(lines) and (hunk.start or not lines):
-            return hunk.start
+            return Fit(hunk.start)
         raise ToolFailed(f"{name}, hunk {hunk.number}: it has no old lines, so its place is not known.")
     at = hunk.start - 1
     if at >= first and lines[at : at + size] == old:
-        return at
-    found = [at for at in range(first, len(lines) - size + 1) if lines[at : at + size] == old]
+        return Fit(at)
+    found = fits(lines, old, first)
     if len(found) == 1:
         return found[0]
     if found:
-        where = ", ".join(str(at + 1) for at in found[:5])
+        where = ", ".join(str(fit.start + 1) for fit in found[:5])
         raise ToolFailed(
             f"{name}, hunk {hunk.number}: its old lines stand at several places (lines {where});"
             " give more context or the right line number."
@@ -153,26 +180,20 @@ def _hunk(lines: Sequence[str], at: int, file: str, number: int) -> tuple[Hunk, 
         end += 1
     rest = end
     wanted = None if header[1] is None else (int(header[2] or 1), int(header[4] or 1))
-    old, new = _sides(lines[at + 1 : end], f"{file}, hunk {number}")
-    # Blank lines between two files are no part of the hunk before them.
-    while wanted not in (None, (len(old), len(new))) and not lines[end - 1] and end > at + 1:
+    hunk = Hunk(number, int(header[1] or 0), _body(lines[at + 1 : end], f"{file}, hunk {number}"))
+    # Blank lines between two files are no part of the hunk before them. Other counts are not believed.
+    while wanted not in (None, (len(hunk.old), len(hunk.new))) and not lines[end - 1] and end > at + 1:
         end -= 1
-        old, new = _sides(lines[at + 1 : end], f"{file}, hunk {number}")
-    if wanted not in (None, (len(old), len(new))):
-        told = _sides(lines[at + 1 : rest], "")
-        raise ToolFailed(
-            f"{file}, hunk {number}: the header says {wanted[0]} old and {wanted[1]} new lines, and it has"
-            f" {len(told[0])} and {len(told[1])}. Correct it, or write `@@` alone."
-        )
-    return Hunk(number, int(header[1] or 0), old, new), rest
+        hunk = Hunk(number, hunk.start, hunk.body[:-1])
+    return hunk, rest
 
 
 def _begins_hunks(lines: Sequence[str], at: int) -> bool:
     return lines[at].startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ ")
 
 
-def _sides(body: Sequence[str], where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The old and the new lines of a hunk. A blank line is context whose only space was lost."""
+def _body(body: Sequence[str], where: str) -> tuple[tuple[str, str], ...]:
+    """The lines of a hunk by their signs. A blank line is context whose only space was lost."""
     parts: list[tuple[str, str]] = []
     for line in body:
         sign = line[:1] or " "
@@ -182,5 +203,4 @@ def _sides(body: Sequence[str], where: str) -> tuple[tuple[str, ...], tuple[str,
             parts.append((sign, line[1:] + "\n"))
         else:
             raise ToolFailed(f"{where}: every line must begin with a space, + or -: {line[:200]!r}.")
-    old = tuple(text for sign, text in parts if sign != "+")
-    return old, tuple(text for sign, text in parts if sign != "-")
+    return tuple(parts)

@@ -1,4 +1,8 @@
-"""Replaces exact text in a file: all replacements or none, and never a guess."""
+"""Replaces text in a file: all replacements or none.
+
+The old text must stand in the file once. Where it differs in white space alone, and one place fits, that is
+the place, and the result says so; anything else is an error that shows what stands there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from msgspec import Meta
 
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, encoded, text_to_change, write_file
+from mainspring.tools.fitting import fits, indentation, indented, placeholder
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import is_crlf, lines_of, with_crlf, with_lf
 
@@ -18,6 +23,8 @@ _NEAR_ENOUGH = 0.5
 _MAX_LINES_COMPARED = 20_000
 _MAX_COMPARED = 300
 _MAX_NEAR = 40
+_AROUND = 3
+_SHORT_FILE = 60
 _MAX_SHOWN = 500
 _MIXED_ENDS = (
     "the old text is in {path} with other line ends; nothing was changed. Some lines of the file end in CR LF"
@@ -40,30 +47,42 @@ async def _run(arguments: EditArguments, place: CallContext) -> Output:
     path = arguments.path
     content, decoded = await text_to_change(place, path)
     before = decoded.text
-    after = replace_all(before, arguments.edits, path, hide=place.hide)
+    after, assumed = replace_all(before, arguments.edits, path, hide=place.hide)
     if after == before:
         raise ToolFailed("The edits change nothing: old and new text are the same.")
     await write_file(place, path, encoded(decoded, after, path), unchanged_since=content.version)
     # Hidden before lines are left out: some lines of a key would not be known as one.
     shown = lines_of(place.hide(before)), lines_of(place.hide(after))
     diff = difflib.unified_diff(*shown, lineterm="", n=1)
-    return Output(text=f"Changed {path}:\n" + "\n".join(list(diff)[2:]))
+    how = f" ({'; '.join(assumed)})" if assumed else ""
+    return Output(text=f"Changed {path}{how}:\n" + "\n".join(list(diff)[2:]))
 
 
 def replace_all(
     text: str, edits: tuple[Replacement, ...], path: str, *, hide: Callable[[str], str] = str
-) -> str:
-    """The text after all edits. Line ends of the file are kept: a file with CRLF matches edits with LF."""
+) -> tuple[str, list[str]]:
+    """The text after all edits, and what was assumed. Line ends of the file are kept: a file with CRLF
+    matches edits with LF."""
     has_crlf = is_crlf(text)
+    assumed: list[str] = []
     for number, edit in enumerate(edits, 1):
         old, new = edit.old, edit.new
         if has_crlf:
             old, new = with_crlf(old), with_crlf(new)
         found = text.count(old)
         which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+        if left_out := placeholder(new, old):
+            raise ToolFailed(
+                f"{which}the new text has {left_out!r} in place of real lines; nothing was changed."
+                " Write every line that is to stand in the file."
+            )
         if found == 0:
             if with_lf(old) in with_lf(text):
                 raise ToolFailed(f"{which}{_MIXED_ENDS.format(path=path)}")
+            if loose := _replaced_loosely(text, old, new, has_crlf=has_crlf):
+                text = loose[0]
+                assumed.append(loose[1])
+                continue
             near = nearest(hide(text), hide(old))
             raise ToolFailed(f"{which}the old text is not in {path}; nothing was changed.{near}")
         if found > 1 and not edit.every:
@@ -72,12 +91,36 @@ def replace_all(
                 " Give more of the surrounding lines, or set every."
             )
         text = text.replace(old, new)
-    return text
+    return text, assumed
+
+
+def _replaced_loosely(text: str, old: str, new: str, *, has_crlf: bool) -> tuple[str, str] | None:
+    """The text with whole lines replaced that differ from the old ones in white space alone, and what was
+    assumed; None when not exactly one place fits."""
+    lines, wanted = text.split("\n"), with_lf(old).strip("\n").split("\n")
+    places = fits(lines, wanted)
+    if len(places) != 1:
+        return None
+    start, end = places[0].start, places[0].start + len(wanted)
+    known = indentation(wanted, lines[start:end])
+    ending = "\r" if has_crlf else ""
+    put = (
+        [indented(line, known) + ending for line in with_lf(new).strip("\n").split("\n")]
+        if new.strip()
+        else []
+    )
+    if lines[end - 1 :] == [lines[end - 1]] and put:  # the last line of a file that does not end in one
+        put[-1] = put[-1].removesuffix(ending)
+    told = f"at line {start + 1}, where the old text differs in {places[0].difference}"
+    return "\n".join([*lines[:start], *put, *lines[end:]]), told
 
 
 def nearest(text: str, wanted: str) -> str:
-    """The lines most like the wanted ones, so that the model can correct itself."""
+    """The lines most like the wanted ones, with some around them, so that the model can correct itself; all
+    lines of a short file."""
     lines, wanted_lines = lines_of(text), lines_of(wanted)
+    if len(lines) <= _SHORT_FILE and len(text) <= _SHORT_FILE * 100:
+        return f" The file has:\n{text}"
     key = max(wanted_lines, key=lambda line: len(line.strip()), default="")
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(key.strip()[:_MAX_COMPARED])
@@ -89,9 +132,10 @@ def nearest(text: str, wanted: str) -> str:
             best, best_ratio = index, ratio
     if best < 0:
         return " Read the file again to see what it contains."
-    first = max(best - wanted_lines.index(key), 0)
-    shown = "\n".join(line[:_MAX_SHOWN] for line in lines[first : first + min(len(wanted_lines), _MAX_NEAR)])
-    return f" The nearest text starts at line {first + 1}:\n{shown}"
+    at = max(best - wanted_lines.index(key), 0)
+    first, last = max(at - _AROUND, 0), at + min(len(wanted_lines), _MAX_NEAR) + _AROUND
+    shown = "\n".join(line[:_MAX_SHOWN] for line in lines[first:last])
+    return f" The nearest text is here, from line {first + 1}:\n{shown}"
 
 
 TOOL = Tool(

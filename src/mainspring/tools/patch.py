@@ -35,6 +35,7 @@ class Change(msgspec.Struct, frozen=True):
     before: Content | None
     after: bytes | None
     mode: int | None = None
+    assumed: tuple[str, ...] = ()
 
 
 async def _run(arguments: PatchArguments, place: CallContext) -> Output:
@@ -46,7 +47,8 @@ async def _run(arguments: PatchArguments, place: CallContext) -> Output:
     ):
         raise ToolFailed(f"{twice} occurs twice in the patch; nothing was changed. Put its hunks together.")
     await _make(place, changes)
-    return Output(text="\n".join(_told(file) for file in files))
+    assumed = [f"{change.path}: {told}." for change in changes for told in change.assumed]
+    return Output(text="\n".join([*map(_told, files), *assumed]))
 
 
 async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
@@ -59,9 +61,10 @@ async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
     content, decoded = (
         await text_to_change(place, file.old) if file.hunks else (await look_at(place, file.old), None)
     )
-    data = content.data
+    data, assumed = content.data, ()
     if decoded is not None:
-        data = encoded(decoded, apply_hunks(decoded.text, file), file.old)
+        text, assumed = apply_hunks(decoded.text, file)
+        data = encoded(decoded, text, file.old)
     if not file.new:
         if file.hunks and data:
             raise ToolFailed(
@@ -69,16 +72,16 @@ async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
             )
         return [Change(file.old, content, None)]
     if file.new == file.old:
-        return [Change(file.old, content, data)]
+        return [Change(file.old, content, data, assumed=assumed)]
     if await found_at(place, file.new) is not None:
         raise ToolFailed(f"{file.new} exists already; nothing was changed.")
-    return [Change(file.new, None, data, content.mode), Change(file.old, content, None)]
+    return [Change(file.new, None, data, content.mode, assumed), Change(file.old, content, None)]
 
 
 async def _creation(place: CallContext, file: FilePatch) -> Change:
     if await found_at(place, file.new) is not None:
         raise ToolFailed(f"{file.new} exists already, and the patch creates it; nothing was changed.")
-    text = apply_hunks("", file)
+    text, _ = apply_hunks("", file)
     return Change(file.new, None, text.encode(), 0o755 if file.is_executable else None)
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from mainspring.sandbox.files import Version
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
-from mainspring.tools.files import described, found_at, write_file
+from mainspring.tools.files import described, found_at, look_at, write_file
+from mainspring.tools.fitting import placeholder
 from mainspring.tools.schema import Arguments
+from mainspring.tools.text import decode
 
 
 class WriteArguments(Arguments, frozen=True):
@@ -18,6 +20,13 @@ class WriteArguments(Arguments, frozen=True):
 async def _run(arguments: WriteArguments, place: CallContext) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
     replaced = await _to_replace(place, arguments.path)
+    if replaced:
+        before = decode((await look_at(place, arguments.path)).data)
+        if left_out := placeholder(arguments.content, before.text if before else ""):
+            raise ToolFailed(
+                f"The content has {left_out!r} in place of real lines; nothing was written."
+                " Write the whole file, or use edit."
+            )
     await write_file(place, arguments.path, data, unchanged_since=replaced)
     done = "Replaced" if replaced else "Wrote"
     return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
