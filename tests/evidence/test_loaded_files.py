@@ -8,7 +8,7 @@ import pytest
 
 from mainspring.events import ArtifactChange, ArtifactsChanged
 from mainspring.evidence.artifacts import Artifacts
-from mainspring.evidence.loaded_files import written_by_agent
+from mainspring.evidence.loaded_files import deciding_files
 
 
 class Work:
@@ -45,7 +45,9 @@ class Work:
         return self
 
     def found(self, line: str, *frozen: str, work: tuple[str, ...] = ()) -> tuple[str, ...]:
-        return written_by_agent(line, self.artifacts, self.texts.get, frozen=frozen, work=work)
+        return deciding_files(
+            line, self.artifacts, self.texts.get, frozen=frozen, work=work, root="/w"
+        ).written
 
 
 def test_a_script_that_the_agent_wrote_or_changed_is_named() -> None:
@@ -54,6 +56,26 @@ def test_a_script_that_the_agent_wrote_or_changed_is_named() -> None:
         assert work.found(line) == ("check.py",), line
     assert work.found("timeout 5 env A=1 python3 new.py") == ("new.py",)
     assert work.found("python3 -m check") == ("check.py",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python3 /w/check.py",
+        "cd lib && python3 /w/check.py",
+        "python3 $PWD/check.py",
+        'python3 "${PWD}"/check.py',
+        "python3 $(pwd)/check.py",
+        "python3 `pwd`/check.py",
+        'python3 "$CHECK"',
+        "bash $HERE/check.sh",
+        "diff result /w/check.py",
+    ],
+)
+def test_a_file_is_known_by_its_full_path_and_one_that_is_not_known_may_be_any(line: str) -> None:
+    work = Work(check_py="import sys").write("check.py")
+    assert work.found(line) == ("check.py",)
+    assert work.found("python3 /usr/lib/check.py; bash /opt/check.sh") == ()
 
 
 def test_what_a_script_imports_decides_with_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.app.arguments import check_open
 from mainspring.app.commands import Runner
 from mainspring.app.commands import run_command as take_command
 from mainspring.app.engines import build_engine, engine_name, outside_engine
@@ -38,16 +39,14 @@ from mainspring.context.prompt import PROGRAM, context_message, prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
-from mainspring.errors import UsageError, require_type
+from mainspring.errors import UsageError
 from mainspring.events import (
     CommandAsked,
     Effort,
-    EffortChosen,
     Event,
     Limits,
     Origin,
     PromptPart,
-    TurnStarted,
 )
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
@@ -56,7 +55,7 @@ from mainspring.sandbox import MIB, OnOutput, Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import is_hidden_name
-from mainspring.secrets.recorder import Recorder, check_event
+from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault, secret_variables
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
@@ -116,7 +115,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
 
     What is not given is taken from the session's journal, then from the settings.
     """
-    _check(effort, limits, session=session, instructions=instructions, system_prompt=system_prompt or "")
+    check_open(locals())
     config = _private(config)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
@@ -176,14 +175,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     async with aclosing(compactor), made as running:
         yield running
-
-
-def _check(effort: Effort | None, limits: Limits | None, **texts: object) -> None:
-    """Raises `InvalidValue` for an option that nothing could be recorded with, before anything is made."""
-    check_event(EffortChosen(effort=effort))
-    check_event(TurnStarted(turn=1, limits=limits or Limits()))
-    for name, text in texts.items():
-        require_type(text, str, name)
 
 
 def _private(config: Config | None) -> Config:

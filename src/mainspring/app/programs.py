@@ -10,6 +10,19 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from mainspring.app import build
+from mainspring.app.arguments import (
+    ALLOW_HOME,
+    APPROVER,
+    COMMAND,
+    CONFIG,
+    COUNT,
+    NAME,
+    OPTIONAL_PATH,
+    PATH,
+    SECONDS,
+    TEXT,
+    check_arguments,
+)
 from mainspring.app.blocking import blocking
 from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.toolset import ToolChoice
@@ -53,6 +66,7 @@ class OpenOptions(TypedDict, total=False):
 
 async def run_async(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:
     """Opens a session (see `open`), says the prompt, and gives the answer."""
+    check_arguments(locals(), prompt=TEXT)
     async with build.open(workspace, **options) as session:
         return await session.ask(prompt)
 
@@ -94,6 +108,20 @@ async def run_step_async(
     """Runs one command without an agent: judged by the policy, confined, recorded before and after. Limits
     that are not given are the template's. With `keep`, its output and its record are also written there, as
     `stdout`, `stderr` and `step.json`. `allow_home` is as for `open`."""
+    check_arguments(
+        locals(),
+        argv=COMMAND,
+        cwd=PATH,
+        timeout_s=SECONDS,
+        cpu_s=COUNT,
+        memory_mb=COUNT,
+        template=NAME,
+        label=NAME,
+        keep=OPTIONAL_PATH,
+        allow_home=ALLOW_HOME,
+        approver=APPROVER,
+        config=CONFIG,
+    )
     config = config or load_config()
     step = await build.run_command(
         argv,

@@ -40,11 +40,18 @@ async def commit_branch(session: Session) -> None:
 
 @click.command("land")
 @click.argument("session")
-@click.option("--merge", "how", flag_value="merge", default="merge", help="Keep its commits (the default).")
-@click.option("--squash", "how", flag_value="squash", help="Make one commit of them.")
-@click.option("--discard", "how", flag_value="discard", help="Delete the branch and restore the files.")
-def land_command(session: str, how: HowToLand) -> None:
+@click.option("--merge", "given", flag_value="merge", multiple=True, help="Keep its commits (the default).")
+@click.option("--squash", "given", flag_value="squash", multiple=True, help="Make one commit of them.")
+@click.option(
+    "--discard", "given", flag_value="discard", multiple=True, help="Delete the branch and restore the files."
+)
+def land_command(session: str, given: tuple[HowToLand, ...]) -> None:
     """Merge the branch of SESSION into the branch it was started from, or discard it."""
+    chosen = dict.fromkeys(given)
+    if len(chosen) > 1:
+        flags = " and ".join(f"--{how}" for how in chosen)
+        raise click.UsageError(f"{flags} cannot be given together: choose one of them.")
+    how = next(iter(chosen), "merge")
     landed = asyncio.run(branches.land(load_config(), session, how))
     for left in landed.left:
         click.echo(plain(f"! not put back: {left}"), err=True)

@@ -1,9 +1,9 @@
-"""A copy of the workspace in which the frozen files are what they were when the goal was set.
+"""A copy of the workspace in which the files that decide are what they were when the goal was set.
 
-An evaluation runs in it when the agent changed such a file, so that cheating changes nothing. The copy lies
-beside the workspace and goes when the evaluation is over. Dependencies and large files are linked instead of
-copied; caches and repositories are left out. A workspace that is too large, or one of whose frozen files was
-not kept, has no copy.
+An evaluation or a check runs in it when the agent changed such a file, so that cheating changes nothing. The
+copy lies beside the workspace and goes when the run is over. Dependencies and large files are linked instead
+of copied; caches and repositories are left out. A workspace that is too large, or one of whose frozen files
+was not kept, has no copy.
 """
 
 from __future__ import annotations
@@ -65,6 +65,13 @@ async def frozen_copy(
         if frozen.sha256 and contents[frozen.path] is None:
             yield None
             return
+    async with copy_with(files, contents) as copy:
+        yield copy
+
+
+@asynccontextmanager
+async def copy_with(files: Files, contents: Mapping[str, bytes | None]) -> AsyncGenerator[Files | None]:
+    """The workspace with these files as given, None for one that is not there; None when it is too large."""
     made = await asyncio.to_thread(tempfile.mkdtemp, prefix="mainspring-")
     folder = Path(await asyncio.to_thread(os.path.realpath, made))
     try:

@@ -33,5 +33,6 @@ def accepted(checks: Sequence[CheckEnded]) -> str:
     if claimed:
         return f"{passed}, and {named(claimed)} only by figures that the agent itself reported."
     if written:
-        return f"{passed}, decided by files that the agent wrote or changed: {named(written)}."
+        doubt = f" {doubts[0]}." if doubts else ""
+        return f"{passed}, decided by files that the agent wrote or changed: {named(written)}.{doubt}"
     return f"{passed}; {doubts[0]}." if doubts else f"{passed}."

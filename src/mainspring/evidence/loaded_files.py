@@ -46,6 +46,7 @@ _SETTINGS = re.compile(
 )
 _LOADED_BY_PYTHON = re.compile(r"(?:site|user)customize\.py|.*\.pth")
 _SUBSTITUTED = re.compile(r"\$\(([^()]*(?:\([^()]*\)[^()]*)*)\)|`([^`]*)`")
+_HERE = re.compile(r"""["']?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)["']?/""")
 _MAX_FILES = 2000
 _MAX_DEPTH = 8
 
@@ -61,37 +62,63 @@ class Loads(msgspec.Struct):
     is_open: bool = False
 
 
-def written_by_agent(
+class Deciding(msgspec.Struct, frozen=True):
+    """The files that may decide what a command line says, but for those that were declared to be the work.
+    `scripts` are those that it names, `judging` they and tests, settings and data; `imported` is what else
+    may be loaded, which may be the work itself. Those of `written` are not what they were when the goal was
+    set."""
+
+    scripts: frozenset[str]
+    judging: frozenset[str]
+    imported: frozenset[str]
+    written: tuple[str, ...]
+    is_open: bool
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.judging | self.imported
+
+
+def deciding_files(
     line: str,
     artifacts: Artifacts,
     read: ReadText,
     *,
     frozen: Collection[str] = (),
     work: Collection[str] = (),
-) -> tuple[str, ...]:
-    """The files that may decide what a command line says and are not what they were when the goal was set.
-    `frozen` were declared to be what decides, `work` to be what is made."""
+    root: str = "",
+) -> Deciding:
+    """What may decide what a command line says. `frozen` were declared to be what decides, `work` to be what
+    is made; `root` is the full path of the workspace."""
     loads = Loads()
-    finder = _Finder(artifacts, read)
+    finder = _Finder(artifacts, read, root)
     finder.take_line(line, loads, folder="", depth=0)
+    changed, known = artifacts.changed, (*artifacts.first, *artifacts.changed)
     entries = dict(loads.scripts)
-    changed = artifacts.changed
     if loads.runs_tests or loads.is_open:
         entries |= dict.fromkeys(path for path in artifacts.originals if _is_of_tests(path))
     is_declared = any(path in frozen for path in entries) and all(
         path in frozen or artifacts.is_original(path) for path in entries
     )
-    deciding = {*loads.scripts}
+    judging = {*loads.scripts}
+    imported: set[str] = set()
     if not is_declared:
         finder.follow_imports(loads)
-        deciding |= {*loads.imported, *(changed if loads.is_open else ())}
+        imported = {*loads.imported, *(changed if loads.is_open else ())}
     if loads.runs_tests or loads.is_open:
-        deciding |= {path for path in changed if _is_of_tests(path)}
+        judging |= {path for path in known if _is_of_tests(path)}
     if loads.runs_python or loads.runs_tests:
-        deciding |= {path for path in changed if _LOADED_BY_PYTHON.fullmatch(posixpath.basename(path))}
-    deciding |= {path for path in loads.data if path in artifacts.first}
-    return tuple(
-        sorted(path for path in deciding if not artifacts.is_original(path) and path not in {*frozen, *work})
+        judging |= {path for path in known if _LOADED_BY_PYTHON.fullmatch(posixpath.basename(path))}
+    judging |= {path for path in loads.data if path in artifacts.first}
+    judging -= {*work}
+    imported -= {*judging, *work}
+    written = (path for path in judging | imported if not artifacts.is_original(path) and path not in frozen)
+    return Deciding(
+        scripts=frozenset(loads.scripts),
+        judging=frozenset(judging),
+        imported=frozenset(imported),
+        written=tuple(sorted(written)),
+        is_open=loads.is_open,
     )
 
 
@@ -102,7 +129,8 @@ def _is_of_tests(path: str) -> bool:
 
 
 class _Finder:
-    def __init__(self, artifacts: Artifacts, read: ReadText) -> None:
+    def __init__(self, artifacts: Artifacts, read: ReadText, root: str) -> None:
+        self._root = f"{root.rstrip('/')}/" if root else ""
         self._artifacts = artifacts
         self._known = {*artifacts.present, *artifacts.first}
         self._read = read
@@ -118,6 +146,7 @@ class _Finder:
         if depth > _MAX_DEPTH:
             loads.is_open = True
             return
+        line = _HERE.sub("./", line)
         for inner in _SUBSTITUTED.findall(line):
             self.take_line(inner[0] or inner[1], loads, folder=folder, depth=depth + 1)
         for words in _commands(line):
@@ -162,6 +191,8 @@ class _Finder:
         if path := self._named(script, folder):
             loads.scripts[path] = None
             self.take_line(self._read(path) or "", loads, folder=folder, depth=depth + 1)
+        else:
+            loads.is_open = loads.is_open or not script.startswith("/")
 
     def _take_python(self, given: list[str], loads: Loads, folder: str) -> None:
         loads.runs_python = True
@@ -179,7 +210,7 @@ class _Finder:
         if path := self._named(script, folder):
             loads.scripts[path] = None
         else:
-            loads.is_open = loads.is_open or not script
+            loads.is_open = loads.is_open or not script.startswith("/")
 
     def follow_imports(self, loads: Loads) -> None:
         """Notes what the Python files among the scripts and tests import from the workspace, and theirs."""
@@ -226,7 +257,8 @@ class _Finder:
         """The file of the workspace that a word names; empty when it names none."""
         if "\0" in word or len(word) > 500 or word.startswith("-"):
             return ""
-        path = _joined(folder, word)
+        is_full = bool(self._root) and word.startswith(self._root)
+        path = _joined("", word.removeprefix(self._root)) if is_full else _joined(folder, word)
         return path if path and not path.startswith(("..", "/")) and self.is_there(path) else ""
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import (
-    Blob,
     CallEnded,
     CheckEnded,
     GoalSet,
@@ -20,6 +19,7 @@ from mainspring.events import (
 )
 from mainspring.evidence.artifacts import Artifact, Artifacts
 from mainspring.evidence.evaluation import evaluate
+from mainspring.evidence.frozen_copy import Fetch
 from mainspring.evidence.metrics import Metrics, Summary, asked_for
 from mainspring.evidence.readings import MAX_BYTES, Readings, read_file, read_lines
 from mainspring.goals.fold import Iteration, last_message
@@ -46,14 +46,14 @@ class Experiment:
         self._metrics: Metrics | None = None
         self._taken: set[tuple[int, bool]] = set()
 
-    async def measure(self, goal: GoalSet, current: Iteration, artifacts: Artifacts) -> bool:
+    async def measure(self, goal: GoalSet, current: Iteration, artifacts: Artifacts, fetch: Fetch) -> bool:
         """Reads what was reported, and measures ourselves when the goal says how, each once for an iteration;
         whether there is news."""
         metrics = await self._known()
         if (current.number, False) not in self._taken:
             await self._record(await self._reported(goal, current, artifacts.made))
         if (current.number, True) not in self._taken:
-            await self._record(await self._evaluated(goal, current.number, artifacts.frozen))
+            await self._record(await self._evaluated(goal, current.number, fetch))
         return any(_is_news(metrics.counted(name), current.number) for name in metrics.names)
 
     async def begin(self, goal: GoalSet, present: Iterable[Artifact]) -> None:
@@ -103,16 +103,9 @@ class Experiment:
             )
         return found
 
-    async def _evaluated(
-        self, goal: GoalSet, iteration: int, frozen: Mapping[str, Blob]
-    ) -> MeasurementsTaken | None:
+    async def _evaluated(self, goal: GoalSet, iteration: int, fetch: Fetch) -> MeasurementsTaken | None:
         if not goal.evaluation.command:
             return None
-
-        async def fetch(sha256: str) -> bytes | None:
-            blob = frozen.get(sha256)
-            return await self._recorder.get_blob(blob) if blob else None
-
         try:
             return await evaluate(
                 goal.evaluation,

@@ -13,14 +13,15 @@ import msgspec
 
 from mainspring.context.history import read_all
 from mainspring.errors import PathRefused
-from mainspring.events import ArtifactsChanged, CheckEnded, Evaluation, GoalSet
+from mainspring.events import ArtifactsChanged, CheckEnded, FrozenFile, GoalSet
 from mainspring.evidence.artifact_scan import GoalFolder
 from mainspring.evidence.artifacts import Artifact, Artifacts, makers, read_artifacts
 from mainspring.evidence.checks import frozen_check
 from mainspring.evidence.derivation import Derivation
 from mainspring.evidence.evaluation import frozen_changes
 from mainspring.evidence.frozen_copy import kept_contents
-from mainspring.evidence.loaded_files import written_by_agent
+from mainspring.evidence.loaded_files import Deciding, ReadText, deciding_files
+from mainspring.evidence.put_back import MAX_WRITTEN, PutBack
 from mainspring.goals.experiment import Experiment
 from mainspring.goals.fold import Iteration
 from mainspring.goals.memory import GoalMemory
@@ -30,7 +31,6 @@ from mainspring.turns.runtime import Runtime
 from mainspring.waits.describe import clock
 
 _MADE_KINDS = ("AssistantSaid", "FilesChanged")
-_MAX_WRITTEN = 20
 _MAX_SCRIPT = 1_000_000
 
 
@@ -45,6 +45,7 @@ class Findings:
         self._artifacts: Artifacts | None = None
         self._changed: ArtifactsChanged | None = None
         self._thawed: tuple[str, ...] = ()
+        self._kept_lines: set[str] = set()
         self._experiment = Experiment(runtime)
         self._derivation = Derivation(
             profile.claims,
@@ -70,11 +71,19 @@ class Findings:
         known.apply(changed, await self._recorder.get_blob(changed.listing) if changed.listing else None)
         self._changed = changed
 
-    async def keep_frozen(self, evaluation: Evaluation) -> None:
-        """Keeps the contents of frozen files, each once: evaluations run from them after a change."""
+    async def keep_deciding(self, goal: GoalSet) -> None:
+        """Keeps the contents of frozen files and of those that decide the checks, each once: evaluations and
+        checks run from them after a change."""
         known = self._artifacts or Artifacts()
-        wanted = [each for each in evaluation.hashes if each.sha256 and each.sha256 not in known.frozen]
-        if wanted and (kept := await kept_contents(wanted, self._files, self._recorder.put_blob)):
+        wanted = {each.path: each for each in goal.evaluation.hashes}
+        lines = tuple(line for line in goal.checks.commands if line not in self._kept_lines)
+        for line in lines:
+            deciding = await asyncio.to_thread(self._deciding, line, goal, self._text)
+            originals = (known.first[path] for path in sorted(deciding.all) if known.is_original(path))
+            wanted |= {each.path: FrozenFile(path=each.path, sha256=each.sha256) for each in originals}
+        self._kept_lines |= {*lines}
+        new = [each for each in wanted.values() if each.sha256 and each.sha256 not in known.frozen]
+        if new and (kept := await kept_contents(new, self._files, self._recorder.put_blob)):
             event = ArtifactsChanged(iteration=0, frozen=kept)
             await self._runtime.record(event)
             known.apply(event)
@@ -97,7 +106,7 @@ class Findings:
         if isinstance(found, ArtifactsChanged) and found.iteration:
             self._changed = found
             kinds.append("files")
-        if await self._experiment.measure(goal, current, self._artifacts or Artifacts()):
+        if await self._experiment.measure(goal, current, self._artifacts or Artifacts(), self._kept):
             kinds.append("metrics")
         if self._profile.claims and await self._derivation.gather(current.number):
             kinds.append("claims")
@@ -136,7 +145,7 @@ class Findings:
             written |= dict.fromkeys(await asyncio.to_thread(self.written, line, goal))
         grade = "checked" if written or doubts else "verified"
         return msgspec.structs.replace(
-            proof, grade=grade, written=tuple(written)[:_MAX_WRITTEN], doubts=doubts[:_MAX_WRITTEN]
+            proof, grade=grade, written=tuple(written)[:MAX_WRITTEN], doubts=doubts[:MAX_WRITTEN]
         )
 
     def noted(self, memory: GoalMemory, at_us: int) -> GoalMemory:
@@ -166,18 +175,42 @@ class Findings:
             holds_secrets=holds_secrets,
         )
 
+    async def graded_check(self, check: CheckEnded, goal: GoalSet) -> CheckEnded:
+        """A check of the user that ran, with what it is worth when it passed. When the agent changed what
+        decides, it runs once more with that as it was."""
+        if not check.passed:
+            return check
+        put_back = PutBack(
+            line=check.check,
+            decide=lambda read: self._deciding(check.check, goal, read),
+            artifacts=self._artifacts or Artifacts(),
+            read=self._text,
+            files=self._files,
+            sandbox=await self._runtime.sandbox(),
+            fetch=self._kept,
+        )
+        return await put_back.graded(check)
+
     def graded(self, check: CheckEnded, line: str, goal: GoalSet) -> CheckEnded:
-        """A look that passed by a command line, with what it is worth. For a thread."""
+        """A target that was reached by a command line, with what it is worth. For a thread."""
         if not check.passed:
             return check
         written = self.written(line, goal)
         grade = "checked" if written else "verified"
-        return msgspec.structs.replace(check, grade=grade, written=written[:_MAX_WRITTEN])
+        return msgspec.structs.replace(check, grade=grade, written=written[:MAX_WRITTEN])
 
     def written(self, line: str, goal: GoalSet) -> tuple[str, ...]:
         """The files that may decide what a command line says and that the agent wrote or changed."""
+        return self._deciding(line, goal, self._text).written
+
+    def _deciding(self, line: str, goal: GoalSet, read: ReadText) -> Deciding:
         known, frozen = self._artifacts or Artifacts(), {each.path for each in goal.evaluation.hashes}
-        return written_by_agent(line, known, self._text, frozen=frozen, work=goal.checks.files)
+        root = str(self._files.policy.workspace)
+        return deciding_files(line, known, read, frozen=frozen, work=goal.checks.files, root=root)
+
+    async def _kept(self, sha256: str) -> bytes | None:
+        blob = self._artifacts.frozen.get(sha256) if self._artifacts else None
+        return await self._recorder.get_blob(blob) if blob else None
 
     def _text(self, path: str) -> str | None:
         try:

@@ -55,7 +55,7 @@ class Judge:
         await self._findings.look(
             current.number if current else goal.iterations, current.started_seq if current else 0
         )
-        await self._findings.keep_frozen(goal.now.evaluation)
+        await self._findings.keep_deciding(goal.now)
         if number == 1 and current is None:
             await self._findings.begin(goal.now)
         memory = await self._remember(goal)
@@ -141,7 +141,7 @@ class Judge:
         for line in wanted.commands:
             sandbox, files = await self._runtime.sandbox(), self._files
             ended = await run_check(line, sandbox, files, self._recorder.put_blob, iteration=iteration)
-            ended = await asyncio.to_thread(self._findings.graded, ended, line, goal.now)
+            ended = await self._findings.graded_check(ended, goal.now)
             found.append(ended)
             await self._runtime.record(ended)
         if proofs := await self._findings.proofs(goal.now, iteration):

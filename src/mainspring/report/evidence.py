@@ -10,7 +10,7 @@ import msgspec
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, CheckEnded, Evidence, GoalChecks, GoalSet, Recorded, WorkFinished
 from mainspring.evidence.artifacts import Artifacts
-from mainspring.evidence.loaded_files import written_by_agent
+from mainspring.evidence.loaded_files import deciding_files
 from mainspring.journal import JournalReader
 from mainspring.report.facts import CheckFacts, Cited, Finish, ReportFold, fact_of
 from mainspring.report.iterations import Iterations
@@ -76,7 +76,8 @@ class Checks(ReportFold):
                 continue
             line = check.check if check.kind == "command" else ""
             line = goal.evaluation.command if check.kind == "target" else line
-            written = written_by_agent(line, artifacts, lambda _: None, frozen=frozen, work=goal.checks.files)
+            work = goal.checks.files
+            written = deciding_files(line, artifacts, lambda _: None, frozen=frozen, work=work).written
             written = tuple(sorted({*written, *(path for path in own if path in line)}))
             grade = "checked" if written or check.kind == "claims" else "verified"
             grade = "claimed" if check.kind == "target" and check.check in told else grade

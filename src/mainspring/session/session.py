@@ -139,6 +139,8 @@ class Session:
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
         The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
         require_type(text, str, "text")
+        require_type(media, Sequence, "media")
+        require_type(after, Sequence, "after")
         if not text.strip() and not media:
             raise UsageError("The message is empty.")
         wanted = output_type(output, self._opening.engine_name)
@@ -294,6 +296,7 @@ class Session:
     ) -> AsyncGenerator[Recorded]:
         """As `run`, with the number and time of each event; a delta has the number 0. What was recorded when
         the session was opened comes first, if nothing has happened since."""
+        require_type(text, str, "text")
         before, opened = self._opened
         after = before if self._runtime.feed.last_seq == opened else self._runtime.feed.last_seq
         if text:

@@ -288,3 +288,11 @@ def test_a_branch_stays_with_the_session_that_began_it_and_a_fork_cannot_land_it
         assert "no branch to merge" in world.command("land", fork, how, code=2)
     assert picture(root) == here
     assert "merged" in world.command("land", parent)
+
+
+def test_two_ways_to_land_at_once_are_a_usage_error_and_change_nothing(world, root, git):
+    run(world)
+    refused = world.command("land", world.session, "--merge", "--squash", code=2)
+    assert "--merge and --squash cannot be given together" in refused
+    assert git("symbolic-ref", "--short", "HEAD") == "mainspring/fix-the-bug-now"
+    assert "merged" in world.command("land", world.session, "--merge", "--merge")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from mainspring.app import policies
+from mainspring.app.arguments import COMMAND, CONFIG, NAME, PATH, check_arguments
 from mainspring.app.build import template_of
 from mainspring.app.commands import judge, proposed_command
 from mainspring.app.known import workspace_at
@@ -180,6 +181,7 @@ def is_allowed(
     argv: Sequence[str], *, cwd: Path | str = ".", template: str = "", config: Config | None = None
 ) -> tuple[bool, str]:
     """Whether `run_step` would run a command in a folder without asking anybody, in a sandbox; and why."""
+    check_arguments(locals(), argv=COMMAND, cwd=PATH, template=NAME, config=CONFIG)
     verdict = judge_exec(config or load_config(), argv, folder=Path(cwd), template=template)
     return verdict.answer == "allow", verdict.reason
 

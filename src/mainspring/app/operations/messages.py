@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.arguments import CONFIG, NAME, TEXT, check_arguments
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
@@ -28,7 +29,7 @@ from mainspring.disk.inbox import (
     withdraw,
 )
 from mainspring.disk.owner import Owner
-from mainspring.errors import JournalOwned, UsageError, require_type
+from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import NoteAdded
 from mainspring.settings import Config, load_config
 
@@ -129,7 +130,7 @@ def _check_waiting(path: Path, command: Command, runner: Owner) -> None:
 
 
 async def _found(session: str, text: str, config: Config | None) -> tuple[Config, str]:
-    require_type(text, str, "text")
+    check_arguments(locals(), session=NAME, text=TEXT, config=CONFIG)
     if not text.strip():
         raise UsageError("The message is empty.")
     config = config or load_config()

@@ -1,0 +1,137 @@
+"""What arguments of public functions may be: a wrong one is named before anything is made or written."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import cast, get_args
+
+from mainspring.errors import InvalidValue, MainspringError
+from mainspring.events import Effort, EffortChosen, Limits, Origin, TurnStarted
+from mainspring.sandbox import LADDER
+from mainspring.secrets.recorder import check_event
+from mainspring.session.session import Session
+from mainspring.settings import Config
+from mainspring.tools import Tool
+
+_Kind = tuple[str, Callable[[object], bool]]
+"""What an argument must be, in words, and whether a value is it."""
+
+
+def check_arguments(given: Mapping[str, object], **kinds: _Kind) -> None:
+    """Raises `InvalidValue` for the first argument that cannot have its value. `given` may hold others."""
+    for name, (words, is_fine) in kinds.items():
+        value = given[name]
+        if not is_fine(value):
+            what = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+            raise InvalidValue(f"{name} cannot be {what[:100]}.", remedy=f"It must be {words}.")
+
+
+def check_open(given: Mapping[str, object]) -> None:
+    """The arguments of `mainspring.open`."""
+    check_arguments(given, **_OPEN)
+    try:
+        check_event(EffortChosen(effort=given["effort"]))  # pyright: ignore[reportArgumentType]
+        check_event(TurnStarted(turn=1, limits=given["limits"] or Limits()))  # pyright: ignore[reportArgumentType]
+    except MainspringError as error:
+        raise InvalidValue(f"limits cannot be that: {error.message}", remedy=error.remedy) from error
+
+
+def _has(*names: str) -> Callable[[object], bool]:
+    return lambda value: (
+        not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in names)
+    )
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+def _or(*ways: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: any(way(value) for way in ways)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | Path) and bool(str(value)) and "\0" not in os.fspath(value)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _items(value: object) -> Sequence[object] | None:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return cast("Sequence[object]", value) if is_list else None
+
+
+def _is_command(value: object) -> bool:
+    words = _items(value)
+    return bool(words) and all(_is_name(word) for word in words)
+
+
+def _is_amount(value: object) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    )
+
+
+def _is_count(value: object) -> bool:
+    return _is_amount(value) and isinstance(value, int)
+
+
+def _is_model(value: object) -> bool:
+    return _is_name(value) or _has("stream")(value)
+
+
+def _are_models(value: object) -> bool:
+    models = _items(value)
+    return models is not None and all(_is_model(each) for each in models)
+
+
+def _are_tools(value: object) -> bool:
+    tools = _items(value)
+    return tools is not None and all(isinstance(each, str | Tool) or callable(each) for each in tools)
+
+
+_NONE = _is(type(None))
+PATH: _Kind = ("a path", _is_path)
+TEXT: _Kind = ("a text", _is(str))
+NAME: _Kind = ("a text without NUL", _is_name)
+COMMAND: _Kind = ("a list of words that is not empty", _is_command)
+SECONDS: _Kind = ("a number of seconds that is finite and not negative, or None", _or(_NONE, _is_amount))
+COUNT: _Kind = ("a whole number that is not negative, or None", _or(_NONE, _is_count))
+OPTIONAL_PATH: _Kind = ("a path or None", _or(_NONE, _is_path))
+ALLOW_HOME: _Kind = ("True, False or a function that asks", _or(_is(bool), callable))
+APPROVER: _Kind = ("an async function that answers questions, or None", _or(_NONE, callable))
+CONFIG: _Kind = ("a Config or None", _is(Config, type(None)))
+_OPEN: dict[str, _Kind] = {
+    "workspace": PATH,
+    "session": NAME,
+    "engine": ("the name of an engine, or a function that takes turns", _or(_is_name, callable)),
+    "model": ("the name of a model, or a Model", _is_model),
+    "fallback": ("a list of models or of their names", _are_models),
+    "effort": (
+        f"{', '.join(get_args(Effort))} or None",
+        lambda value: value is None or value in get_args(Effort),
+    ),
+    "mode": ("the name of a mode", _is_name),
+    "limits": ("Limits or None", _is(Limits, type(None))),
+    "instructions": TEXT,
+    "system_prompt": ("a text or None", _is(str, type(None))),
+    "tools": ("a list of tools, of their names or of async functions", _are_tools),
+    "sandbox": (
+        f"{', '.join(LADDER)} or a Sandbox; empty chooses",
+        lambda value: value in ("", *LADDER) if isinstance(value, str) else _has("run", "close")(value),
+    ),
+    "policy": ("a Policy (an object with the method judge) or None", _or(_NONE, _has("judge"))),
+    "approver": APPROVER,
+    "allow_unpriced": ("True or False", _is(bool)),
+    "allow_home": ALLOW_HOME,
+    "parent": ("a Session or None", _is(Session, type(None))),
+    "beginning": ("an async function or None", _or(_NONE, callable)),
+    "config": CONFIG,
+    "sessions": ("a store of sessions or None", _or(_NONE, _has("find", "rows"))),
+    "origin": ("an Origin or None", _is(Origin, type(None))),
+}

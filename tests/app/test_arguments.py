@@ -1,0 +1,173 @@
+"""A wrong argument of a public function is named in the error, and nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mainspring
+from mainspring.errors import InvalidValue, MainspringError
+from mainspring.events import Limits
+from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+
+WRONG_TO_OPEN: dict[str, list[Any]] = {
+    "workspace": [5, None, b"x", "", "a\0b", ["."]],
+    "session": [5, None, ["x"], "a\0b"],
+    "engine": [5, None, ["codex"]],
+    "model": [5, None, ["x"], ScriptedModel],
+    "fallback": ["x", 5, None, [5], [None]],
+    "effort": ["huge", 5, True, ["low"]],
+    "mode": [5, None, "moon", ["ask"]],
+    "limits": [3, "5", {"max_cost_usd": 1}, Limits, Limits(max_cost_usd="x")],  # pyright: ignore[reportArgumentType]
+    "instructions": [5, None, ["x"]],
+    "system_prompt": [5, ["x"]],
+    "tools": ["x", 5, None, ["no such tool"], [5], [print]],
+    "output": [5, "text"],
+    "sandbox": ["moon", 5, None, []],
+    "policy": [5, "strict", print],
+    "approver": [5, "yes"],
+    "allow_unpriced": ["yes", 5, None],
+    "allow_home": ["yes", 5, None],
+    "parent": [5, "x"],
+    "beginning": [5, "x"],
+    "config": [5, "x", {}],
+    "sessions": [5, "x", []],
+    "origin": [5, "me", {}],
+}
+WRONG_COMMANDS: list[Any] = ["echo hi", 5, None, [], [5], ["a\0b"], b"ls"]
+WRONG_TO_STEP: dict[str, list[Any]] = {
+    "argv": WRONG_COMMANDS,
+    "cwd": [5, None, "", "a\0b"],
+    "timeout_s": ["5", -1, float("nan"), float("inf"), True],
+    "cpu_s": ["5", -1, 1.5, True],
+    "memory_mb": ["5", -1, 1.5, True],
+    "template": [5, None, "no such template"],
+    "label": [5, None],
+    "keep": [5, "", "a\0b"],
+    "allow_home": ["yes", 5, None],
+    "approver": [5, "yes"],
+    "config": [5, "x"],
+}
+WRONG_TO_ALLOWED: dict[str, list[Any]] = {
+    name: WRONG_TO_STEP[name] for name in ("argv", "cwd", "template", "config")
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MAINSPRING_HOME", str(tmp_path / "home"))
+    (tmp_path / "workspace").mkdir()
+    monkeypatch.chdir(tmp_path / "workspace")
+    return tmp_path / "home"
+
+
+def cases(table: dict[str, list[Any]]) -> list[Any]:
+    return [
+        pytest.param(name, value, id=f"{name}-{number}")
+        for name, values in table.items()
+        for number, value in enumerate(values)
+    ]
+
+
+def written(home: Path) -> list[str]:
+    """Journals, and what was made in the workspace."""
+    places = (*home.rglob("*"), *Path.cwd().rglob("*"))
+    return [str(path) for path in places if path.is_file() and path.suffix != ".lock"]
+
+
+def refused(caught: pytest.ExceptionInfo[MainspringError], name: str, home: Path) -> None:
+    assert isinstance(caught.value, ValueError) or name in ("mode", "tools", "output", "template")
+    assert name.rstrip("s") in str(caught.value), str(caught.value)
+    assert written(home) == []
+
+
+def scripted() -> ScriptedModel:
+    return ScriptedModel(Script(replies=(ScriptedReply(text="hi"),)))
+
+
+@pytest.mark.parametrize(("name", "value"), cases(WRONG_TO_OPEN))
+def test_open_and_run_name_a_wrong_argument(name: str, value: Any, home: Path) -> None:
+    options = {"model": scripted(), name: value}
+    with pytest.raises(MainspringError) as caught:
+        mainspring.run("hello", **options)
+    refused(caught, name, home)
+
+
+@pytest.mark.parametrize(("name", "value"), cases(WRONG_TO_STEP))
+def test_run_step_names_a_wrong_argument(name: str, value: Any, home: Path) -> None:
+    options = {"argv": ["true"], name: value}
+    with pytest.raises(MainspringError) as caught:
+        mainspring.run_step(**options)
+    refused(caught, name, home)
+
+
+@pytest.mark.parametrize(("name", "value"), cases(WRONG_TO_ALLOWED))
+def test_is_allowed_names_a_wrong_argument(name: str, value: Any, home: Path) -> None:
+    options = {"argv": ["true"], name: value}
+    with pytest.raises(MainspringError) as caught:
+        mainspring.is_allowed(**options)
+    refused(caught, name, home)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("session", 5), ("session", "a\0b"), ("text", 5), ("text", None), ("config", 5)]
+)
+@pytest.mark.parametrize("function", [mainspring.say, mainspring.note])
+def test_say_and_note_name_a_wrong_argument(function: Any, name: str, value: Any, home: Path) -> None:
+    options = {"session": "abc", "text": "hello", name: value}
+    with pytest.raises(InvalidValue, match=name):
+        asyncio.run(function(**options))
+    assert written(home) == []
+
+
+@pytest.mark.parametrize("value", [0, None, 5, b"x", ["x"]])
+def test_a_prompt_must_be_a_text(value: Any, home: Path) -> None:
+    with pytest.raises(InvalidValue, match="prompt"):
+        mainspring.run(value, model=scripted())
+    assert written(home) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "options"),
+    [
+        ("say", "text", {"text": 5}),
+        ("say", "text", {"text": None}),
+        ("say", "media", {"text": "x", "media": 5}),
+        ("say", "media", {"text": "x", "media": "nope"}),
+        ("say", "after", {"text": "x", "after": 5}),
+        ("say", "output", {"text": "x", "output": 5}),
+        ("ask", "text", {"text": 0}),
+        ("ask", "text", {"text": 5}),
+        ("ask", "output", {"text": "x", "output": 5}),
+    ],
+)
+def test_a_session_names_a_wrong_argument_and_records_nothing(
+    method: str, name: str, options: dict[str, Any]
+) -> None:
+    async def main() -> None:
+        async with mainspring.open(model=scripted()) as session:
+            before = await session.journal.last_seq()
+            with pytest.raises(MainspringError, match=name):
+                await getattr(session, method)(**options)
+            assert await session.journal.last_seq() == before
+            assert (await session.ask("hello")).text == "hi"
+
+    asyncio.run(main())
+
+
+def test_what_is_looked_for_is_found_when_nothing_is_wrong(home: Path) -> None:
+    assert mainspring.run("hello", model=scripted()).text == "hi"
+    assert written(home)
+
+
+def test_every_argument_has_wrong_values_in_the_tables() -> None:
+    for function, table in (
+        (mainspring.open, WRONG_TO_OPEN),
+        (mainspring.run_step, WRONG_TO_STEP),
+        (mainspring.is_allowed, WRONG_TO_ALLOWED),
+    ):
+        assert set(inspect.signature(function).parameters) == set(table)
