@@ -138,16 +138,12 @@ class Session:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
         The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
-        for name, value, kind in (
-            ("text", text, str),
-            ("media", media, Sequence),
-            ("after", after, Sequence),
-        ):
-            require_type(value, kind, name)
+        require_type(text, str, "text")
+        require_type(media, Sequence, "media")
+        require_type(after, Sequence, "after")
         if not text.strip() and not media:
             raise UsageError("The message is empty.")
-        wanted = output_type(output, self._opening.engine_name)
-        schema = wanted.schema if wanted else None
+        schema = wanted.schema if (wanted := output_type(output, self._opening.engine_name)) else None
         said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
         check_event(said)
         await self._say(said, after)
