@@ -51,7 +51,7 @@ def land_command(session: str, given: tuple[HowToLand, ...]) -> None:
     if len(chosen) > 1:
         flags = " and ".join(f"--{how}" for how in chosen)
         raise click.UsageError(f"{flags} cannot be given together: choose one of them.")
-    how: HowToLand = next(iter(chosen), "merge")
+    how: HowToLand = given[0] if given else "merge"
     landed = asyncio.run(branches.land(load_config(), session, how))
     for left in landed.left:
         click.echo(plain(f"! not put back: {left}"), err=True)
