@@ -1,0 +1,3 @@
+def last_items(items, count):
+    """Return the last `count` items of a list, in order."""
+    return items[max(0, len(items) - count):]

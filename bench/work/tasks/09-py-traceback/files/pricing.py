@@ -1,0 +1,3 @@
+def net_price(order):
+    """The price after the discount, which is in percent."""
+    return order["price"] * (100 - order["discount"]) / 100

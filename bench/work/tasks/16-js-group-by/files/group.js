@@ -1,0 +1,5 @@
+function groupBy(items, key) {
+  throw new Error("not implemented");
+}
+
+module.exports = { groupBy };

@@ -1,0 +1,11 @@
+const path = require("path");
+const assert = require("assert");
+const load = (name) => require(path.join(process.cwd(), name));
+const fs = require("fs");
+const { money } = load("format.js");
+const app = load("app.js");
+assert.strictEqual(money(3), "3.00 EUR");
+assert.strictEqual(app.line("pen", 1.5), "pen: 1.50 EUR");
+assert.strictEqual(app.total([1, 2.25]), "Total: 3.25 EUR");
+assert.ok(!("money" in app));
+assert.ok(!fs.readFileSync("app.js", "utf8").includes("toFixed"));

@@ -1,0 +1,11 @@
+const { money } = require("./format.js");
+
+function line(name, amount) {
+  return name + ": " + money(amount);
+}
+
+function total(amounts) {
+  return "Total: " + money(amounts.reduce((a, b) => a + b, 0));
+}
+
+module.exports = { line, total };

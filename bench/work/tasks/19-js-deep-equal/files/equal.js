@@ -1,0 +1,5 @@
+function deepEqual(a, b) {
+  return a === b;
+}
+
+module.exports = { deepEqual };

@@ -1,0 +1,5 @@
+function sortiere(namen) {
+  return namen.sort();
+}
+
+module.exports = { sortiere };

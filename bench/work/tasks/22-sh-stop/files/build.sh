@@ -1,0 +1,4 @@
+#!/bin/sh
+sh steps/compile.sh
+sh steps/test.sh
+echo "build ok"

@@ -1,0 +1,2 @@
+#!/bin/sh
+# Usage: rotate.sh FILE COUNT

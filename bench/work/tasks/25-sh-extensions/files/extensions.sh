@@ -1,0 +1,2 @@
+#!/bin/sh
+# Usage: extensions.sh FOLDER
