@@ -632,5 +632,5 @@ def test_folders_of_tests_mirror_the_source() -> None:
     tests = Path(__file__).parent
     for path in tests.rglob("test_*.py"):
         folder = path.parent.relative_to(tests)
-        is_mirrored = (SOURCE / folder).is_dir() or folder.parts[0] == "upgrades"
+        is_mirrored = (SOURCE / folder).is_dir() or folder.parts[0] in ("upgrades", "bench")
         assert is_mirrored, f"{folder}: tests lie in the folder of the room that they are about"

@@ -154,7 +154,8 @@ def _filled(words: Sequence[str], values: dict[str, str], options: Sequence[str]
 
 
 def _programs() -> list[Path]:
-    return [VENVS] if VENVS.exists() else []
+    """Environments of harnesses, which may be links to where they really are."""
+    return [VENVS, *(path.resolve() for path in VENVS.iterdir())] if VENVS.exists() else []
 
 
 def _environment(home: Path, base_url: str) -> dict[str, str]:
