@@ -99,7 +99,8 @@ def install(name: str) -> None:
     """Makes the environment of a harness that lives in one of its own."""
     folder = VENVS / name
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin" / "pip", "install", "--quiet", name], check=True)
+    # litellm, which mini-swe-agent asks models with, imports mcp without naming it.
+    subprocess.run([folder / "bin" / "pip", "install", "--quiet", name, "mcp"], check=True)
 
 
 @dataclass(frozen=True, kw_only=True)
