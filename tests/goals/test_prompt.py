@@ -2,7 +2,7 @@
 
 from mainspring.events import GoalChecks, GoalRules, GoalSet, Target, WaitEnded
 from mainspring.goals.profiles import load_profile
-from mainspring.goals.prompt import Brief, iteration_prompt
+from mainspring.goals.prompt import MAX_LINES, Brief, iteration_prompt
 
 
 def brief(tmp_path, profile="goal", **changes):
@@ -36,6 +36,8 @@ def test_twenty_thousand_changed_files_are_forty_lines_and_a_count(tmp_path):
     text = iteration_prompt(brief(tmp_path, artifacts=tuple(f"new f{n}.csv" for n in range(20_000))))
     assert "… and 19,960 more" in text
     assert len(text) < 5_000
+    first = tuple(f"new f{n}.csv" for n in range(MAX_LINES))
+    assert iteration_prompt(brief(tmp_path, artifacts=first, artifacts_total=20_000)) == text
 
 
 def test_a_huge_memory_file_and_a_huge_check_output_are_cut(tmp_path):

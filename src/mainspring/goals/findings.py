@@ -112,10 +112,11 @@ class Findings:
             kinds.append("claims")
         return kinds
 
-    def changed_lines(self, iteration: int) -> tuple[str, ...]:
-        """The files that the last iteration, or something since, changed."""
-        known = self._artifacts.all if self._artifacts else ()
-        return tuple(_line(item) for item in known if item.iteration == iteration and iteration)
+    def changed_lines(self, iteration: int, most: int) -> tuple[tuple[str, ...], int]:
+        """The first of the files that the last iteration, or something since, changed; and how many did."""
+        known = self._artifacts.all if self._artifacts and iteration else ()
+        changed = [item for item in known if item.iteration == iteration]
+        return tuple(map(_line, changed[:most])), len(changed)
 
     async def lines(self, goal: GoalSet) -> tuple[str, ...]:
         """What is known about metrics and claims."""

@@ -22,7 +22,7 @@ from mainspring.goals.findings import Findings
 from mainspring.goals.fold import Goal, Iteration, last_message
 from mainspring.goals.memory import GoalMemory, new_memory, read_memory, update_memory
 from mainspring.goals.profiles import Profile
-from mainspring.goals.prompt import Brief
+from mainspring.goals.prompt import MAX_LINES, Brief
 from mainspring.journal import events_in
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import find_skills
@@ -61,6 +61,7 @@ class Judge:
         memory = await self._remember(goal)
         tally = self._runtime.state.ledger.tally("goal")
         said = await self.said(goal.last_seq)
+        lines, changed = self._findings.changed_lines(goal.iterations, MAX_LINES)
         return Brief(
             profile=self._profile,
             goal=goal.now,
@@ -69,7 +70,8 @@ class Judge:
             time_left_s=time_left_s(goal, goal.now.rules, self._runtime.workbench.reach.clock()),
             memory=memory.told,
             skills=await asyncio.to_thread(_skills, workspace),
-            artifacts=self._findings.changed_lines(goal.iterations),
+            artifacts=lines,
+            artifacts_total=changed,
             findings=await self._findings.lines(goal.now),
             failing=tuple([await self._told(check) for check in goal.failing]),
             news=(*news, *_news(goal), *(f"Your last message: {problem}" for problem in said.problems)),

@@ -10,7 +10,7 @@ import msgspec
 from mainspring.events import GoalChecks, GoalRules, GoalSet, WaitEnded
 from mainspring.goals.profiles import Profile
 
-_MAX_LINES = 40
+MAX_LINES = 40
 _MAX_BLOCK = 12_000
 
 
@@ -25,6 +25,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
     skills: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
+    artifacts_total: int = 0
     findings: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
     news: tuple[str, ...] = ()
@@ -45,7 +46,11 @@ def iteration_prompt(brief: Brief) -> str:
         ),
         f"# Where you are\n{_where(brief)}",
         f"# The memory file, {goal.memory}\n{_cut(brief.memory)}" if brief.memory.strip() else "",
-        _block("Files that changed since the last turn", tuple(map(_on_one_line, brief.artifacts))),
+        _block(
+            "Files that changed since the last turn",
+            tuple(map(_on_one_line, brief.artifacts)),
+            total=brief.artifacts_total,
+        ),
         _block("What was found", brief.findings),
         _block("What happened", _happened(brief)),
         _block("You said that the goal is done. It is not: these checks failed", brief.failing, whole=True),
@@ -101,11 +106,13 @@ def _happened(brief: Brief) -> tuple[str, ...]:
     return (f"You waited; {brief.woke.cause}: {brief.woke.summary}{late}", *brief.news)
 
 
-def _block(title: str, lines: tuple[str, ...], *, whole: bool = False) -> str:
+def _block(title: str, lines: tuple[str, ...], *, whole: bool = False, total: int = 0) -> str:
+    """Of so many lines in total those that were given, or the first of them."""
     if not lines:
         return ""
-    shown = lines if whole else lines[:_MAX_LINES]
-    more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
+    shown = lines if whole else lines[:MAX_LINES]
+    left = max(total, len(lines)) - len(shown)
+    more = [f"- … and {left:,} more"] if left else []
     return _cut("\n".join([f"# {title}", *(f"- {line}" for line in shown), *more]))
 
 

@@ -340,6 +340,8 @@ def _has_any(parts: tuple[str, ...], text: str) -> bool:
 
 def _shapes_in(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
     """The shapes that a text may hold; most texts hold the beginning of none."""
+    if not _has_any(_HINTS, text):
+        return
     for name, hints, shape in _SHAPES:
         if _has_any(hints, text):
             yield name, _compiled(shape)
