@@ -23,7 +23,6 @@ if sys.platform != "win32":
     import termios
 
 MAX_FDS = 32
-MAX_JOB = 64 * 1024 * 1024
 
 
 class Job(TypedDict):
@@ -91,7 +90,7 @@ def receive(connection: socket.socket) -> list[int]:
 
 
 def job_in(fd: int) -> Job:
-    return json.loads(os.pread(fd, MAX_JOB, 0))
+    return json.loads(os.pread(fd, os.fstat(fd).st_size, 0))
 
 
 def _become(job: Job, fds: list[int], errors: int) -> NoReturn:

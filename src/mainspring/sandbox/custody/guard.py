@@ -90,7 +90,7 @@ class GuardWatch:
         return True
 
     def left_running(self) -> list[int]:
-        if not self.any_left:
+        if not self.any_left or (self.job["is_wrapped"] and _is_alone(self.job["cgroups"])):
             return []
         me = os.getpid()
         # In a pid namespace our only children are the wrapper's own processes.
@@ -127,6 +127,17 @@ def _kill_cgroup(cgroup: str) -> None:
         Path(cgroup, "cgroup.kill").write_text("1")
     except OSError:
         return
+
+
+def _is_alone(cgroups: list[str]) -> bool:
+    """Whether a cgroup says that it holds no more than the first process of a pid namespace: a kernel without
+    lists of children makes us ask every process of the machine for its parent."""
+    for cgroup in cgroups:
+        try:
+            return int(Path(cgroup, "pids.current").read_text()) <= 1
+        except OSError:
+            continue
+    return False
 
 
 def _room(path: str) -> tuple[int, int]:
