@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -40,9 +41,11 @@ EFFECTS = tuple(label for label in LABELS if label != "3c")
 EVERY_POINT = [
     *(f"event:{seq}" for seq in range(1, EVENTS + 1)),
     *(f"commit:{seq}" for seq in range(1, EVENTS + 1)),
+    *(f"power:{seq}" for seq in range(1, EVENTS + 1)),
     *(f"{side}:{label}" for side in ("before", "after") for label in LABELS),
 ]
-A_FEW_POINTS = ["event:9", "event:17", "event:28", "commit:12", "before:1b", "after:2a"]
+A_FEW_POINTS = ["event:9", "event:17", "event:28", "commit:12", "power:12", "before:1b", "after:2a"]
+CALL_2A = "c00002000"
 TWICE = [
     *product(("event:5", "event:9", "event:11", "event:17", "event:36"), (1, 2, 3, 4)),
     *product(("before:3b", "after:3b", "after:1a", "commit:46"), (1, 2, 3)),
@@ -65,6 +68,14 @@ def _work(folder: Folder, kill: str = "") -> int:
 
 def _killed(folder: Folder, kill: str) -> None:
     assert _work(folder, kill) == -signal.SIGKILL, f"the worker never came to {kill}"
+    if kill.startswith("power:"):
+        _lose_power(folder)
+
+
+def _lose_power(folder: Folder) -> None:
+    """Takes away what was written and not synced."""
+    wal = folder.store.shelf.folder / SESSION / "journal.sqlite-wal"
+    os.truncate(wal, int((folder.path / "synced").read_text()))
 
 
 def _resumed(folder: Folder) -> None:
@@ -217,8 +228,24 @@ def test_a_call_killed_around_its_effect_is_reported_as_unknown(folder, side):
     assert "outcome is unknown" in result["results"][0]["text"]
 
 
+def test_a_call_whose_end_the_machine_lost_is_unknown_and_not_run_again(folder):
+    _resumed(folder)
+    whole = _journal(folder)
+    ended = next(
+        item.seq for item in whole if isinstance(item.event, CallEnded) and item.event.call == CALL_2A
+    )
+    folder = Folder(folder.path / "again")
+    folder.path.mkdir()
+    _killed(folder, f"power:{ended}")
+    assert isinstance(_journal(folder)[-1].event, CallStarted)
+    assert folder.lines("effects").count("2a") == 1
+    _resumed(folder)
+    _check(folder)
+    assert _outcomes(_journal(folder))["2a"] == "unknown"
+
+
 def _is_2a(message: dict) -> bool:
-    return any(result["call"] == "c00002000" for result in message.get("results", ()))
+    return any(result["call"] == CALL_2A for result in message.get("results", ()))
 
 
 def test_a_call_that_only_looks_is_run_again(folder):

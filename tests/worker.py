@@ -2,7 +2,8 @@
 
     python worker.py FOLDER [KILL]
 
-KILL is `event:N` (right after event N is durable), `commit:N` (event N is written, its transaction is not
+KILL is `event:N` (right after event N is written), `power:N` (the same, and the file `synced` says how much of
+the WAL a machine without power would still have), `commit:N` (event N is written, its transaction is not
 committed), `before:LABEL` or `after:LABEL` (the call with this label has started, and its effect has not
 happened yet, or has). Run again without KILL it goes on from the journal.
 """
@@ -32,6 +33,7 @@ from mainspring.tools.schema import tool
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.loop import run_turn
 from tests.stage import built, nowhere
+from tests.synced_disk import SyncedDisk
 
 SESSION = "killed"
 
@@ -78,6 +80,7 @@ class Folder:
 class Killer:
     def __init__(self, spec: str) -> None:
         self.kind, _, self.where = spec.partition(":")
+        self.disk: SyncedDisk | None = None
 
     def at(self, kind: str, label: str) -> None:
         if (kind, label) == (self.kind, self.where):
@@ -86,7 +89,7 @@ class Killer:
     def watch(self, journal: SqliteJournal) -> None:
         if self.kind == "commit":
             die_before_commit(journal, int(self.where))
-        elif self.kind == "event":
+        elif self.kind in ("event", "power"):
             _die_after(journal, int(self.where))
 
 
@@ -97,13 +100,13 @@ def die() -> None:
 def _die_after(journal: SqliteJournal, seq: int) -> None:
     subscribe = journal.subscribe
 
-    def watched(on_appended: Callable[..., None]) -> None:
+    def watched(on_appended: Callable[..., None], on_durable: Any) -> None:
         def told(recorded: Any) -> None:
             if recorded[-1].seq >= seq:
                 die()
             on_appended(recorded)
 
-        subscribe(told)
+        subscribe(told, on_durable)
 
     journal.subscribe = watched
 
@@ -173,6 +176,8 @@ async def work(folder: Folder, killer: Killer) -> None:
         )
 
     store = folder.store
+    if killer.kind == "power":
+        killer.disk = SyncedDisk(lambda size: (folder.path / "synced").write_text(str(size)))
     is_new = not (store.shelf.folder / SESSION).exists()
     journal = await (store.create(SESSION) if is_new else store.open(SESSION))
     killer.watch(journal)

@@ -47,13 +47,13 @@ async def work(folder: Path, what: str, kill: str) -> None:
 def die_after(journal: SqliteJournal) -> None:
     subscribe = journal.subscribe
 
-    def watched(on_appended: Callable[..., None]) -> None:
+    def watched(on_appended: Callable[..., None], on_durable: Any) -> None:
         def told(recorded: Any) -> None:
             if any(isinstance(item.event, UserSaid | NoteAdded) for item in recorded):
                 die()
             on_appended(recorded)
 
-        subscribe(told)
+        subscribe(told, on_durable)
 
     journal.subscribe = watched
 

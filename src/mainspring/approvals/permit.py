@@ -136,6 +136,14 @@ async def permit(
     return Permitted(wanted.action, "a person allowed it")
 
 
+def permit_unasked(asker: Asker, wanted: Wanted[_Action]) -> Permitted[_Action] | None:
+    """What may run at once; None where `permit` has to refuse it, ask somebody or set money aside."""
+    if wanted.question or wanted.is_priced:
+        return None
+    verdict = asker.policy.judge(wanted.proposed)
+    return Permitted(wanted.action, verdict.reason) if verdict.answer == "allow" else None
+
+
 def edited_as(kind: type[_Action], arguments: str, vault: Vault) -> _Action | str:
     """The arguments that a person typed, with secrets put back, or why they cannot be used."""
     if unknown := vault.unresolved(arguments):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mainspring.catalog.fold import SessionRow, SessionSpend
 from mainspring.catalog.index import list_sessions, list_spends
-from mainspring.disk.files import make_folder, sync_folder
+from mainspring.disk.files import make_folder, sync
 from mainspring.disk.owner import check_system
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
@@ -75,7 +75,7 @@ class SessionFiles:
         doomed = self.folder / f".deleted-{new_id()}"
         try:
             self.directory(session).rename(doomed)
-            sync_folder(self.folder)
+            sync(self.folder)
             shutil.rmtree(doomed)
         except OSError as error:
             raise JournalUnwritable(
@@ -102,10 +102,10 @@ class SessionFiles:
                     remedy=f"Move {self.folder / name} away to import it again.",
                 )
             yield name, made
-            sync_folder(made)
+            sync(made)
             made.rename(self.folder / name)
-            sync_folder(self.folder)
-            sync_folder(self.home)
+            sync(self.folder)
+            sync(self.home)
         except OSError as error:
             raise _unmakeable(error) from error
         finally:

@@ -25,7 +25,7 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def make_folder(path: Path) -> None:
@@ -68,9 +68,9 @@ def closing_descriptor(descriptor: int) -> Generator[int]:
         os.close(descriptor)
 
 
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    with closing_descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as handle:
+def sync(path: Path) -> None:
+    """Makes what a file holds durable, or the names in a folder."""
+    with closing_descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as handle:
         os.fsync(handle)
 
 

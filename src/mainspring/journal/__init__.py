@@ -1,8 +1,9 @@
 """The port to the only state there is: append events durably, read them back, keep blobs by their hash.
 
-`append` returns when its events are durable, all of one call in one commit, and never half of it. One
-process writes a journal at a time; any number read it meanwhile. Ownership can be lost while a journal is
-open (a lease that ran out): whoever lost it cannot append. Nothing here knows what events mean.
+`append` returns when its events are durable, all of one call in one commit, and never half of it; or, when
+that is enough, when nothing but a crash of the machine can lose them any more. One process writes a journal
+at a time; any number read it meanwhile. Ownership can be lost while a journal is open (a lease that ran
+out): whoever lost it cannot append. Nothing here knows what events mean.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class JournalReader(Protocol):
     def session(self) -> str: ...
 
     async def last_seq(self) -> int:
-        """The number of the newest durable event, 0 for an empty journal."""
+        """The number of the newest event, 0 for an empty journal."""
         ...
 
     async def read(
@@ -84,11 +85,13 @@ class JournalReader(Protocol):
 class Journal(JournalReader, Protocol):
     """A journal that this process writes, for as long as it owns it."""
 
-    async def append(self, *events: Event) -> Sequence[Recorded]:
-        """Durable on return. Raises `JournalUnwritable`, or `JournalOwned` when this process is no longer the
-        owner; nothing was written then, and what was lost stays lost until it is opened again. When the
-        awaiting task is cancelled the events are written all the same, and the cancellation goes on after
-        `subscribe` has told of them: whoever handles it sees the journal as it is."""
+    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
+        """Durable on return. When that is not asked for, the events are written on return, so that they
+        outlive this process; they are durable with the next append that is, a moment later at the latest.
+        Raises `JournalUnwritable`, or `JournalOwned` when this process is no longer the owner; nothing was
+        written then, and what was lost stays lost until it is opened again. When the awaiting task is
+        cancelled the events are written all the same, and the cancellation goes on after `subscribe` has told
+        of them: whoever handles it sees the journal as it is."""
         ...
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
@@ -100,9 +103,14 @@ class Journal(JournalReader, Protocol):
         done by `close`."""
         ...
 
-    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
+    def subscribe(
+        self,
+        on_appended: Callable[[Sequence[Recorded]], None],
+        on_durable: Callable[[int], None] | None = None,
+    ) -> None:
         """Sets the one function that is called for each append, in order, on the event loop, after its events
-        are durable and before `append` returns to its caller."""
+        are written and before `append` returns to its caller; and the one that is told, after that, up to
+        which number they are durable."""
         ...
 
 

@@ -12,6 +12,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from mainspring.disk.owner import Ownership, own
@@ -71,13 +72,19 @@ class SqliteJournal(SqliteReader):
         self._loop = asyncio.get_running_loop()
         self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
         self._waiting_bytes = 0
+        self._on_durable: Callable[[int], None] | None = None
+        self._told_seq = 0
         self._is_closed = False
 
-    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
-        self._on_appended = on_appended
+    def subscribe(
+        self,
+        on_appended: Callable[[Sequence[Recorded]], None],
+        on_durable: Callable[[int], None] | None = None,
+    ) -> None:
+        self._on_appended, self._on_durable = on_appended, on_durable
 
-    async def append(self, *events: Event) -> Sequence[Recorded]:
-        return await self._append(events) if events else ()
+    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
+        return await self._append(events, is_durable=is_durable) if events else ()
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -108,31 +115,48 @@ class SqliteJournal(SqliteReader):
             await asyncio.shield(asyncio.to_thread(close_writer, self._file, self._writer, self._ownership))
 
     async def _append(
-        self, events: Sequence[Event], *, blobs: Sequence[tuple[str, bytes]] = ()
+        self,
+        events: Sequence[Event],
+        *,
+        blobs: Sequence[tuple[str, bytes]] = (),
+        is_durable: bool = True,
     ) -> Sequence[Recorded]:
         if self._is_closed:
             raise RuntimeError(f"the journal of session {self.session} is closed")
         waiting = _Waiting(self._loop)
 
-        def tell(recorded: Sequence[Recorded], error: BaseException | None) -> None:
+        def tell(recorded: Sequence[Recorded], error: BaseException | None, *, is_all_durable: bool) -> None:
+            told = partial(self._appended, waiting, recorded, error, is_all_durable=is_all_durable)
             try:
-                self._loop.call_soon_threadsafe(self._appended, waiting, recorded, error)
+                self._loop.call_soon_threadsafe(told)
             except RuntimeError:
                 # The loop ended before the journal was closed: the events are durable, nobody can hear.
                 if not self._loop.is_closed():
                     raise
 
-        self._writer.append(Append(events, [hashchain.encoded(event) for event in events], blobs, tell))
+        encoded = [hashchain.encoded(event) for event in events]
+        self._writer.append(Append(events, encoded, blobs, tell, is_durable))
         try:
             return await waiting.told
         except asyncio.CancelledError:
             await waiting.outlast()
             raise
 
-    def _appended(self, waiting: _Waiting, recorded: Sequence[Recorded], error: BaseException | None) -> None:
+    def _appended(
+        self,
+        waiting: _Waiting,
+        recorded: Sequence[Recorded],
+        error: BaseException | None,
+        *,
+        is_all_durable: bool,
+    ) -> None:
         waiting.end(recorded, error)  # wakes the caller in a later step of the loop, after the subscriber
-        if recorded and self._on_appended is not None:
-            self._on_appended(recorded)
+        if recorded:
+            self._told_seq = recorded[-1].seq
+            if self._on_appended is not None:
+                self._on_appended(recorded)
+        if is_all_durable and self._on_durable is not None:
+            self._on_durable(self._told_seq)
 
 
 class _Waiting:

@@ -2,7 +2,8 @@
 
 Whatever waits when it turns to its queue is committed in one transaction, yet each append stands or falls by
 itself. What was not committed leaves no trace: number and hash of the next event come from the disk again.
-It checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
+An append that need not be durable at once shares the sync of the next one that must be, or of a moment
+without any. It checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -13,14 +14,15 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import apsw
 import msgspec
 
+from mainspring.disk.files import sync
 from mainspring.disk.log import log
 from mainspring.disk.owner import Ownership
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
@@ -35,8 +37,16 @@ _PAGE_BYTES = 4096
 # A commit into a WAL that grows takes twice as long as one into a WAL that starts again after a checkpoint.
 _CHECKPOINT_PAGES = 1024 * 1024 // _PAGE_BYTES
 _CHECKPOINT_NOW_PAGES = 64 * _CHECKPOINT_PAGES
+_SYNC_AFTER_S = 0.01
 
-Told = Callable[[Sequence[Recorded], BaseException | None], None]
+
+class Told(Protocol):
+    """Who is told what was written, or why it was not, and whether all that was written so far is durable;
+    once more, without events, when it becomes so later."""
+
+    def __call__(
+        self, recorded: Sequence[Recorded], error: BaseException | None, /, *, is_all_durable: bool
+    ) -> None: ...
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
@@ -46,6 +56,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     encoded: Sequence[tuple[str, bytes]]
     blobs: Sequence[tuple[str, bytes]]
     tell: Told
+    is_durable: bool = True
 
 
 class ChainHead(msgspec.Struct, frozen=True, gc=False):
@@ -75,6 +86,8 @@ class Writer:
         self.waiting: dict[str, bytes] = {}
         self._is_empty = self._head.seq == 0
         self._has_refused = False
+        self._durable_head = self._head
+        self._unsynced: Append | None = None
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
@@ -87,8 +100,8 @@ class Writer:
     def anchor(self) -> None:
         """Keeps where the chain ends now in the file beside the journal."""
         self._keep_anchor(())
-        head, (day, _) = self._head, self._day
-        if self._daily and head is not None:
+        head, (day, _) = self._durable_head, self._day
+        if self._daily:
             if day != today():
                 self._end_day()
             self._day = (today(), Anchor(events=head.seq, head=head.hash.hex()))
@@ -113,8 +126,8 @@ class Writer:
             log("daily line not written", session=self._session, error=str(error))
 
     def _keep_anchor(self, stamp: tuple[int, ...]) -> None:
-        head = self._head
-        if head is None or head.seq == 0 or not self._ownership.is_held:
+        head = self._durable_head
+        if head.seq == 0 or not self._ownership.is_held:
             return
         anchor = Anchor(events=head.seq, head=head.hash.hex(), stamp=stamp)
         if anchor == self._anchor:
@@ -159,19 +172,43 @@ class Writer:
                 self._refuse(batch, error)
             raise
         finally:
+            self._sync()
             self._connection.set_busy_timeout(0)
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._connection.close()
 
     def _next_batch(self) -> tuple[list[Append], bool]:
         batch: list[Append] = []
-        item = self._queue.get()
+        item = self._next_item()
         while item is not None:
             batch.append(item)
             if len(batch) == _GROUP or self._queue.empty():
                 return batch, True
             item = self._queue.get_nowait()
         return batch, False
+
+    def _next_item(self) -> Append | None:
+        if self._unsynced is not None:
+            try:
+                return self._queue.get(timeout=_SYNC_AFTER_S)
+            except queue.Empty:
+                self._sync()
+        return self._queue.get()
+
+    def _sync(self) -> None:
+        """Makes durable what was only written."""
+        unsynced, self._unsynced = self._unsynced, None
+        if unsynced is None:
+            return
+        try:
+            head = self._head or read_head(self._connection, self._session)
+            sync(tables.wal_of(self._path))  # SQLite has no locks on it that closing the file could drop
+        except (OSError, apsw.Error, JournalError) as error:
+            # It is in the file all the same, and the next commit that must be durable says so itself.
+            log("journal not synced", session=self._session, error=str(error))
+            return
+        self._durable_head = head
+        unsynced.tell((), None, is_all_durable=True)
 
     def _write_each(self, batch: list[Append]) -> None:
         try:
@@ -188,7 +225,7 @@ class Writer:
             self._refuse(batch, error)
         else:
             for item, recorded in zip(batch, written, strict=True):
-                item.tell(recorded, None)
+                item.tell(recorded, None, is_all_durable=self._unsynced is None)
 
     @property
     def is_stillborn(self) -> bool:
@@ -198,10 +235,12 @@ class Writer:
     def _refuse(self, batch: list[Append], error: BaseException) -> None:
         self._has_refused = True
         for item in batch:
-            item.tell((), error)
+            item.tell((), error, is_all_durable=False)
 
     def _write(self, batch: list[Append]) -> list[list[Recorded]]:
         connection = self._connection
+        is_durable = any(item.is_durable for item in batch)
+        tables.set_durable(connection, is_durable=is_durable)
         connection.execute("BEGIN IMMEDIATE")
         if not self._ownership.is_held:
             raise JournalOwned(
@@ -221,6 +260,8 @@ class Writer:
             written.append(recorded)
         connection.execute("COMMIT")
         self._head = head
+        self._unsynced = None if is_durable else batch[-1]
+        self._durable_head = head if is_durable else self._durable_head
         self._is_empty = head.seq == 0
         for sha256 in blobs:
             self.waiting.pop(sha256, None)

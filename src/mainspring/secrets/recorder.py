@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -51,6 +51,7 @@ from mainspring.secrets.redaction import redacted, redacted_blob
 from mainspring.secrets.screen import without_controls
 from mainspring.secrets.vault import Vault
 
+_E = TypeVar("_E", bound=Event)
 _S = TypeVar("_S", bound=msgspec.Struct)
 _STORED = frozenset(STORED)
 _TOLD: dict[type[Event], tuple[str, ...]] = {
@@ -160,13 +161,19 @@ class Recorder:
     def journal(self) -> JournalReader:
         return self._journal
 
-    async def record(self, *events: Event) -> Sequence[Recorded]:
-        """Durable on return, all of one call or none, as `Journal.append`; none when one is not valid."""
-        recorded = await self._journal.append(*hide_secrets([*map(self._with_origin, events)], self.vault))
+    async def record(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
+        """Durable on return unless that is not asked for, all of one call or none, as `Journal.append`; none
+        when one is not valid."""
+        hidden = hide_secrets([*map(self._with_origin, events)], self.vault)
+        recorded = await self._journal.append(*hidden, is_durable=is_durable)
         if is_logging():
             for each in recorded:
                 log(f"event {type(each.event).__name__}", seq=each.seq, **outline(each.event))
         return recorded
+
+    def hidden(self, event: _E) -> _E:
+        """The event as `record` records it, for whoever has to act on it in the same commit."""
+        return cast("_E", hide_secrets([event], self.vault)[0])
 
     def _with_origin(self, event: Event) -> Event:
         if self._origin is None or not is_commanded(event) or getattr(event, "origin", None) is not None:
@@ -189,9 +196,13 @@ class Recorder:
     async def get_blob(self, blob: Blob) -> bytes:
         return await self._journal.get(blob)
 
-    def subscribe(self, on_recorded: Callable[[Sequence[Recorded]], None]) -> None:
-        """Sets the one function that is told of what was recorded, as `Journal.subscribe`."""
-        self._journal.subscribe(on_recorded)
+    def subscribe(
+        self,
+        on_recorded: Callable[[Sequence[Recorded]], None],
+        on_durable: Callable[[int], None] | None = None,
+    ) -> None:
+        """Sets the functions that are told of what was recorded, as `Journal.subscribe`."""
+        self._journal.subscribe(on_recorded, on_durable)
 
     async def anchor(self) -> None:
         """Keeps where the journal ends outside it, as `Journal.anchor`."""

@@ -193,6 +193,31 @@ async def a_cancelled_append_is_written_and_heard_of_once(place: JournalPlace) -
     await journal.close()
 
 
+async def what_need_not_be_durable_at_once_is_so_soon(place: JournalPlace) -> None:
+    journal = await place.open()
+    heard: list[str] = []
+    durable = asyncio.Event()
+
+    def on_durable(seq: int) -> None:
+        heard.append(f"durable {seq}")
+        durable.set()
+
+    journal.subscribe(lambda recorded: heard.append(f"heard {recorded[-1].seq}"), on_durable)
+    await journal.append(UserSaid(text="one"), is_durable=False)
+    await durable.wait()
+    assert heard == ["heard 1", "durable 1"]
+    await journal.append(UserSaid(text="two"), UserSaid(text="three"), is_durable=False)
+    await journal.append(UserSaid(text="four"))
+    assert heard[-1] == "durable 4"
+    assert [item for item in heard if item.startswith("heard")] == ["heard 1", "heard 3", "heard 4"]
+    await journal.append(UserSaid(text="five"), is_durable=False)
+    await journal.close()
+    reader = await place.read()
+    assert await _numbers(reader) == [1, 2, 3, 4, 5]
+    assert (await reader.verify()).problem == ""
+    await reader.close()
+
+
 async def readers_see_what_is_durable_while_it_is_written(place: JournalPlace) -> None:
     journal = await place.open()
     await journal.append(UserSaid(text="one"))
@@ -236,6 +261,7 @@ CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     appends_at_once_are_each_whole_and_in_order,
     the_subscriber_hears_before_the_caller,
     a_cancelled_append_is_written_and_heard_of_once,
+    what_need_not_be_durable_at_once_is_so_soon,
     readers_see_what_is_durable_while_it_is_written,
     a_second_writer_is_refused_until_the_first_closes,
 )

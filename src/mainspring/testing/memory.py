@@ -47,6 +47,7 @@ class MemoryJournal:
         self._events = Events(recorded, {} if blobs is None else blobs)
         self.now_us = self.recorded[-1].time_us if self.recorded else 1_000_000
         self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
+        self._on_durable: Callable[[int], None] | None = None
 
     @property
     def recorded(self) -> list[Recorded]:
@@ -56,7 +57,7 @@ class MemoryJournal:
     def blobs(self) -> dict[str, bytes]:
         return self._events.blobs
 
-    async def append(self, *events: Event) -> Sequence[Recorded]:
+    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:  # noqa: ARG002 - all is
         added: list[Recorded] = []
         for body in [hashchain.encoded(event) for event in events]:
             self.now_us = self._time_us()
@@ -64,10 +65,16 @@ class MemoryJournal:
         self.recorded.extend(added)
         if added and self._on_appended is not None:
             self._on_appended(added)
+        if added and self._on_durable is not None:
+            self._on_durable(added[-1].seq)
         return tuple(added)
 
-    def subscribe(self, on_appended: Callable[[Sequence[Recorded]], None]) -> None:
-        self._on_appended = on_appended
+    def subscribe(
+        self,
+        on_appended: Callable[[Sequence[Recorded]], None],
+        on_durable: Callable[[int], None] | None = None,
+    ) -> None:
+        self._on_appended, self._on_durable = on_appended, on_durable
 
     async def last_seq(self) -> int:
         return len(self.recorded)
@@ -129,9 +136,9 @@ class _Opened(MemoryJournal):
         self._on_change = on_change
         self._is_closed = False
 
-    async def append(self, *events: Event) -> Sequence[Recorded]:
+    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
         self._require_ours()
-        recorded = await super().append(*events)
+        recorded = await super().append(*events, is_durable=is_durable)
         self._on_change(self.session)
         return recorded
 

@@ -1,5 +1,8 @@
 """The path of a call, the same live and resumed: prepare, permit, start, run, end.
 
+What may run without asking is started in the commit of the reply that asks for it. The end of a call is
+durable with the next request, or a moment later: its start is on record, so it is never run twice.
+
 A call that is malformed, refused or fails is answered to the model and the turn goes on; its siblings keep
 their results. Approval is awaited here, inside the path. Secrets are put back before a call is judged, so
 what is judged is what runs; they are hidden again wherever something is shown or recorded.
@@ -9,17 +12,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from mainspring.approvals import Proposed, why_asked
-from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
+from mainspring.approvals.permit import (
+    Blocked,
+    Permitted,
+    Refused,
+    Stopped,
+    Wanted,
+    permit,
+    permit_unasked,
+)
 from mainspring.context.history import ended_calls, recall
 from mainspring.errors import PathRefused
 from mainspring.events import (
+    AssistantSaid,
     CallAsked,
     CallEnded,
     CallStarted,
@@ -36,6 +48,7 @@ from mainspring.turns.endings import End, abandoned, closed
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import CallMoney, settle_call
 
+_FILE_EFFECTS = ("none", "read", "write")
 _MAX_LIVE_CHARS = 256 * 1024
 _TRUNCATED = (
     "Not run: your message was cut off at the output limit, so this call may be incomplete."
@@ -52,13 +65,35 @@ _MAX_STEP_TEXT = 160_000
 """Characters that the model is sent of all calls of one step together."""
 
 
+Started = dict[str, Permitted[Prepared]]
+"""Calls that were started with their reply, and did not run yet."""
+
+
 class _Stopped(Exception):
     def __init__(self, end: End) -> None:
         super().__init__(end)
         self.end = end
 
 
-async def run_calls(runtime: Runtime) -> End | None:
+async def startable(runtime: Runtime, said: AssistantSaid) -> Started:
+    """The calls of a reply, as it will be recorded, that can start with it: nobody has to be asked, no cap is
+    in the way, and nothing has to be found out first."""
+    calls, state = said.calls, runtime.state
+    if said.stop == "length" or state.ledger.refuse_calls(len(calls), state.limits):
+        return {}
+    doubles = _doubles(calls)
+    started: Started = {}
+    for asked in calls:
+        prepared = _prepare(runtime, asked)
+        if isinstance(prepared, Output) or asked.call in doubles or not _is_judged_at_once(runtime, prepared):
+            continue
+        wanted = await _wanted(runtime, OpenCall(asked=asked), prepared)
+        if permitted := permit_unasked(runtime.approvals, wanted):
+            started[asked.call] = permitted
+    return started
+
+
+async def run_calls(runtime: Runtime, started: Mapping[str, Permitted[Prepared]]) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
     at one of them stops all."""
     calls = runtime.state.open_calls
@@ -67,7 +102,11 @@ async def run_calls(runtime: Runtime) -> End | None:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_run_call(runtime, call, is_double=call.asked.call in doubles, room=room))
+                group.create_task(
+                    _run(runtime, permitted, room=room)
+                    if (permitted := started.get(call.asked.call))
+                    else _run_call(runtime, call, is_double=call.asked.call in doubles, room=room)
+                )
                 for call in calls
             ]
     except ExceptionGroup as errors:
@@ -105,24 +144,23 @@ async def record_lost(runtime: Runtime) -> None:
 async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(runtime, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
-        await runtime.record(closed(call))
+        await runtime.record(closed(call), is_durable=False)
         return None
     if is_double or call.is_truncated:
         prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
     if isinstance(prepared, Output):
-        await runtime.record(CallEnded(call=call.asked.call, outcome="error", output=prepared.text))
+        ended = CallEnded(call=call.asked.call, outcome="error", output=prepared.text)
+        await runtime.record(ended, is_durable=False)
         return None
     permitted = await _permit(runtime, call, prepared)
     if isinstance(permitted, CallEnded):
-        await runtime.record(permitted)
+        await runtime.record(permitted, is_durable=False)
         return None
     if isinstance(permitted, End):
         return permitted
-    prepared = permitted.action
-    told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
     if not call.is_started:
-        await runtime.record(CallStarted(call=call.asked.call, tool=prepared.tool.name))
-    await _run(runtime, prepared, told=told, room=room)
+        await runtime.record(CallStarted(call=call.asked.call, tool=permitted.action.tool.name))
+    await _run(runtime, permitted, room=room)
     return None
 
 
@@ -140,7 +178,9 @@ def _prepare(runtime: Runtime, asked: CallAsked, edited: str | None = None) -> P
     return whole if isinstance(whole, Output) else msgspec.structs.replace(whole, text=prepared.text)
 
 
-async def _run(runtime: Runtime, prepared: Prepared, *, told: str, room: int) -> None:
+async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -> None:
+    prepared = permitted.action
+    told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
     live = _Live(runtime, prepared.call)
     open_call = runtime.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
@@ -154,7 +194,7 @@ async def _run(runtime: Runtime, prepared: Prepared, *, told: str, room: int) ->
         keep=runtime.recorder.put_blob,
         kept=partial(recall, runtime.journal),
         remember=partial(_remember, runtime),
-        record=runtime.record,
+        record=partial(runtime.record, is_durable=not prepared.is_harmless),
         ended=partial(ended_calls, runtime.journal),
         seen=runtime.workbench.toolbox.seen,
         handles=runtime.handles,
@@ -271,7 +311,7 @@ def _refused(call: OpenCall, refused: Refused) -> CallEnded:
 
 async def _wanted(runtime: Runtime, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
-    is_file_tool = prepared.effect in ("none", "read", "write")
+    is_file_tool = prepared.effect in _FILE_EFFECTS
     is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
     proposed = proposed_of(
         prepared,
@@ -290,6 +330,11 @@ async def _wanted(runtime: Runtime, call: OpenCall, prepared: Prepared) -> Wante
         question=tool.question(prepared.arguments) if tool.question else "",
         asked=call.question,
     )
+
+
+def _is_judged_at_once(runtime: Runtime, prepared: Prepared) -> bool:
+    """Whether no sandbox has to be chosen first: that takes its time, and the reply must not wait for it."""
+    return runtime.has_sandbox or prepared.effect in (*_FILE_EFFECTS, "network")
 
 
 def _contains(sandbox: Sandbox, prepared: Prepared) -> bool:

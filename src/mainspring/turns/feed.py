@@ -1,7 +1,7 @@
 """Tells subscribers what was recorded: in order, from any number on, without a gap or a double.
 
-A subscriber that keeps up is served from memory; one that does not is served from the journal, loses deltas
-and nothing else. Publishing never waits for anybody.
+What is written and not durable yet is told once it is. A subscriber that keeps up is served from memory; one
+that does not is served from the journal, loses deltas and nothing else. Publishing never waits for anybody.
 """
 
 from __future__ import annotations
@@ -28,12 +28,19 @@ class Feed:
         self._subscribers: set[_Subscriber] = set()
         self._failure: BaseException | None = None
         self._is_closed = False
+        self._written: deque[Recorded] = deque()
         self.last_seq = last_seq
 
-    def publish(self, recorded: Recorded) -> None:
-        """Tells of an event that is durable now."""
-        self.last_seq = recorded.seq
-        self._offer(recorded)
+    def add(self, recorded: Recorded) -> None:
+        """Takes an event that is written, to tell of it when it is durable."""
+        self._written.append(recorded)
+
+    def publish(self, until: int) -> None:
+        """Tells of the events up to this number, which are durable now."""
+        while self._written and self._written[0].seq <= until:
+            recorded = self._written.popleft()
+            self.last_seq = recorded.seq
+            self._offer(recorded)
 
     def show(self, delta: Delta) -> None:
         self._offer(Recorded(0, 0, delta))

@@ -9,10 +9,10 @@ provider, terminal, database or container.
 from __future__ import annotations
 
 from mainspring.errors import ContextOverflow, MediaRefused, ModelError
-from mainspring.events import AssistantSaid, NoteAdded
+from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.turns.calls import run_calls
+from mainspring.turns.calls import Started, run_calls, startable
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
@@ -37,14 +37,15 @@ async def run_turn(runtime: Runtime) -> None:
 
 
 async def _steps(runtime: Runtime) -> End:
-    state = runtime.state
+    state, started = runtime.state, Started()
     while True:
         if state.open_calls:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
                 return refused(refusal)
-            if end := await run_calls(runtime):
+            if end := await run_calls(runtime, started):
                 return end
+            started.clear()
         if end := await check_guards(runtime):
             return end
         if runtime.history.is_answered and (end := await _answered(runtime)):
@@ -53,15 +54,16 @@ async def _steps(runtime: Runtime) -> End:
             return end
         await runtime.take_model()
         try:
-            end = await compact_if_needed(runtime) or await _step(runtime)
+            end = await compact_if_needed(runtime) or await _step(runtime, started)
         except ModelError as error:
             end = await fail_over(runtime, error)
         if end:
             return end
 
 
-async def _step(runtime: Runtime) -> End | None:
-    """One request. When this returns None, the journal has its reply, or says that it was too large."""
+async def _step(runtime: Runtime, started: Started) -> End | None:
+    """One request. When this returns None, the journal has its reply, or says that it was too large. Calls
+    that the reply asks for are `started` in the same commit, if nobody must be asked about them."""
     state = runtime.state
     await report_ended_processes(runtime)
     model = runtime.models.current
@@ -98,7 +100,12 @@ async def _step(runtime: Runtime) -> End | None:
         return None
     runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
-    await settle(runtime, reservation, finished.usage, said, speed=finished.speed)
+    said = runtime.recorder.hidden(said)
+    try:
+        started |= await startable(runtime, said)
+    finally:
+        starts = [CallStarted(call=call, tool=each.action.tool.name) for call, each in started.items()]
+        await settle(runtime, reservation, finished.usage, said, *starts, speed=finished.speed)
     return None
 
 

@@ -87,7 +87,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
 
 class Runtime:
     """`record` returns once the events are durable and folded into `state`, `history` and `guards`, which
-    never hold what the journal does not."""
+    never hold what the journal does not. `last_seq` is the newest event that they know; watchers are told of
+    it by `feed`, when it is durable."""
 
     def __init__(
         self,
@@ -106,6 +107,7 @@ class Runtime:
         self.upkeep = upkeep
         self.state = State(recorder.vault)
         self.guards = Guards(upkeep.idle_steps)
+        self.last_seq = 0
         self.feed = Feed(recorder.journal, last_seq=0)
         self.approvals = Approvals(recorder, permissions, lambda: self.state, workbench.toolbox.edit_problem)
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
@@ -149,26 +151,31 @@ class Runtime:
             loop.call_soon_threadsafe(self.show, StatusDelta(text=text))
 
         self.workbench.files.scan.on_progress = tell
-        self.feed.last_seq = await self.journal.last_seq()
-        if self.feed.last_seq:
+        self.last_seq = self.feed.last_seq = await self.journal.last_seq()
+        if self.last_seq:
             self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
                 load_state(self.journal, self.recorder.vault),
                 load_guards(self.journal, self.upkeep.idle_steps),
                 self.load_history(),
             )
-        self.recorder.subscribe(self._on_recorded)
+        self.recorder.subscribe(self._on_recorded, self.feed.publish)
 
     async def load_history(self) -> None:
         """Projects the history anew, after something was taken out of it."""
-        await self._projection.load(self.journal, until=self.feed.last_seq)
+        await self._projection.load(self.journal, until=self.last_seq)
 
-    async def record(self, *events: Event) -> None:
-        """Records what happened, without secrets."""
-        await self.recorder.record(*events)
+    async def record(self, *events: Event, is_durable: bool = True) -> None:
+        """Records what happened, without secrets. What something durable follows at once need not be durable
+        itself: see `Journal.append`."""
+        await self.recorder.record(*events, is_durable=is_durable)
 
     def show(self, delta: Delta) -> None:
         """Shows what is not recorded."""
         self.feed.show(delta)
+
+    @property
+    def has_sandbox(self) -> bool:
+        return self._sandbox is not None
 
     async def sandbox(self) -> Sandbox:
         """Where commands run; chosen, and recorded, when it is first needed."""
@@ -190,7 +197,7 @@ class Runtime:
         """Makes the history short, on record; None when nothing can be left out."""
         if self.upkeep.compactor is None:
             return None
-        compacted = await self.upkeep.compactor(self, reason=reason, until=self.feed.last_seq)
+        compacted = await self.upkeep.compactor(self, reason=reason, until=self.last_seq)
         if compacted:
             await self.record(compacted)
             await self.load_history()
@@ -212,7 +219,8 @@ class Runtime:
             self.state.apply(item)
             self.guards.apply(item)
             self._projection.apply(item)
-            self.feed.publish(item)
+            self.feed.add(item)
+        self.last_seq = recorded[-1].seq
 
 
 def lineage(runtime: Runtime) -> Iterator[Runtime]:

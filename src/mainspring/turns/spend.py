@@ -137,10 +137,11 @@ class CallMoney:
 
 
 async def settle_call(runtime: Runtime, call: str, usd: float | None, *events: Event) -> None:
-    """Records what a call cost (what was set aside, when nobody knows better), and `events` with it."""
+    """Records what a call cost (what was set aside, when nobody knows better), and `events` with it; they are
+    durable with the next request, if the call cost nothing."""
     held = runtime.state.ledger.reserved_usd(spend_of(call))
     if held is None:
-        await runtime.record(*events)
+        await runtime.record(*events, is_durable=False)
         return
     reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
     await settle(

@@ -1,0 +1,104 @@
+"""What a step writes: how often it waits for the disk, and how much."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mainspring.events import ApprovalAsked, CallEnded, CallStarted, NoteAdded
+from mainspring.journal import writer
+from mainspring.models.scripted import ScriptedReply
+from mainspring.session.session import runtime_of
+from mainspring.tools import plan
+from mainspring.tools.schema import tool
+from tests.stage import Stage, call, calls, says, take
+from tests.synced_disk import SyncedDisk
+
+
+@pytest.mark.parametrize("name", ["do", "plan"])
+def test_a_step_with_a_call_waits_for_the_disk_twice(tmp_path: Path, name: str) -> None:
+    few, many = (_syncs(tmp_path / str(count), *map(_step, [name] * count, range(count))) for count in (1, 3))
+    assert many - few == 2 * 2
+
+
+def _step(name: str, number: int) -> ScriptedReply:
+    items = [{"text": f"item {number}", "progress": "doing"}]
+    return calls(call(name, {"items": items} if name == "plan" else {"what": str(number)}))
+
+
+def test_calls_of_one_reply_share_their_commits(tmp_path: Path) -> None:
+    alone = _syncs(tmp_path / "1", calls(call("do", {"what": "a"})))
+    together = _syncs(tmp_path / "2", calls(*(call("do", {"what": what}) for what in "abcd")))
+    assert together == alone
+
+
+def _syncs(folder: Path, *replies: ScriptedReply) -> int:
+    """How often the journal of a session was synced, from its first event to its last."""
+    synced: list[int] = []
+    stage = Stage(folder, *replies, says("done"))
+    stage.tools.append(plan.TOOL)
+
+    async def taken() -> int:
+        async with stage.opened() as session:
+            before = len(synced)
+            await take(session, "go")
+            return len(synced) - before
+
+    disk = SyncedDisk(synced.append)
+    try:
+        return asyncio.run(taken())
+    finally:
+        disk.unregister()
+
+
+async def nobody(_question: ApprovalAsked) -> None:
+    return None
+
+
+def test_a_call_starts_in_the_commit_of_its_reply_unless_a_person_is_asked(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, calls(call("do", {"what": "a"}), call("publish", {"what": "b"})), says("done"))
+    assert stage.take("go", approver=nobody).ending == "blocked"
+    said = next(item for item in stage.journal() if item.kind == "AssistantSaid")
+    [started] = [item for item in stage.journal() if isinstance(item.event, CallStarted)]
+    assert (started.seq, started.time_us) == (said.seq + 1, said.time_us)
+    assert stage.effects == ["a"]
+
+
+def test_what_is_written_is_folded_at_once_and_shown_when_it_is_durable(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(writer, "_SYNC_AFTER_S", 3600.0)
+    stage = Stage(tmp_path)
+
+    async def work() -> None:
+        async with stage.opened() as session:
+            runtime = runtime_of(session)
+            before = runtime.last_seq
+            await runtime.record(NoteAdded(text="soon", source="test"), is_durable=False)
+            assert (runtime.last_seq, runtime.feed.last_seq) == (before + 1, before)
+            assert "test" in session.state.note_sources
+            shown = asyncio.create_task(anext(session.subscribe(before)))
+            await asyncio.sleep(0)
+            assert not shown.done()
+            await runtime.record(NoteAdded(text="now"))
+            assert (await shown).event == NoteAdded(text="soon", source="test")
+
+    asyncio.run(work())
+
+
+def test_the_end_of_a_call_is_shown_while_another_call_runs(tmp_path: Path) -> None:
+    may_end = asyncio.Event()
+
+    async def last(what: str) -> str:
+        """Runs until it is let go."""
+        await may_end.wait()
+        return what
+
+    stage = Stage(tmp_path, calls(call("do", {"what": "a"}), call("last", {"what": "b"})), says("done"))
+    stage.tools.append(tool(last, effect="write"))
+
+    async def work() -> None:
+        async with stage.opened() as session:
+            async for event in session.run("go"):
+                if isinstance(event, CallEnded):
+                    may_end.set()
+
+    asyncio.run(work())
