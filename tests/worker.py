@@ -100,7 +100,7 @@ def die() -> None:
 def _die_after(journal: SqliteJournal, seq: int) -> None:
     subscribe = journal.subscribe
 
-    def watched(on_appended: Callable[..., None], on_durable: Any) -> None:
+    def watched(on_appended: Callable[..., None], on_durable: Any = None) -> None:
         def told(recorded: Any) -> None:
             if recorded[-1].seq >= seq:
                 die()

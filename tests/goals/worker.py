@@ -92,7 +92,7 @@ def arm(folder: Path, kill: str) -> None:
     kind, _, where = kill.partition(":")
     subscribe = SqliteJournal.subscribe
 
-    def armed(self: SqliteJournal, on_appended: Any) -> None:
+    def armed(self: SqliteJournal, on_appended: Any, on_durable: Any = None) -> None:
         def told(recorded: Any) -> None:
             is_there = kind in ("event", "cancel") and recorded[-1].seq >= int(where)
             if kind == "event" and is_there:
@@ -103,7 +103,7 @@ def arm(folder: Path, kill: str) -> None:
 
         if kind == "commit":
             die_before_commit(self, int(where))
-        subscribe(self, told)
+        subscribe(self, told, on_durable)
 
     SqliteJournal.subscribe = armed
     if kind == "strike":

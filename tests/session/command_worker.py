@@ -47,7 +47,7 @@ async def work(folder: Path, what: str, kill: str) -> None:
 def die_after(journal: SqliteJournal) -> None:
     subscribe = journal.subscribe
 
-    def watched(on_appended: Callable[..., None], on_durable: Any) -> None:
+    def watched(on_appended: Callable[..., None], on_durable: Any = None) -> None:
         def told(recorded: Any) -> None:
             if any(isinstance(item.event, UserSaid | NoteAdded) for item in recorded):
                 die()
