@@ -146,16 +146,16 @@ def test_a_session_that_lost_its_journal_records_nothing_more_and_is_resumed(tmp
     assert (house.workspace / "made").read_text() == "once\n"
 
 
-def test_a_goal_is_reached(tmp_path: Path) -> None:
+def with_goal(tmp_path: Path) -> tuple[House, GoalOptions]:
     house = House(tmp_path, shell("echo 1 > made"), {"text": f"Made.\n{DONE}"})
-    options = GoalOptions(
-        folder=house.workspace,
-        model=house.model,
-        mode="yolo",
-        sandbox="none",
-        checks=GoalChecks(files=("made",)),
-        rules={"wait_s": 0.0, "max_cost_usd": 5.0},
-    )
+    rules = {"wait_s": 0.0, "max_cost_usd": 5.0}
+    options = GoalOptions(folder=house.workspace, model=house.model, mode="yolo", sandbox="none", rules=rules)
+    return house, options
+
+
+def test_a_goal_is_reached(tmp_path: Path) -> None:
+    house, options = with_goal(tmp_path)
+    options = msgspec.structs.replace(options, checks=GoalChecks(files=("made",)))
 
     async def pursued() -> None:
         how = {"config": house.config, "sessions": house.sessions}
@@ -172,14 +172,7 @@ def test_a_goal_is_reached(tmp_path: Path) -> None:
 
 
 def test_a_goal_whose_process_died_is_resumed(tmp_path: Path) -> None:
-    house = House(tmp_path, shell("echo 1 > made"), {"text": f"Made.\n{DONE}"})
-    options = GoalOptions(
-        folder=house.workspace,
-        model=house.model,
-        mode="yolo",
-        sandbox="none",
-        rules={"wait_s": 0.0, "max_cost_usd": 5.0},
-    )
+    house, options = with_goal(tmp_path)
     how = {"config": house.config, "sessions": house.sessions}
 
     async def pursued() -> None:

@@ -280,7 +280,8 @@ def test_a_step_that_failed_does_not_count_as_a_step(tmp_path: Path) -> None:
     assert again.ending == "limit"
 
 
-def test_a_model_that_is_down_when_room_is_made_is_replaced_and_the_next_one_makes_it(tmp_path: Path) -> None:
+def crowded(tmp_path: Path) -> Stage:
+    """A session whose history does not fit its model."""
     pages = [calls(call("look", {"at": number}), text=f"Step {number}.") for number in range(8)]
     stage = Stage(tmp_path, *pages, says("Done."))
 
@@ -290,8 +291,12 @@ def test_a_model_that_is_down_when_room_is_made_is_replaced_and_the_next_one_mak
 
     stage.tools.append(tool(look, effect="read"))
     stage.script = msgspec.structs.replace(stage.script, context_tokens=4000)
+    return stage
+
+
+def test_a_model_that_is_down_when_room_is_made_is_replaced_and_the_next_one_makes_it(tmp_path: Path) -> None:
+    stage = crowded(tmp_path)
     line = Line(stage)
-    first = line.model("a")
     summaries: list[str] = []
 
     def failing(request: Request) -> ModelError | None:
@@ -309,15 +314,7 @@ def test_a_model_that_is_down_when_room_is_made_is_replaced_and_the_next_one_mak
 
 
 def test_a_lonely_model_that_writes_no_summary_goes_on_without_one(tmp_path: Path) -> None:
-    pages = [calls(call("look", {"at": number}), text=f"Step {number}.") for number in range(8)]
-    stage = Stage(tmp_path, *pages, says("Done."))
-
-    async def look(at: int) -> str:
-        """Shows a lot."""
-        return f"page {at} " * 300
-
-    stage.tools.append(tool(look, effect="read"))
-    stage.script = msgspec.structs.replace(stage.script, context_tokens=4000)
+    stage = crowded(tmp_path)
     asked: list[bool] = []
 
     def failing(request: Request) -> ModelError | None:
