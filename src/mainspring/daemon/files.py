@@ -130,8 +130,7 @@ class DaemonFiles:
                 "Another daemon is just starting or ending.", remedy="Try again in a moment."
             )
         return DaemonRunning(
-            f"The daemon runs already: process {owner.pid} on {owner.host}, since {owner.since}."
-            f" {owner.other_version}".rstrip(),
+            f"The daemon runs already: {owner.name}, since {owner.since}. {owner.other_version}".rstrip(),
             remedy=RESTART if owner.other_version else "mainspring daemon stop ends it.",
         )
 

@@ -36,6 +36,10 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     version: str = "0.1.0"
 
     @property
+    def name(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+    @property
     def since(self) -> str:
         return datetime.fromtimestamp(self.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -197,7 +201,7 @@ def refusal(session: str, owner: Owner | None) -> JournalOwned:
             f"Another process is writing session {session}.", remedy="Stop it, or wait for it to end."
         )
     return JournalOwned(
-        f"Session {session} is being written by process {owner.pid} on {owner.host}, since {owner.since}."
+        f"Session {session} is being written by {owner.name}, since {owner.since}."
         f" {owner.other_version}".rstrip(),
         remedy="Stop that process, or wait for it to end.",
     )

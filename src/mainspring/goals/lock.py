@@ -78,7 +78,7 @@ async def _refuse_overlapping(sessions: Sessions, place: Path, workspace: Path) 
 
 async def _taken(sessions: Sessions, place: Path, workspace: Path) -> WorkspaceTaken:
     owner = await sessions.lock_owner(_lock_name(place))
-    who = f"process {owner.pid} on {owner.host}" if owner else "another process"
+    who = owner.name if owner else "another process"
     try:
         goal = (place / _NAME).read_text("utf-8")
     except FileNotFoundError:

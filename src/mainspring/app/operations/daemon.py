@@ -118,7 +118,7 @@ def stop_daemon(config: Config) -> tuple[str, ...] | None:
     left = place.signal(signal.SIGTERM, wait_s=STOP_WITHIN_S)
     if left is not None:
         raise MainspringError(
-            f"The daemon, process {left.pid} on {left.host}, is still running.",
+            f"The daemon, {left.name}, is still running.",
             remedy="`mainspring daemon logs` shows what it waits for.",
         )
     return tuple(place.load().interrupted)

@@ -110,7 +110,7 @@ async def _kept(
 ) -> KeptSession | None:
     """Why a session stays, None when it need not."""
     if owner := await running(store, row.id):
-        return KeptSession(id=row.id, reason=f"process {owner.pid} on {owner.host} runs it")
+        return KeptSession(id=row.id, reason=f"{owner.name} runs it")
     if live := await list_processes(config, row.id):
         return KeptSession(id=row.id, reason=f"its background process {live[0].handle} still runs")
     if config.settings.caps.day != Cap() and await _spent_today(row.id, store):

@@ -95,7 +95,6 @@ async def deliver(config: Config, session: str, command: Command) -> Delivery | 
     runner = await running(sessions, session)
     if runner is None:
         return None
-    owner = f"process {runner.pid} on {runner.host}"
     inbox = Inbox(sessions.directory(session))
     path = await asyncio.to_thread(inbox.leave, command, config.origin)
     deadline, is_gone = time.monotonic() + _TAKEN_WITHIN_S, False
@@ -106,25 +105,24 @@ async def deliver(config: Config, session: str, command: Command) -> Delivery | 
         return None
     if is_pending(path):
         _check_waiting(path, command, runner)
-        return Delivery(session=session, state="waiting", owner=owner)
+        return Delivery(session=session, state="waiting", owner=runner.name)
     if why := refusal_of(path):
         raise UsageError(f"Session {session} did not take it: {why}.")
-    return Delivery(session=session, state="recorded", owner=owner)
+    return Delivery(session=session, state="recorded", owner=runner.name)
 
 
 def _check_waiting(path: Path, command: Command, runner: Owner) -> None:
     """Raises `JournalOwned` for a command that makes no sense later, or whose process may not know it."""
     is_lasting = isinstance(command, SayCommand | NoteCommand) and not runner.other_version
-    who = f"process {runner.pid} on {runner.host}"
     if not is_lasting and withdraw(path):
         raise JournalOwned(
-            f"It was not delivered: {who} runs the session and does not take it."
+            f"It was not delivered: {runner.name} runs the session and does not take it."
             f" {runner.other_version}".rstrip(),
             remedy="Tell it there, or stop that process and try again.",
         )
     if not is_lasting and is_pending(path):
         raise JournalOwned(
-            f"It reached {who}, which has not recorded it yet.",
+            f"It reached {runner.name}, which has not recorded it yet.",
             remedy="`mainspring show` shows what became of it.",
         )
 

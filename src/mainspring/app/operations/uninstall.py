@@ -71,7 +71,7 @@ async def check_idle(config: Config) -> None:
     for session in await store.names():
         if owner := await running(store, session):
             raise UsageError(
-                f"Session {session} runs: process {owner.pid} on {owner.host}.",
+                f"Session {session} runs: {owner.name}.",
                 remedy="Stop that process, or wait for it to end.",
             )
     for process in await list_processes(config):
