@@ -62,8 +62,12 @@ def text_of(event: Event) -> str:
 
 def size_of(event: Event) -> int:
     """How many characters an event puts into the history."""
+    if isinstance(event, CallEnded):
+        return len(event.output)
     if isinstance(event, AssistantSaid):
-        return sum(len(part.arguments if isinstance(part, CallAsked) else part.text) for part in event.parts)
+        return sum(
+            [len(part.arguments if isinstance(part, CallAsked) else part.text) for part in event.parts]
+        )
     return len(text_of(event))
 
 
