@@ -39,7 +39,22 @@ CASES = {
         Rescued("", (READ,)),
     ),
     "without arguments": ('{"name": "read"}', Rescued("", (RescuedCall("read", "{}"),))),
-    "an unknown tool": ('{"name": "fly", "arguments": {}}', Rescued('{"name": "fly", "arguments": {}}')),
+    "an unknown tool": ('{"name": "fly", "arguments": {}}', Rescued("", (RescuedCall("fly", "{}"),))),
+    "an unknown name without arguments": ('{"name": "fly"}', Rescued('{"name": "fly"}')),
+    "raw line breaks and quotes": (
+        '{"name": "shell", "arguments": {"command": "echo "hi there"\nls"}}',
+        Rescued("", (RescuedCall("shell", '{"command":"echo \\"hi there\\"\\nls"}'),)),
+    ),
+    "a comma and a bracket too few": (
+        '{"name": "read", "arguments": {"path": "a.py",}',
+        Rescued("", (READ,)),
+    ),
+    "single quotes": ("{'name': 'read', 'arguments': {'path': 'a.py'}}", Rescued("", (READ,))),
+    "what the model thinks the result is": (f"{READ_JSON}\nThe file says 3.", Rescued("", (READ,))),
+    "a call that breaks off": (
+        '{"name": "read", "arguments": {"path": "a.p',
+        Rescued("", (RescuedCall("read", '{"path": "a.p'),)),
+    ),
     "one unknown among known": (
         f'[{READ_JSON}, {{"name": "fly"}}]',
         Rescued(f'[{READ_JSON}, {{"name": "fly"}}]'),

@@ -1,8 +1,10 @@
 """Calls that a model wrote as text, for models whose server does not see them as calls.
 
 Known forms: a fenced block of JSON, JSON as the whole message, `<tool_call>` around JSON; a call is an object
-with a name and arguments under any of their usual names. Only tools that exist are called: other JSON is
-what the model wanted to say. `rescue` is pure; `rescued` applies it to a stream.
+with a name and arguments under any of their usual names, and its JSON need not be right in every sign. What
+has both is a call even of a tool that does not exist, or with arguments that cannot be read: the toolbox
+answers with what would be right, and it is no final answer. Other JSON is what the model wanted to say.
+`rescue` is pure; `rescued` applies it to a stream.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import msgspec
 
 from mainspring.events import CallDelta, TextDelta, tool_of
 from mainspring.models import ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models.loose_json import read
 from mainspring.models.wrapper import ModelWrapper
 
 _TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
@@ -26,6 +29,10 @@ _PARTIAL = re.compile(r"<[a-z_]{0,14}\Z|^[ \t]*`{1,2}\Z", re.MULTILINE)
 _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
 _LISTS = ("tool_calls", "calls")
+_TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}")
+_BEGUN = re.compile(
+    rf"""\s*[\[{{\s]*"(?:{"|".join(_NAMES)})"\s*:\s*"([\w.-]+)"\s*,\s*"(?:{"|".join(_ARGUMENTS)})"\s*:\s*"""
+)
 
 
 class RescuedCall(msgspec.Struct, frozen=True):
@@ -114,7 +121,12 @@ def _ended(saved: Rescued, finished: ReplyFinished) -> list[StreamItem]:
 
 def _calls(text: str, known: Collection[str]) -> list[RescuedCall]:
     """The calls in a text that is one JSON value, or one on each line; none when any of it is not a call."""
-    values = _values(text)
+    try:
+        values = _values(text)
+    except ValueError:
+        begun = _BEGUN.match(text)
+        is_known = begun is not None and tool_of(begun[1]) in known
+        return [RescuedCall(begun[1], text[begun.end() :].rstrip())] if begun and is_known else []
     calls: list[RescuedCall] = []
     for value in values:
         made = _from_value(value, known)
@@ -125,12 +137,15 @@ def _calls(text: str, known: Collection[str]) -> list[RescuedCall]:
 
 
 def _values(text: str) -> list[Any]:
+    """Raises `ValueError` for what cannot be read."""
     for pieces in ([text], text.splitlines()):
         try:
             return [msgspec.json.decode(piece) for piece in pieces if piece.strip()]
         except msgspec.MsgspecError:
             continue
-    return []
+    value, rest = read(text)
+    # What a model writes on the lines behind its call is mostly what it thinks the answer will be.
+    return [value] if not rest.partition("\n")[0].strip() else []
 
 
 def _from_value(value: Any, known: Collection[str]) -> list[RescuedCall]:
@@ -147,9 +162,11 @@ def _from_value(value: Any, known: Collection[str]) -> list[RescuedCall]:
     if isinstance(inner, dict):
         return _from_value(inner, known)
     name: str = next((fields[key] for key in _NAMES if isinstance(fields.get(key), str)), "")
-    if tool_of(name) not in known:
+    arguments: Any = next((fields[key] for key in _ARGUMENTS if key in fields), None)
+    if tool_of(name) not in known and not (_TOOL_NAME.fullmatch(name) and isinstance(arguments, dict)):
         return []
-    arguments: Any = next((fields[key] for key in _ARGUMENTS if key in fields), dict[str, Any]())
+    if arguments is None:
+        arguments = dict[str, Any]()
     if isinstance(arguments, str):
         return [RescuedCall(name, arguments)]
     return [RescuedCall(name, msgspec.json.encode(arguments).decode())] if isinstance(arguments, dict) else []

@@ -15,6 +15,7 @@ from msgspec import Meta
 from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
+from mainspring.models.loose_json import loads
 from mainspring.tools import CallContext, Output, Tool
 
 T = TypeVar("T")
@@ -100,8 +101,8 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
     if _is_too_deep(text):
         return f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep. Send them flatter."
     try:
-        value = msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, RecursionError) as error:
+        value = loads(text or "{}")
+    except ValueError as error:
         return f"The arguments of {tool.name} are not valid JSON ({error}). Send one JSON object."
     if not isinstance(value, dict):
         return f"The arguments of {tool.name} must be a JSON object, not {_json_name(value)}."
