@@ -28,8 +28,10 @@ from mainspring.models import ReplyFinished, Retrying
 from mainspring.testing.memory import MemoryJournal
 from mainspring.tools import Output, ToolFailed
 from mainspring.tools.schema import tool
+from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.endings import End, end_turn
 from tests.stage import (
+    Nowhere,
     PausingModel,
     Stage,
     call,
@@ -633,3 +635,40 @@ def test_wall_time_counts_across_resumes_without_the_time_the_process_was_down(t
 
     state = asyncio.run(written())
     assert state.ledger.tally("turn").time_s == pytest.approx(130, abs=0.1)
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+def test_a_sandbox_is_chosen_while_the_model_writes_its_first_command(tmp_path, is_cut_off: bool) -> None:
+    """The stream goes on only when that has happened. One that no call needed is closed all the same."""
+    stage = Stage(tmp_path, calls(call("shell", {"what": "x"})), says("Done."))
+    closed: list[str] = []
+
+    class Chosen(Nowhere):
+        async def close(self) -> None:
+            closed.append(self.name)
+
+    class Broken(PausingModel):
+        async def stream(self, request):
+            async for item in super().stream(request):
+                yield item
+                if is_cut_off:
+                    raise AuthFailed("The stream was refused.")
+
+    async def shell(what: str) -> str:
+        """Runs something."""
+        return what
+
+    async def story() -> str:
+        model = stage.model(Broken)
+
+        async def choose() -> Chosen:
+            model.may_go_on.set()
+            return Chosen()
+
+        async with stage.opened(
+            model=model, choose_sandbox=choose, toolbox=Toolbox([tool(shell, effect="write")])
+        ) as session:
+            return (await take(session, "go")).ending
+
+    assert asyncio.run(asyncio.wait_for(story(), 60)) == ("failed" if is_cut_off else "done")
+    assert closed == ["nowhere"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from mainspring.errors import ModelError
-from mainspring.events import Delta, RequestFailed, Usage
+from mainspring.events import CallDelta, Delta, RequestFailed, Usage
 from mainspring.models import Model, ReplyFinished, Request, Retrying
 from mainspring.models.reply import ReplyBuilder
 from mainspring.secrets.deltas import RedactedDeltas
@@ -72,6 +72,8 @@ async def _receive(
                     )
                     await runtime.record(failed)
                 case _:
+                    if isinstance(item, CallDelta) and item.name:
+                        runtime.expect_call(item.name)
                     reply.add(item)
                     shown.feed(item)
     raise ModelError("The model's reply ended before it was complete.")

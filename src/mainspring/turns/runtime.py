@@ -36,6 +36,8 @@ from mainspring.workspace.memory import ProjectMemory
 
 COMPACT_AT = 0.8
 
+_RUNS_COMMANDS = "shell"
+
 
 class Engine(Protocol):
     """Who takes a turn: the built-in loop, or an outside agent."""
@@ -116,6 +118,7 @@ class Runtime:
         self._projection = Projection(models.current.encode)
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
+        self._expected: asyncio.Future[Sandbox] | None = None
 
     @property
     def journal(self) -> JournalReader:
@@ -177,11 +180,17 @@ class Runtime:
     def has_sandbox(self) -> bool:
         return self._sandbox is not None
 
+    def expect_call(self, tool: str) -> None:
+        """Begins to choose the sandbox while the model is still writing its first command."""
+        if tool == _RUNS_COMMANDS and self._sandbox is None and self._expected is None:
+            self._expected = asyncio.ensure_future(self.workbench.choose_sandbox())
+
     async def sandbox(self) -> Sandbox:
         """Where commands run; chosen, and recorded, when it is first needed."""
         async with self._choosing:
             if self._sandbox is None:
-                self._sandbox = await self.workbench.choose_sandbox()
+                expected, self._expected = self._expected, None
+                self._sandbox = await (expected or self.workbench.choose_sandbox())
                 await self.record(SandboxChosen(rung=self._sandbox.name))
             return self._sandbox
 
@@ -208,11 +217,19 @@ class Runtime:
         self.feed.close(failure)
         try:
             await self.workbench.time_machine.close()
-            if self._sandbox is not None:
-                await self._sandbox.close()
+            await self._close_sandbox()
             await self.models.close()
         finally:
             await self.recorder.close()
+
+    async def _close_sandbox(self) -> None:
+        if self._expected is not None:
+            # Nothing needed it, so nobody needs to know why there may be none.
+            (chosen,) = await asyncio.gather(self._expected, return_exceptions=True)
+            if not isinstance(chosen, BaseException):
+                await chosen.close()
+        if self._sandbox is not None:
+            await self._sandbox.close()
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:
