@@ -9,7 +9,7 @@ import click
 import pytest
 
 from mainspring.app.goals import GoalOptions
-from mainspring.app.operations import daemon, goals, memory, models, schedules
+from mainspring.app.operations import daemon, goal_list, goals, memory, models, schedules
 from mainspring.app.operations.artifacts import artifacts_of
 from mainspring.app.operations.doctor import diagnose
 from mainspring.app.operations.reports import goal_report, report_markdown, report_page
@@ -32,11 +32,11 @@ def begun(world: World) -> str:
 
 def test_a_goal_is_on_record_before_anybody_works_on_it(world: World) -> None:
     session = begun(world)
-    (row,) = asyncio.run(goals.list_goals(world.config))
+    (row,) = asyncio.run(goal_list.list_goals(world.config))
     assert (row.id, row.goal) == (session, "make a result")
-    assert asyncio.run(goals.newest_goal(world.config, world.root)) == session
+    assert asyncio.run(goal_list.newest_goal(world.config, world.root)) == session
     with pytest.raises(UsageError):
-        asyncio.run(goals.newest_goal(world.config, world.home))
+        asyncio.run(goal_list.newest_goal(world.config, world.home))
     standing = asyncio.run(goals.goal_standing(world.config, session[:6]))
     assert standing.goal.checks.files == ("result",)
     assert (standing.last, standing.ended) == (None, None)
@@ -45,7 +45,7 @@ def test_a_goal_is_on_record_before_anybody_works_on_it(world: World) -> None:
 def test_an_order_is_recorded_once_and_an_ended_goal_takes_none(world: World) -> None:
     session = begun(world)
     assert asyncio.run(goals.order_goal(world.config, session, "pause")).ending == ""
-    assert asyncio.run(goals.list_goals(world.config))[0].goal_state == "paused"
+    assert asyncio.run(goal_list.list_goals(world.config))[0].goal_state == "paused"
     assert asyncio.run(goals.order_goal(world.config, session, "stop")).done
     again = asyncio.run(goals.order_goal(world.config, session, "stop"))
     assert (again.session, again.ending, again.done) == (session, "stopped", "")
