@@ -48,6 +48,7 @@ from mainspring.events import (
     Origin,
     PromptPart,
 )
+from mainspring.folds import CHECKPOINT_FILE
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
 from mainspring.models import Model
@@ -166,6 +167,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
                 compactor=compactor,
                 compact_at=config.settings.compact_at,
                 idle_steps=config.settings.idle_steps,
+                checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
             ),
         )
     except BaseException:

@@ -63,7 +63,7 @@ def estimated_tokens(size: int) -> int:
     return int(size / BYTES_PER_TOKEN) + 16
 
 
-class _Said(msgspec.Struct, frozen=True):
+class SaidItem(msgspec.Struct, frozen=True):
     seq: int
     said: UserSaid | NoteAdded
 
@@ -81,8 +81,8 @@ class History:
         self._asked: tuple[CallAsked, ...] = ()
         self._open: set[str] = set()
         self._ended: dict[str, CallEnded] = {}
-        self._deferred: list[_Said] = []
-        self._newest: list[_Said] = []
+        self._deferred: list[SaidItem] = []
+        self._newest: list[SaidItem] = []
         self._bytes = 0
         self._sent_bytes = 0
         self._measured: tuple[int, int] | None = None
@@ -101,7 +101,7 @@ class History:
             case AssistantSaid() as said:
                 self._add_reply(said)
             case UserSaid() | NoteAdded() as said:
-                self._add_said(_Said(seq=recorded.seq, said=said))
+                self._add_said(SaidItem(seq=recorded.seq, said=said))
             case MediaLeftOut() as event:
                 self.media.leave_out(event)
             case Undone():
@@ -109,7 +109,7 @@ class History:
                 self._close_unseen()
             case GuardTripped(is_final=False, message=message):
                 note = NoteAdded(text=message, source="mainspring")
-                self._add_said(_Said(seq=recorded.seq, said=note))
+                self._add_said(SaidItem(seq=recorded.seq, said=note))
             case _:
                 pass
 
@@ -155,7 +155,7 @@ class History:
         """Takes over how the provider counts from a history of the same session."""
         self.bytes_per_token = earlier.bytes_per_token
 
-    def _add_said(self, item: _Said) -> None:
+    def _add_said(self, item: SaidItem) -> None:
         if self._asked:
             self._deferred.append(item)
             return
@@ -182,7 +182,7 @@ class History:
         for item in unheard:
             self._add_said(item)
 
-    def _take_back(self, heard_seq: int) -> list[_Said]:
+    def _take_back(self, heard_seq: int) -> list[SaidItem]:
         """Takes what came too late for a request off the end of the messages."""
         unheard = [item for item in self._newest if item.seq > heard_seq]
         for _ in unheard:
@@ -278,9 +278,12 @@ class Projection:
         self._encode = encode
         self._newer: list[Recorded] | None = None
         self.history = History(encode)
+        self.is_stale = False
+        """Whether something was taken out of the history since it was projected."""
 
     def apply(self, recorded: Recorded) -> None:
         self.history.apply(recorded)
+        self.is_stale = self.is_stale or isinstance(recorded.event, REBUILDING)
         if self._newer is not None:
             self._newer.append(recorded)
 
@@ -295,6 +298,7 @@ class Projection:
             self._newer = None
         history.learn_from(self.history)
         self.history = history
+        self.is_stale = any(isinstance(recorded.event, REBUILDING) for recorded in newer)
 
 
 async def recall(journal: JournalReader, name: str) -> bytes:

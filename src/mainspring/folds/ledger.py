@@ -90,9 +90,9 @@ class TimeLeft(msgspec.Struct, frozen=True):
 class Ledger:
     def __init__(self) -> None:
         self.worked_us = 0
-        self._scopes: dict[CapScope, _Open] = {scope: _Open() for scope in OWN_SCOPES}
+        self._scopes: dict[CapScope, OpenScope] = {scope: OpenScope() for scope in OWN_SCOPES}
         self._open = tuple(self._scopes.values())
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, HeldSpend] = {}
         self._warned: set[tuple[CapScope, str, int, float, str]] = set()
         self._has_goal = False
         self.reservations = 0
@@ -118,7 +118,7 @@ class Ledger:
 
     def begin(self, scope: CapScope, seq: int) -> None:
         """From this event on the scope counts anew."""
-        self._scopes[scope] = _Open(self.worked_us, seq)
+        self._scopes[scope] = OpenScope(self.worked_us, seq)
         self._open = tuple(self._scopes.values())
         self._warned = {warned for warned in self._warned if warned[0] != scope}
 
@@ -147,7 +147,7 @@ class Ledger:
     def hold(self, reserved: SpendReserved) -> None:
         """Counts a reservation, also one that is not in the journal yet."""
         known = self._held.get(reserved.spend)
-        self._held[reserved.spend] = _Held(reserved, self._open)
+        self._held[reserved.spend] = HeldSpend(reserved, self._open)
         self.reservations += known is None
         if reserved.source == STEP:
             for opened in self._open:
@@ -302,23 +302,22 @@ class Ledger:
             yield "day", limits.day, today
 
 
-class _Open:
+class OpenScope(msgspec.Struct, eq=False):
     """One scope: what is done in it, how long the ledger had worked before it began, and with which event."""
 
-    def __init__(self, began_us: int = 0, began_seq: int = 0) -> None:
-        self.began_us = began_us
-        self.began_seq = began_seq
-        self.usd = 0.0
-        self.tokens = 0
-        self.steps = 0
-        self.calls = 0
+    began_us: int = 0
+    began_seq: int = 0
+    usd: float = 0.0
+    tokens: int = 0
+    steps: int = 0
+    calls: int = 0
 
 
-class _Held(msgspec.Struct, frozen=True):
+class HeldSpend(msgspec.Struct, frozen=True):
     """A reservation, and the scopes that were open when it was made: it counts in these."""
 
     reserved: SpendReserved
-    scopes: tuple[_Open, ...]
+    scopes: tuple[OpenScope, ...]
 
 
 def _fitting(

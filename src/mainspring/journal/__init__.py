@@ -73,6 +73,11 @@ class JournalReader(Protocol):
         """How many events of a kind there are with `after < seq <= until`, without reading them."""
         ...
 
+    async def chain_hash(self, seq: int) -> str:
+        """The hash of the chain up to an event, which is another one for any other history; empty when there
+        is no such event."""
+        ...
+
     async def get(self, blob: Blob) -> bytes:
         """The blob's bytes; `JournalDamaged` when they are missing or do not match their hash."""
         ...

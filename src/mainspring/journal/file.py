@@ -72,6 +72,11 @@ class JournalFile:
         bindings = (kind, after, _END if until is None else until)
         return self._read(lambda connection: self._counted(connection, bindings))
 
+    def chain_hash(self, seq: int) -> str:
+        sql = "SELECT hash FROM events WHERE seq = ?"
+        found: Any = self._read(lambda connection: connection.execute(sql, (seq,)).get)
+        return found.hex() if isinstance(found, bytes) else ""
+
     def get(self, blob: Blob) -> bytes:
         return self._read(lambda connection: self._bytes_of(connection, blob))
 

@@ -52,6 +52,9 @@ class SqliteReader:
     async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
         return await asyncio.to_thread(self._file.count, kind, after=after, until=until)
 
+    async def chain_hash(self, seq: int) -> str:
+        return await asyncio.to_thread(self._file.chain_hash, seq)
+
     async def get(self, blob: Blob) -> bytes:
         return await asyncio.to_thread(self._file.get, blob)
 

@@ -345,6 +345,7 @@ class Session:
                     await self._begin_turn()
                 self._is_proceeding = False
                 await self._engine(self._runtime)
+                await self._runtime.keep_folds()
         except asyncio.CancelledError:
             if self.state.is_turn_open:
                 await end_turn(self._runtime, STOPPED)

@@ -128,6 +128,18 @@ async def long_bodies_come_back_whole(place: JournalPlace) -> None:
     verdict = await journal.verify()
     assert verdict.problem == ""
     assert verdict.events == 5
+    assert await journal.chain_hash(5) == verdict.head
+    await journal.close()
+
+
+async def every_event_has_a_hash_of_its_own(place: JournalPlace) -> None:
+    journal = await place.open()
+    await journal.append(*(UserSaid(text="the same") for _ in range(3)))
+    hashes = [await journal.chain_hash(seq) for seq in range(5)]
+    assert len(set(hashes[1:4])) == 3
+    assert (hashes[0], hashes[4]) == ("", "")
+    await journal.append(UserSaid(text="more"))
+    assert [await journal.chain_hash(seq) for seq in range(4)] == hashes[:4]
     await journal.close()
 
 
@@ -257,6 +269,7 @@ CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
     a_kind_from_the_future_is_kept_as_it_was,
     what_is_only_shown_is_refused,
     long_bodies_come_back_whole,
+    every_event_has_a_hash_of_its_own,
     blobs_are_kept_once_by_their_content,
     appends_at_once_are_each_whole_and_in_order,
     the_subscriber_hears_before_the_caller,

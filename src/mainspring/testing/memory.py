@@ -90,6 +90,10 @@ class MemoryJournal:
     async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
         return sum(item.kind == kind for item in self.recorded[max(after, 0) : until])
 
+    async def chain_hash(self, seq: int) -> str:
+        rows = self._events.rows()
+        return rows[seq - 1][4].hex() if 0 < seq <= len(rows) else ""
+
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
         self.blobs[sha256] = data

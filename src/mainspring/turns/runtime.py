@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -35,6 +36,10 @@ from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.memory import ProjectMemory
 
 COMPACT_AT = 0.8
+CHECKPOINT_EVENTS = 2000
+"""After how many new events the folds are kept again."""
+
+_CHECKPOINT = "mainspring.turns.checkpoint"  # loaded when there is one to read or to write
 
 _RUNS_COMMANDS = "shell"
 
@@ -85,6 +90,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     compactor: HistoryCompactor | None = None
     compact_at: float = COMPACT_AT
     idle_steps: int = IDLE_STEPS
+    checkpoint: Path | None = None
+    """The file in which folds are kept, so that a long session opens quickly."""
 
 
 class Runtime:
@@ -107,7 +114,7 @@ class Runtime:
         self.workbench = workbench
         self.budget = budget
         self.upkeep = upkeep
-        self.state = State(recorder.vault)
+        self.state: State = State(recorder.vault)
         self.guards = Guards(upkeep.idle_steps)
         self.last_seq = 0
         self.feed = Feed(recorder.journal, last_seq=0)
@@ -116,6 +123,7 @@ class Runtime:
         self.stopped_by: Origin | None = None
         """Who asked from another process that the turn be stopped."""
         self._projection = Projection(models.current.encode)
+        self._kept_seq = 0
         self._sandbox: Sandbox | None = None
         self._choosing = asyncio.Lock()
         self._expected: asyncio.Future[Sandbox] | None = None
@@ -156,12 +164,45 @@ class Runtime:
         self.workbench.files.scan.on_progress = tell
         self.last_seq = self.feed.last_seq = await self.journal.last_seq()
         if self.last_seq:
-            self.state, self.guards, _ = await asyncio.gather(  # one folds while another reads
-                load_state(self.journal, self.recorder.vault),
-                load_guards(self.journal, self.upkeep.idle_steps),
-                self.load_history(),
-            )
+            await self._load_folds()
         self.recorder.subscribe(self._on_recorded, self.feed.publish)
+
+    async def _load_folds(self) -> None:
+        guards = load_guards(self.journal, self.upkeep.idle_steps)
+        self.guards, kept = await asyncio.gather(guards, self._load_checkpoint())
+        if kept is None:  # one folds while another reads
+            state = load_state(self.journal, self.recorder.vault)
+            self.state, _ = await asyncio.gather(state, self.load_history())
+            return
+        self.state, self._kept_seq = kept.state, kept.kept_seq
+        if kept.history is None:
+            await self.load_history()
+        else:
+            self._projection.history = kept.history
+
+    async def _load_checkpoint(self) -> Any:
+        file, until = self.upkeep.checkpoint, self.last_seq
+        if file is None or not await asyncio.to_thread(file.exists):
+            return None
+        load, model = import_module(_CHECKPOINT).load_checkpoint, self.models.current
+        return await load(file, self.journal, self.recorder.vault, model, until=until)
+
+    async def keep_folds(self) -> None:
+        """Keeps the folds in a file, when enough is new since that was done."""
+        file, seq = self.upkeep.checkpoint, self.last_seq
+        if file is None or seq - self._kept_seq < CHECKPOINT_EVENTS:
+            return
+        self._kept_seq = seq
+        keep, model = import_module(_CHECKPOINT).keep_checkpoint, self.models.current
+        await keep(
+            file,
+            self.journal,
+            self.recorder.vault,
+            model,
+            seq=seq,
+            state=self.state,
+            projection=self._projection,
+        )
 
     async def load_history(self) -> None:
         """Projects the history anew, after something was taken out of it."""
@@ -216,6 +257,8 @@ class Runtime:
         """Ends the subscribers, with the failure if there was one, and closes all that was given."""
         self.feed.close(failure)
         try:
+            if failure is None:
+                await self.keep_folds()
             await self.workbench.time_machine.close()
             await self._close_sandbox()
             await self.models.close()

@@ -21,6 +21,7 @@ from mainspring.app.stores import commands_of, sessions_of
 from mainspring.catalog import SessionRow, running
 from mainspring.disk.usage import bytes_in, changed_s
 from mainspring.errors import JournalError
+from mainspring.folds import CHECKPOINT_FILE
 from mainspring.settings import Config
 from mainspring.workspace.contents import MEGABYTE, is_in_use
 
@@ -106,7 +107,7 @@ def _files(config: Config, rows: list[SessionRow], before_s: float) -> Iterator[
     for path in logs:
         if 0 < changed_s(path) < before_s:
             yield Leftover(kind="log", path=path, bytes=bytes_in(path), why="old")
-    for path in home.glob("artifacts/*.artifacts"):
+    for path in (*home.glob("artifacts/*.artifacts"), *home.glob(f"sessions/*/{CHECKPOINT_FILE}")):
         if changed_s(path) < before_s:
             yield Leftover(kind="cache", path=path, bytes=bytes_in(path), why="old")
     yesterday_s = time.time() - _DAY_S
