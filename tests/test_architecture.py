@@ -124,6 +124,7 @@ OTHER_READERS = {
     "evidence/artifact_scan.py": "our own data",
     "models/capabilities.py": "our own data",
     "models/pricelist.py": "our own data, and what is shipped",
+    "turns/checkpoint.py": "our own data",
     "tools/files.py": "what is shipped",
     "app/operations/bundle.py": "our own debug log",
     "app/operations/daemon.py": "our own log",
