@@ -62,6 +62,7 @@ from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
+from mainspring.turns.compactor import Compactor
 from mainspring.turns.permissions import Permissions
 from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
@@ -163,12 +164,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
             permissions=_permissions(recorder, policy, approver, store, config),
             budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
-            upkeep=Upkeep(
-                compactor=compactor,
-                compact_at=config.settings.compact_at,
-                idle_steps=config.settings.idle_steps,
-                checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
-            ),
+            upkeep=_upkeep(recorder, compactor, store, config),
         )
     except BaseException:
         for each in filter(None, (chosen, recorder)):
@@ -312,6 +308,15 @@ def _workbench(
         nested=NestedInstructions(place),
         memory=memory_of(place, config, vault),
         reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
+    )
+
+
+def _upkeep(recorder: Recorder, compactor: Compactor, store: Sessions, config: Config) -> Upkeep:
+    return Upkeep(
+        compactor=compactor,
+        compact_at=config.settings.compact_at,
+        idle_steps=config.settings.idle_steps,
+        checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
     )
 
 
