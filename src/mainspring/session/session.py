@@ -174,8 +174,7 @@ class Session:
     async def ask(self, text: str = "", *, output: Any = None) -> Reply:
         """Says something, or goes on without a text, and gives the answer of that turn. `Reply.output` is
         then a value of the type `output`, or else of the one that the session was opened with."""
-        wanted = output_type(output, self._opening.engine_name)
-        return await take_reply(self, text, wanted)
+        return await take_reply(self, text, output_type(output, self._opening.engine_name))
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
