@@ -33,7 +33,7 @@ BUILT_IN = {
     "retry": "{python} -m bench.work.baseline --attempts 4 --test {test}"
     " {prompt_file} {workspace} {model} {base_url}",
     "mini-swe-agent": _MINI.replace("{config}", "mini.yaml"),
-    "mini-swe-agent-text": _MINI.replace("{config}", "mini_textbased.yaml"),
+    "mini-swe-agent-text": _MINI.replace("{config}", "mini_textbased.yaml --model-class litellm_textbased"),
 }
 
 
