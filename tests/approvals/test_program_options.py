@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from mainspring.approvals import Answer, Mode, ModePolicy, Proposed, strictness
 from mainspring.approvals.grants import Grant
 from mainspring.approvals.policy import LayeredPolicy
-from mainspring.approvals.rules import parse
+from mainspring.approvals.rules import parse, warnings
 
 PROGRAMS = """
-    apt-get awk bat cargo cat clang cmake curl ed fd find gawk gcc git go gradle grep head hg iconv less ls make man
+    adb docker ip kubectl python3 apt-get awk bat cargo cat clang cmake curl ed fd find gawk gcc git go gradle grep head hg iconv less ls make man
     more mysql node npm nvim openssl pnpm psql pylint pytest read rg rsync scp sed sh shuf socat sort split sqlite3 ssh svn tail
     tar tcpdump tree vim wc wget xargs yq zip
 """.split()  # noqa: SIM905
@@ -34,6 +34,23 @@ def answer_of(
 
 
 ASKED = [
+    "ssh host uptime",
+    "ssh -p 22 -v host uptime",
+    "docker exec web sh",
+    "docker run image",
+    "docker --context x exec web sh",
+    "docker compose exec web sh",
+    "kubectl exec pod -- sh",
+    "ip netns exec x sh",
+    "ip netns ex x sh",
+    "ip -4 vrf exec x sh",
+    "adb shell id",
+    "python3 -m tool",
+    "python3 -um tool",
+    "python3 -mtool",
+    "env LANG=C nice timeout 5 python3 -m tool",
+    "sh -c 'exec nice python3 -m tool'",
+    "find . -name x -exec python3 -m tool {} +",
     "npm config set script-shell ./x",
     "npm set script-shell ./x",
     "read 'a[$(touch pwn)]'",
@@ -258,7 +275,11 @@ ALLOWED = [
     "fd -t f x",
     "rsync -av a/ b/",
     "rsync -av --exclude=x a/ b/",
-    "ssh host uptime",
+    "ssh host",
+    "docker ps -a",
+    "ip addr show",
+    "kubectl get pods",
+    "python3 x.py --mode fast",
     "ssh -p 22 -v host",
     "scp -r a host:b",
     "make",
@@ -395,6 +416,26 @@ def test_no_wrappers_together_turn_a_question_into_a_yes(wrappers: list[str], co
 )
 def test_no_text_crashes_the_judge(text: str) -> None:
     assert answer_of(text or " ") in ("allow", "ask", "deny")
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "answer"),
+    [
+        ("python3 -m pytest *", "python3 -m pytest -q", "allow"),
+        ("python3 -m pytest *", "python3 -m other", "ask"),
+        ("docker exec web *", "docker exec web ls", "allow"),
+        ("docker *", "docker exec web ls", "ask"),
+        ("ssh host uptime $", "ssh host uptime", "allow"),
+        ("ssh host *", "ssh host uptime", "ask"),
+        ("ip netns exec lab *", "ip netns exec lab ping x", "allow"),
+    ],
+)
+def test_a_rule_whose_own_words_name_what_is_run_covers_it(rule: str, command: str, answer: Answer) -> None:
+    rules = parse(f'[[rule]]\nanswer = "allow"\ncommand = "{rule}"\n')
+    policy = LayeredPolicy(ModePolicy("ask"), home="/home/me", user=rules)
+    proposed = Proposed(tool="shell", effect="execute", command=command, workspace="/w")
+    assert policy.judge(proposed).answer == answer
+    assert any("runs-named" in warning for warning in warnings(rules)) == (rule in ("docker *", "ssh host *"))
 
 
 def test_a_rule_covers_an_option_that_it_accepts_by_name() -> None:

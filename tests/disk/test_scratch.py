@@ -88,6 +88,23 @@ def test_what_is_not_a_folder_of_ours_stays(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_folder_of_an_older_version_is_swept_when_nobody_used_it_for_a_day(tmp_path: Path) -> None:
+    left, changed, used, open_to_all = (tmp_path / f"mainspring-abcdefg{number}" for number in range(4))
+    for folder in (left, changed, used, open_to_all):
+        folder.mkdir(mode=0o700)
+        (folder / "file").touch()
+    open_to_all.chmod(0o755)
+    for path in (*tmp_path.iterdir(), *tmp_path.glob("*/file")):
+        if path != changed / "file":
+            os.utime(path, (0, 0))
+    command = subprocess.Popen(["cat"], cwd=used, stdin=subprocess.PIPE)
+    sweep(tmp_path)
+    assert sorted(tmp_path.iterdir()) == [changed, used, open_to_all]
+    command.communicate()
+    sweep(tmp_path)
+    assert sorted(tmp_path.iterdir()) == [changed, open_to_all]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
 def test_a_folder_of_another_user_stays(tmp_path: Path) -> None:
     folder = tmp_path / f"{PREFIX}abcdefgh"

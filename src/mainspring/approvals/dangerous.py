@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.approvals import Answer
 from mainspring.approvals.places import PathLocation, is_device, is_root_like, is_secret, is_startup
-from mainspring.approvals.program_options import dangers_of_options
+from mainspring.approvals.program_options import dangers_of_options, plain_name
 from mainspring.approvals.shell import Redirect, SimpleCommand
 from mainspring.approvals.wrappers import OTHER_SHELLS, SHELLS, Argv, Word
 from mainspring.secrets.vault import PLACEHOLDER
@@ -50,6 +50,7 @@ _ALL = (
     Danger("git-config", "it sets git options that can run programs", holds_inside=False),
     Danger("runs-program", "one of its options runs another program", holds_inside=False),
     Danger("inline-code", "it runs code written on the command line or read from a pipe", holds_inside=False),
+    Danger("runs-named", "it runs a command or module that its words name", holds_inside=False),
     Danger("writes-file", "one of its options writes a file", holds_inside=False),
     Danger("wrapper", "it runs another program in a way that is not known here", holds_inside=False),
     Danger("environment", "it sets a variable that can change what runs", holds_inside=False),
@@ -69,7 +70,7 @@ _FETCHERS = frozenset(
     {"curl", "wget", "fetch", "aria2c", "http", "https", "nc", "ncat", "netcat", "socat", "ssh", "scp"}
 )
 _INTERPRETERS: dict[str, str] = {
-    "python": "c", "python2": "c", "python3": "c", "pypy3": "c", "perl": "eE", "ruby": "e", "node": "ep",
+    "python": "c", "python2": "c", "python3": "c", "pypy": "c", "perl": "eE", "ruby": "e", "node": "ep",
     "deno": "", "bun": "e", "php": "rBRE", "lua": "e", "Rscript": "e", "osascript": "e", "tclsh": "",
     "guile": "c",
 }  # fmt: skip
@@ -119,11 +120,7 @@ _LONG_OPTIONS = tuple(_LONG.split())
 def _of_argv(argv: Argv, place: PathLocation) -> Iterator[str]:
     if not argv:
         return
-    name = (
-        re.sub(r"(?<=[a-z])[\d.]+$", "", argv[0].program)
-        if argv[0].program.startswith("python")
-        else argv[0].program
-    )
+    name = plain_name(argv[0].program)
     check = _CHECKS.get(name)
     if check is not None:
         yield from check(tuple(_spelled_out(word) for word in argv), place)

@@ -25,7 +25,7 @@ from mainspring.approvals import (
 from mainspring.approvals.dangerous import DANGERS, of_command, of_path, of_redirect
 from mainspring.approvals.grants import Grant, arguments_sha256, scripts_sha256
 from mainspring.approvals.places import PathLocation, cwds_of
-from mainspring.approvals.rules import Rule, Rules, Subject, first, fits
+from mainspring.approvals.rules import Rule, Rules, Subject, accepted, first, fits
 from mainspring.approvals.scripts import NamedScript, scripts_of, since
 from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.events import AskedScript, BlockedBy, Offer
@@ -153,7 +153,7 @@ class LayeredPolicy:
         rule, label, match = first(self._user, part.subject, workspace=proposed.workspace, home=self._home)
         if rule is not None and rule.answer != "allow":
             return _by_rule(part, rule, label, is_sure=match == "yes")
-        allowed = [(rule.reason or "a rule allows it", label, rule.accepts)] if rule is not None else []
+        allowed = [(rule.reason or "a rule allows it", label, accepted(rule))] if rule is not None else []
         is_free = not self.mode.why_not_free(proposed)
         is_priced = rule is not None and rule.cost_up_to_usd is not None
         if is_priced and proposed.allowance is None and not proposed.is_recurring:

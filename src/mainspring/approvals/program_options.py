@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring.approvals.wrappers import Argv, Word
 
-RUNS, WRITES, CODE = "runs-program", "writes-file", "inline-code"
+RUNS, WRITES, CODE, NAMED = "runs-program", "writes-file", "inline-code", "runs-named"
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -81,6 +81,11 @@ _TABLE = (
     _Kind("sed perl yq", WRITES, "-i --in-place --inplace"),
     _Kind("ex vi vim view vimdiff nvim emacs gdb expect", CODE, words=r"[-+]"),
     _Kind("docker podman", "privilege", "--privileged --pid -v --volume --mount"),
+    _Kind("docker podman nerdctl kubectl oc lxc incus flatpak", NAMED, words=r"(?:exec|run|debug)$"),
+    _Kind("ip", NAMED, words=r"e(?:x(?:ec?)?)?$"),
+    _Kind("adb machinectl vagrant", NAMED, words=r"(?:shell|ssh)$"),
+    _Kind("python pypy", NAMED, "-m"),
+    _Kind("ssh", NAMED),
     _Kind("kill", "machine", words=r"(?:-1|1)$"),
     _Kind("mainspring", "schedule", words=r"(?:schedule|fire|daemon|--background)$"),
     _Kind("let declare typeset printf test [ read mapfile readarray", CODE, words=r"(?s).*(?:\$\(|`)"),
@@ -103,15 +108,28 @@ def dangers_of_options(name: str, argv: Argv) -> Iterator[str]:
         yield "unknown-words"
     if name in ("tar", "bsdtar") and words and re.match(r"\w*[IF]", words[0].text):
         yield RUNS  # its oldest way to give options has no dash
+    if name == "ssh" and _has_remote_command(words):
+        yield NAMED
     if name == "sed" and not all(map(_is_harmless_sed, _sed_scripts(words))):
         yield CODE
+
+
+def plain_name(program: str) -> str:
+    """The name of a program without the version that Python's have."""
+    return re.sub(r"(?<=[a-z])[\d.]+$", "", program) if re.match(r"python|pypy", program) else program
+
+
+def named_by(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The danger that a rule takes on because its own words say so, as `python3 -m pytest` does."""
+    argv = tuple(map(Word, words))
+    return (NAMED,) if argv and NAMED in dangers_of_options(plain_name(words[0]), argv) else ()
 
 
 def options_of(name: str) -> dict[str, str]:
     """The options of a program that run programs or write files, by danger; for people."""
     found: dict[str, str] = {}
-    for kind in _BY_PROGRAM.get(name, ()):
-        if kind.danger in (RUNS, WRITES, CODE):
+    for kind in _BY_PROGRAM.get(plain_name(name), ()):
+        if kind.danger in (RUNS, WRITES, CODE, NAMED):
             found[kind.danger] = f"{found.get(kind.danger, '')} {kind.options}".strip()
     return found
 
@@ -130,6 +148,14 @@ def _is_meant(kind: _Kind, text: str) -> bool:
         elif re.match(rf"-[A-Za-z0-9]*{option[1]}", text):
             return True
     return False
+
+
+def _has_remote_command(words: Argv) -> bool:
+    """Whether ssh is told more than a host."""
+    at = 0
+    while at < len(words) and words[at].text.startswith("-"):
+        at += 2 if re.fullmatch(r"-[46AaCfGgKkMNnqsTtVvXxYy]*[BbcDEeFIiJLlmOopQRSWw]", words[at].text) else 1
+    return at + 1 < len(words)
 
 
 def _could_be_option(word: Word) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from mainspring.approvals import Answer, Effect, absolute
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.patterns import Match, allows, host_matches, path_matches, restricts, words_of
-from mainspring.approvals.program_options import options_of
+from mainspring.approvals.program_options import named_by, options_of
 from mainspring.approvals.shell import SimpleCommand, read
 from mainspring.disk.formats import read_toml
 from mainspring.disk.untrusted import read_untrusted_text
@@ -123,13 +123,18 @@ def warnings(rules: Rules) -> tuple[str, ...]:
         if rule.answer != "allow" or rules.source != "user" or not words or words[-1] == "$":
             continue
         for danger, options in options_of(words[0]).items():
-            if danger not in rule.accepts:
+            if danger not in accepted(rule):
                 named = f" ({options})" if options else ""
                 found.append(
                     f"Rule {rule.name or number} allows {words[0]}, but {DANGERS[danger].reason}{named}:"
                     f' that is still asked, unless the rule says accepts = ["{danger}"].'
                 )
     return tuple(found)
+
+
+def accepted(rule: Rule) -> tuple[str, ...]:
+    """The dangers that an allow covers: those that it accepts, and what its own words say."""
+    return (*rule.accepts, *named_by(words_of(rule.command)))
 
 
 def fits(rule: Rule, subject: Subject, *, workspace: str, home: str) -> Match:

@@ -3,6 +3,7 @@
 They are gone when they are closed or, when their process was killed first, as soon as another process makes
 one. Each is locked by its process, so a lock that can be had says that its folder was left behind. What is
 swept is a real folder of this user with a name of ours, and not the TMPDIR of a command that still runs.
+Older versions locked none: theirs are swept when nothing changed in them for a day and nobody works in them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +25,8 @@ from mainspring.disk.files import closing_descriptor
 
 PREFIX = "mainspring-run-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
+_OLDER_NAME = re.compile(r"mainspring-[a-z0-9_]{8}")
+_OLD_S = 24 * 3600
 _CARE = 0 if sys.platform == "win32" else os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -68,7 +72,7 @@ def left_behind(parent: Path) -> Iterator[Path]:
         return
     with suppress(OSError):
         for name in os.listdir(parent):
-            if _NAME.fullmatch(name):
+            if _NAME.fullmatch(name) or _OLDER_NAME.fullmatch(name):
                 with suppress(OSError):
                     yield from _left(parent / name)
 
@@ -87,15 +91,25 @@ def remove(folder: Path) -> None:
 
 def _left(folder: Path) -> Iterator[Path]:
     with closing_descriptor(os.open(folder, os.O_RDONLY | _CARE)) as lock:
-        if os.fstat(lock).st_uid == os.geteuid() and system.try_lock(lock) and not _is_in_use(folder):
+        found = os.fstat(lock)
+        is_old = bool(_NAME.fullmatch(folder.name)) or _is_old(found, folder)
+        if found.st_uid == os.geteuid() and is_old and system.try_lock(lock) and not _is_in_use(folder):
             yield folder
 
 
+def _is_old(found: os.stat_result, folder: Path) -> bool:
+    """Whether nothing came or went in a private folder for a day, nor in those right below it."""
+    times = [found.st_mtime, *(each.lstat().st_mtime for each in folder.iterdir())]
+    return stat.S_IMODE(found.st_mode) == 0o700 and max(times) < time.time() - _OLD_S
+
+
 def _is_in_use(folder: Path) -> bool:
-    """Whether a command has it as its TMPDIR: a background command outlives a process that was killed."""
+    """Whether a command has it as its TMPDIR or works in it; one in the background may outlive us."""
     wanted = b"\0TMPDIR=" + os.fsencode(folder) + b"\0"
-    for environ in Path("/proc").glob("[0-9]*/environ"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if wanted in b"\0" + environ.read_bytes():
+            if wanted in b"\0" + (process / "environ").read_bytes():
+                return True
+            if (process / "cwd").readlink().is_relative_to(folder.resolve()):
                 return True
     return False

@@ -13,7 +13,6 @@ import hashlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.files import make_folder
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import PathRefused
 from mainspring.events import Blob, FrozenFile
 from mainspring.sandbox.files import Files
@@ -72,14 +72,13 @@ async def frozen_copy(
 @asynccontextmanager
 async def copy_with(files: Files, contents: Mapping[str, bytes | None]) -> AsyncGenerator[Files | None]:
     """The workspace with these files as given, None for one that is not there; None when it is too large."""
-    made = await asyncio.to_thread(tempfile.mkdtemp, prefix="mainspring-")
-    folder = Path(await asyncio.to_thread(os.path.realpath, made))
+    scratch = await asyncio.to_thread(ScratchFolder)
     try:
-        copy = folder / "workspace"
+        copy = Path(await asyncio.to_thread(os.path.realpath, scratch.path)) / "workspace"
         is_made = await asyncio.to_thread(_made, files, copy, contents)
         yield Files(msgspec.structs.replace(files.policy, workspace=copy)) if is_made else None
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(scratch.close)
 
 
 def _made(files: Files, copy: Path, contents: Mapping[str, bytes | None]) -> bool:

@@ -23,6 +23,10 @@ KnownEvents = Callable[[str, Path], Iterable[tuple[int, Event]]]
 the folder for the files beside its journal."""
 
 
+UNDECODABLE = "cannot be decoded"
+"""How the problem of an event begins that has its hash and still cannot be read."""
+
+
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """What checking the hash chain found: `problem` is empty, or names the first broken event. `anchored_seq`
     is the event that the journal must have at least, as is kept outside it; None when nothing is."""
@@ -42,6 +46,11 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
             remedy = (
                 "Go on in a copy that ends at the last sound event:"
                 f" mainspring fork {session} --at {self.events}"
+            )
+        if UNDECODABLE in self.problem:
+            remedy += (
+                ". To keep also what can be read after it, leaving out what cannot:"
+                f" mainspring fork {session} --repair"
             )
         if self.anchored_seq is None:
             return remedy

@@ -17,7 +17,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
-from mainspring.journal import Verification, hashchain, tables
+from mainspring.journal import UNDECODABLE, Verification, hashchain, tables
 from mainspring.journal.anchor import Anchor
 
 Fault = Callable[[bytes, int, Any], str]
@@ -135,7 +135,7 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
                 if blob.sha256 not in seen:
                     _sound(connection, seen, blob)
     except msgspec.MsgspecError as error:
-        return f"event {seq} cannot be decoded ({error})"
+        return f"event {seq} {UNDECODABLE} ({error})"
     except ValueError as error:
         return f"event {seq} has a fault: {error}"
     return ""

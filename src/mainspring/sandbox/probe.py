@@ -231,7 +231,8 @@ def _nothing() -> dict[str, str]:
 
 
 def _limited(limited: Collection[str], kind: str) -> str:
-    return ", limited in number" if kind in limited else ", not limited in number for root"
+    is_limited = kind in limited or os.geteuid() != 0
+    return ", limited in number" if is_limited else ", not limited in number for root"
 
 
 def _memory(limited: Collection[str]) -> str:

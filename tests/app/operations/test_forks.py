@@ -242,6 +242,7 @@ def test_a_repaired_fork_has_what_stands_behind_an_event_that_cannot_be_decoded(
     path = world.store.directory(world.session) / tables.FILE_NAME
     before = path.read_bytes()
     assert "cannot be decoded" in world.command("fork", world.session, code=1)
+    assert f"mainspring fork {world.session} --repair" in world.command("verify", world.session, code=1)
     made = world.command("fork", world.session, "--repair").split()[0]
     assert path.read_bytes() == before
     copy = contents(world, made)
@@ -260,4 +261,5 @@ def test_a_repaired_fork_has_what_stands_behind_an_event_that_cannot_be_decoded(
 def test_a_repaired_fork_does_not_take_over_what_somebody_changed(world):
     spoil(world, world.seq_of(TurnEnded), is_chained=False)
     assert "does not match its hash" in world.command("fork", world.session, "--repair", code=1)
+    assert "--repair" not in world.command("verify", world.session, code=1)
     assert len(world.store.shelf.sessions()) == 1

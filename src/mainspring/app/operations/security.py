@@ -29,7 +29,10 @@ from mainspring.sandbox.trial import Ground, broken, ground, is_listed
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Config
 
-PER_SUBJECT = 6
+SURELY_PER_SUBJECT, PER_SUBJECT = 3, 6
+_ENOUGH_S = 3.5
+"""A slow machine tries no more than it surely must after so long."""
+
 KEY = "sk-live-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 DANGEROUS = (
     "rm -rf ~",
@@ -86,7 +89,7 @@ async def check_security(config: Config, *, rung: str = "") -> SecurityCheck:
         trials += [*_approvals(fresh), await _journal(fresh)]
         if chosen is not None:
             with ground(Path(folder) / "ground", config.variable("PATH")) as here:
-                trials += [trial async for trial in _attacks(chosen, here)]
+                trials += [trial async for trial in _attacks(chosen, here, until=started + _ENOUGH_S)]
     return SecurityCheck(
         rung=chosen.name if chosen else "",
         holds=chosen.holds if chosen else {},
@@ -114,21 +117,21 @@ def _place(config: Config) -> Path | None:
     return config.home if os.access(config.home, os.W_OK) else None
 
 
-async def _attacks(rung: Rung, here: Ground) -> AsyncIterator[Trial]:
+async def _attacks(rung: Rung, here: Ground, *, until: float) -> AsyncIterator[Trial]:
+    """A few of every subject in turn."""
     sandbox: Sandbox = build(rung.name, here.policy, here.environment)
     try:
-        for subject, attacks in BY_SUBJECT.items():
-            for attack in attacks[:PER_SUBJECT]:
+        for number in range(PER_SUBJECT):
+            for subject, attacks in BY_SUBJECT.items():
+                if number >= SURELY_PER_SUBJECT and time.monotonic() > until:
+                    return
+                attack = attacks[number]
                 try:
                     found = (await broken(attack, sandbox, here)).strip()
                 except SandboxError as error:
                     found = error.message
-                yield Trial(
-                    subject=subject,
-                    name=attack.name,
-                    found=found,
-                    is_gap=bool(found) and is_listed(attack, rung),
-                )
+                is_gap = bool(found) and is_listed(attack, rung)
+                yield Trial(subject=subject, name=attack.name, found=found, is_gap=is_gap)
     finally:
         await sandbox.close()
 
@@ -149,7 +152,13 @@ def _addresses() -> Iterator[Trial]:
 
 def _secrets() -> Iterator[Trial]:
     vault = Vault({"API_KEY": KEY})
-    forms = {"plain": KEY, "hex": KEY.encode().hex(), "base64": base64.b64encode(KEY.encode()).decode()}
+    encoded = base64.encodebytes(b"a text before the key: " * 3 + KEY.encode()).decode()
+    forms = {
+        "plain": KEY,
+        "hex": KEY.encode().hex(),
+        "base64": base64.b64encode(KEY.encode()).decode(),
+        "base64 in lines": encoded.strip(),
+    }
     for name, form in forms.items():
         found = "it is recorded as it is" if form in vault.redact(f"the key is {form}, keep it") else ""
         yield Trial(subject="known keys", name=name, found=found)
