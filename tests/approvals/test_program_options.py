@@ -12,7 +12,7 @@ from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse, warnings
 
 PROGRAMS = """
-    adb docker ip kubectl python3 apt-get awk bat cargo cat clang cmake curl ed fd find gawk gcc git go gradle grep head hg iconv less ls make man
+    adb docker ip kubectl python3 printf apt-get awk bat cargo cat clang cmake curl ed fd find gawk gcc git go gradle grep head hg iconv less ls make man
     more mysql node npm nvim openssl pnpm psql pylint pytest read rg rsync scp sed sh shuf socat sort split sqlite3 ssh svn tail
     tar tcpdump tree vim wc wget xargs yq zip
 """.split()  # noqa: SIM905
@@ -34,6 +34,14 @@ def answer_of(
 
 
 ASKED = [
+    "node --eval=x",
+    "npm explore x -- sh",
+    "npm init x",
+    "npm -c sh exec",
+    "go env -w GOFLAGS=-toolexec=./x",
+    "printf -v PATH /x",
+    "python3",
+    "git -calias.x=!sh x",
     "ssh host uptime",
     "ssh -p 22 -v host uptime",
     "docker exec web sh",
@@ -365,6 +373,9 @@ GRANTED = [
     ("sh -x t.sh", "ask"),
     ("sh t.sh more", "ask"),
     ("sh ./t.sh", "ask"),
+    ("for PATH in .; do sh t.sh; done", "ask"),
+    ("for each in a b; do sh t.sh; done", "allow"),
+    ("select PATH in .; do sh t.sh; done", "ask"),
 ]
 
 WRAPPERS = [

@@ -82,6 +82,7 @@ class Person:
         ("cat t.sh", ""),
         ("sh /etc/profile", ""),
         ("sh /opt/t.sh", ""),
+        ("python3", ""),
         ("cd sub && sh x.sh", "sub/x.sh"),
         ("python3 -m sub.x", "sub/x.py"),
         ("python3 -Im tool", "tool/__main__.py"),

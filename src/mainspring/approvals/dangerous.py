@@ -150,7 +150,10 @@ def _of_interpreter(name: str, argv: Argv) -> Iterator[str]:
     if letters is None:
         return
     pattern = rf"-\w*[{letters}]" if letters else r"\beval$"
-    if any(re.match(pattern, word.text) or word.text in ("--eval", "--print", "eval") for word in argv[1:]):
+    if any(
+        re.match(pattern, word.text) or re.match(r"(?:--(?:eval|print)(?:=|$)|eval$)", word.text)
+        for word in argv[1:]
+    ):
         yield "inline-code"
     if len(argv) == 1 or argv[1].text == "-":
         yield "inline-code"
@@ -272,7 +275,7 @@ def _git(argv: Argv, place: PathLocation) -> Iterator[str]:
             if words[at].text != "." and not place.is_inside(words[at]):
                 yield "git-config"
             at += 1
-        elif re.match(r"-c$|--(?:config-env|exec-path=|git-dir|work-tree|namespace|super-prefix)", option):
+        elif re.match(r"-c|--(?:config-env|exec-path=|git-dir|work-tree|namespace|super-prefix)", option):
             yield "git-config"
             return
     if not words or at:

@@ -172,7 +172,7 @@ def _module(argv: Argv) -> str | None:
     """The module that `python3 -m` runs, as the path of it."""
     if not _PYTHON.fullmatch(argv[0].program):
         return None
-    for word, following in zip(argv[1:], (*argv[2:], Word("")), strict=True):
+    for word, following in zip(argv[1:], (*argv[2:], Word("")), strict=False):
         if not word.is_plain or not word.text.startswith("-"):
             return None
         if found := re.fullmatch(r"-[a-zA-Z]*?m(.*)", word.text):

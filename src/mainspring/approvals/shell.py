@@ -181,6 +181,10 @@ class _Reader:
             self.opaque.append("it expands a variable as a prompt, which can run commands")
         if node.type == "function_definition" and _is_fork_bomb(text):
             self.unreadable.append("it starts itself again and again")
+        variable = node.child_by_field_name("variable") if node.type == "for_statement" else None
+        if variable is not None and not re.fullmatch(r"(?!.*_proxy$)[a-z_][a-z0-9_]*", text_of(variable)):
+            value = Word("…", is_static=False)  # it may be a variable that programs obey
+            self.commands.append(SimpleCommand(argv=(), assignments=((text_of(variable), value),)))
         self.inside(node, within)
 
     def pipeline(self, node: Node, within: _Within) -> None:

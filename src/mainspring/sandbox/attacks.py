@@ -273,6 +273,14 @@ PROTECTED = [
     ),
     _attack("deep-editor-settings", "mkdir -p a/b/.vscode; echo LEAKED > a/b/.vscode/tasks.json"),
     _attack("replace-editor-link", "rm .zed; mkdir .zed; echo LEAKED > .zed/tasks.json"),
+    _attack(
+        "reuse-file-number",
+        "rm .npmrc; echo LEAKED > .envrc; rm -r .husky; mkdir .idea; echo LEAKED > .idea/x",
+    ),
+    _attack(
+        "worktree-config", "git config a.b c; printf '[core]\\npager = LEAKED\\n' > .git/config.worktree"
+    ),
+    _attack("change-moved-hooks", "mv nested n2; echo LEAKED > n2/.git/hooks/pre-commit"),
     _attack("own-data", "mkdir -p .mainspring; echo LEAKED > .mainspring/approvals.toml"),
 ]
 
@@ -412,6 +420,7 @@ PLANTED = [
     _attack("new-pre-commit-config", "echo LEAKED > .pre-commit-config.yaml"),
     _attack("change-instructions", "echo LEAKED >> AGENTS.md"),
     _attack("replace-instructions", "echo LEAKED > x; mv x AGENTS.md"),
+    _attack("other-instructions", "mkdir -p .github; echo LEAKED > .github/copilot-instructions.md"),
     _attack("new-instructions", "echo LEAKED > CLAUDE.md; mkdir -p sub; echo LEAKED > sub/AGENTS.md"),
 ]
 

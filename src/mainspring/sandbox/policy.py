@@ -36,7 +36,9 @@ _PROTECTED_NAMES = """
     .vscode .idea .zed .fleet .devcontainer .envrc .exrc .nvimrc .nvim.lua .mcp.json .mainspring
     .claude .codex .gemini .cursor .agents .opencode .continue .windsurf .roo .kiro .aider.conf.yml"""
 
-_INSTRUCTIONS = "agents.md claude.md gemini.md .cursorrules .windsurfrules .clinerules .goosehints"
+_INSTRUCTIONS = """
+    agents.md claude.md gemini.md copilot-instructions.md .cursorrules .windsurfrules .clinerules
+    .goosehints"""
 _TOOL_SETTINGS = """
     .husky .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .pre-commit-config.yaml lefthook.yml
     .lefthook.yml .mise.toml mise.toml .gdbinit .lldbinit .dir-locals.el opencode.json opencode.jsonc"""

@@ -50,9 +50,12 @@ def repair(
     new_repositories = {path for path, inode in after.git_dirs.items() if inode not in old_repositories}
     for git_dir in sorted(new_repositories):
         changed += _tame(git_dir)
-    old, now = set(before.protected.values()), set(after.protected.values())
+    origins = {inode: path for path, inode in before.protected.items()}
+    now = set(after.protected.values())
     for path, inode in sorted(after.protected.items()):
-        if inode in old or path.parent in new_repositories or path in remembered:
+        if path.parent in new_repositories or path in remembered:
+            continue
+        if inode in origins and _is_moved(origins[inode], path, remembered):
             continue
         if path.parent in before.git_dirs and path.name == "hooks" and _is_empty_folder(path):
             continue  # a confinement makes one where none is, to mount over
@@ -64,6 +67,15 @@ def repair(
     for path, files in remembered.items():
         changed += _restore(path, files)
     return tuple(sorted({_shown(path, policy.workspace) for path in changed}))
+
+
+def _is_moved(origin: Path, path: Path, remembered: State) -> bool:
+    """Whether what stood at one path is now at another. The number of a file that was deleted is given to the
+    next one that is made, so where nothing held the file, its content must be the same."""
+    if origin not in remembered:
+        return True
+    before = {file.relative_to(origin): kept for file, kept in remembered[origin].items()}
+    return before == {file.relative_to(path): _content(file) for file in _files(path)}
 
 
 def diff_of_aside(workspace: Path, names: Iterable[str]) -> str:

@@ -168,11 +168,22 @@ def _state(on: Ground, *, in_home: bool) -> dict[str, str]:
 
 def _is_run_by_others(path: Path) -> bool:
     parts = path.parts
-    is_git = path.name in ("config", "commondir", "attributes") or "hooks" in parts or "githooks" in parts
+    is_git = (
+        path.name in ("config", "config.worktree", "commondir", "attributes")
+        or "hooks" in parts
+        or "githooks" in parts
+    )
     is_set_aside = any(".set-aside" in part for part in parts)
     names = {".vscode", ".idea", ".zed", ".claude", ".codex", ".envrc", ".mcp.json", ".mainspring"} | {
         *(".gitconfig-team", ".gitconfig-missing", "clean.sh", ".husky", "hgrc", ".jj", ".npmrc", ".yarnrc"),
-        *(".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml", "AGENTS.md", "CLAUDE.md"),
+        *(
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".pre-commit-config.yaml",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "copilot-instructions.md",
+        ),
     }
     # A hooks folder counts only where git would look, which is beside a HEAD.
     is_live = path.name != "config" or (path.parent / "HEAD").exists()
