@@ -208,3 +208,10 @@ def test_the_walk_of_a_message_follows_the_code() -> None:
         assert re.search(rf"\b{re.escape(called)}\(", source_of(place)), (
             f"hop {number}: {place} has no {called}("
         )
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text())
+    assert len(named) > 20
+    for file, test in named:
+        assert not test or f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
