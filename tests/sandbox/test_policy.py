@@ -18,7 +18,7 @@ from mainspring.sandbox.git_settings import safe_settings
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.sandbox.policy import Confinement, policy
 from mainspring.sandbox.probe import SUBJECTS, Rung, SandboxReport, build, probe
-from mainspring.sandbox.protect import remember, repair
+from mainspring.sandbox.protect import MAX_KEPT_FILES, remember, repair
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
 from mainspring.sandbox.rungs.container import ContainerSandbox
 from mainspring.sandbox.survey import Survey
@@ -166,6 +166,21 @@ def test_what_was_only_moved_is_left_alone(work: Path, rules: Confinement) -> No
     before = survey.look(rules)
     (work / "a").rename(work / "b")
     assert repair(rules, before, survey.look(rules), {}) == ()
+
+
+def test_what_is_too_much_to_keep_is_set_aside_when_it_changes(work: Path, rules: Confinement) -> None:
+    folder = work / ".vscode"
+    folder.mkdir()
+    for number in range(MAX_KEPT_FILES + 1):
+        (folder / f"{number}").touch()
+    survey = Survey()
+    before = survey.look(rules)
+    remembered = remember(before.protected)
+    assert repair(rules, before, survey.look(rules), remembered) == ()
+    (folder / "7").write_text("theirs")
+    (folder / "new").write_text("theirs")
+    assert repair(rules, before, survey.look(rules), remembered) == (".vscode/7", ".vscode/new")
+    assert not (folder / "7").exists()
 
 
 def test_a_changed_file_is_put_back_with_its_mode(work: Path, rules: Confinement) -> None:

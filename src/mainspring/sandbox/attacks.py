@@ -280,6 +280,7 @@ PROTECTED = [
     _attack(
         "worktree-config", "git config a.b c; printf '[core]\\npager = LEAKED\\n' > .git/config.worktree"
     ),
+    _attack("change-large-hook", "echo LEAKED >> githooks/large; touch -d 2001-01-01 githooks/large"),
     _attack("change-moved-hooks", "mv nested n2; echo LEAKED > n2/.git/hooks/pre-commit"),
     _attack("own-data", "mkdir -p .mainspring; echo LEAKED > .mainspring/approvals.toml"),
 ]

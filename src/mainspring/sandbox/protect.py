@@ -26,9 +26,10 @@ _MAX_SHOWN_LINES = 40
 _MAX_SHOWN_CHARACTERS = 200
 
 Kept = tuple[int, bytes]
-State = dict[Path, dict[Path, Kept | None]]
-"""For each protected path the files at or below it with mode and content; None for one too large to keep.
-A path with too many files is not there."""
+Stamp = tuple[int, int, int, int]
+State = dict[Path, dict[Path, Kept | Stamp | None]]
+"""For each protected path the files at or below it with mode and content. What is too large or too much
+to keep has a stamp instead: when it changed it is set aside, and nothing can be put back."""
 
 
 def remember(paths: Iterable[Path]) -> State:
@@ -36,8 +37,8 @@ def remember(paths: Iterable[Path]) -> State:
     state: State = {}
     for path in paths:
         files = _files(path)
-        if len(files) <= MAX_KEPT_FILES:
-            state[path] = {file: _content(file) for file in files}
+        look = _content if len(files) <= MAX_KEPT_FILES else _stamp
+        state[path] = {file: look(file) for file in files}
     return state
 
 
@@ -75,7 +76,10 @@ def _is_moved(origin: Path, path: Path, remembered: State) -> bool:
     if origin not in remembered:
         return True
     before = {file.relative_to(origin): kept for file, kept in remembered[origin].items()}
-    return before == {file.relative_to(path): _content(file) for file in _files(path)}
+    now = _files(path)
+    return before.keys() == {file.relative_to(path) for file in now} and all(
+        _is_same(file, before[file.relative_to(path)]) for file in now
+    )
 
 
 def diff_of_aside(workspace: Path, names: Iterable[str]) -> str:
@@ -100,7 +104,7 @@ def _newest_aside(path: Path) -> Path | None:
 
 def _lines_of(path: Path) -> list[str]:
     kept = _content(path)
-    return kept[1].decode("utf-8", "replace").splitlines() if kept else []
+    return kept[1].decode("utf-8", "replace").splitlines() if kept and len(kept) == 2 else []
 
 
 def _is_empty_folder(path: Path) -> bool:
@@ -109,15 +113,16 @@ def _is_empty_folder(path: Path) -> bool:
     return False
 
 
-def _restore(path: Path, files: dict[Path, Kept | None]) -> list[Path]:
+def _restore(path: Path, files: dict[Path, Kept | Stamp | None]) -> list[Path]:
     if not path.parent.is_dir():
         # The whole repository or folder is gone, and with it whatever would have been run.
         return []
-    changed = [file for file, kept in files.items() if _content(file) != kept]
+    changed = [file for file, kept in files.items() if not _is_same(file, kept)]
     for file in changed:
         if file.is_symlink() or file.exists():
             _set_aside(file)
-        if kept := files[file]:
+        kept = files[file]
+        if kept is not None and len(kept) == 2:
             _put_back(file, kept)
     fresh = [file for file in _files(path) if file not in files]
     for file in fresh:
@@ -180,13 +185,28 @@ def _files(path: Path, *, is_aside: bool = False) -> list[Path]:
     ]
 
 
-def _content(path: Path) -> Kept | None:
+def _is_same(path: Path, kept: Kept | Stamp | None) -> bool:
+    return (_stamp(path) if kept is not None and len(kept) == 4 else _content(path)) == kept
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What changes with a file, whatever a command does to its times."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _content(path: Path) -> Kept | Stamp | None:
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return mode, os.fsencode(path.readlink())
         content = file_start(path, MAX_KEPT_BYTES + 1) if stat.S_ISREG(mode) else None
-        return None if content is None or len(content) > MAX_KEPT_BYTES else (mode, content)
+        if content is None:
+            return None
+        return _stamp(path) if len(content) > MAX_KEPT_BYTES else (mode, content)
     except OSError:
         return None
 

@@ -221,6 +221,7 @@ def _fill(workspace: Path) -> None:
     ):
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text("# ours\n")
+    (workspace / "githooks/large").write_bytes(b"#!/bin/sh\n" + b"#" * (1 << 20))
     (workspace / ".vscode").mkdir()
     (workspace / ".vscode/settings.json").write_text("{}")
     (workspace / "zed-settings").mkdir()
