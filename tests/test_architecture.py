@@ -46,7 +46,7 @@ FACES = {"cli", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
     "session/session.py": 405,  # what a person commands and watches, in one class
-    "sandbox/attacks.py": 430,  # one table of attacks
+    "sandbox/attacks.py": 440,  # one table of attacks
     "documents/lines.py": 410,  # a line for every kind of event, in one table
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 100}  # names every part of a session once
