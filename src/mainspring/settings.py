@@ -115,8 +115,9 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is deleted by itself (`[retention]` in `config.toml`): by the daemon, once a day. Without these
-    nothing is; `mainspring sessions delete` and `mainspring clean` do it by hand."""
+    """What is deleted by itself (`[retention]` in `config.toml`): once a day by the daemon, or beside a
+    session that runs (`retention.log` in the data folder says what). Without these nothing is; `mainspring
+    sessions delete` and `mainspring clean` do it by hand."""
 
     sessions_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
     """Sessions that did not change for so many days are deleted, except what runs, waits or was forked."""

@@ -212,9 +212,9 @@ def test_best_plateau_and_dead_ends_feed_the_next_prompt() -> None:
     assert course is not None
     assert (course.best.iteration, course.is_sure, course.since_best) == (2, True, 3)
     assert folded.lines("time", "lower") == (
-        "time (lower is better): best so far 1.01 ± 0.015 s (3 repeats), iteration 2.",
+        "time (lower is better): best so far 1.01 ± 0.01 s (3 repeats), iteration 2.",
         "Plateau: 3 iterations without a better time; try another idea.",
-        "Dead end: iteration 3 made time worse, 1.01 to 3.1 ± 0.15 s (3 repeats).",
+        "Dead end: iteration 3 made time worse, 1.01 to 3.1 ± 0.1 s (3 repeats).",
     )
     assert folded.lines("nothing", "lower") == ()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+from mainspring.app.operations.goal_list import graded, list_goals, state_of
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -55,7 +57,8 @@ from mainspring.report.around import EventsAround
 from mainspring.report.evidence import Checks
 from mainspring.report.iterations import Iterations
 from mainspring.report.results import Results
-from tests.report.telling import iteration, page, report_of, text, timed
+from mainspring.settings import load_config
+from tests.report.telling import iteration, page, report_of, text, timed, written
 
 CHECKED = GoalSet(text="Make it", checks=GoalChecks(commands=("pytest -q",)))
 DONE = GoalEnded(ending="done", reason="Every check passed (1).", is_verified=True)
@@ -380,3 +383,23 @@ def test_an_old_journal_is_graded_again_and_its_doubts_are_no_checks(tmp_path: P
     assert report_of(tmp_path / "2", *changed, goal=goal).standing == "checked"
     left = [files(0, "new", "a"), *iteration(1, passed, outcome="done"), DONE]
     assert report_of(tmp_path / "3", *left, goal=goal).standing == "verified"
+
+
+def test_the_list_of_goals_grades_old_journals_again_too(tmp_path: Path) -> None:
+    goal = GoalSet(text="x", checks=GoalChecks(commands=("bash check.sh",)))
+    change = ArtifactChange(path="check.sh", kind="new", sha256="a" * 64, size=1)
+    passed = CheckEnded(iteration=1, check="bash check.sh", kind="command", passed=True, exit_code=0)
+    old = [ArtifactsChanged(iteration=1, changes=(change,)), passed]
+
+    async def listed() -> list[tuple[str, bool, str]]:
+        journal = await written(tmp_path, goal, *iteration(1, *old, outcome="done"), DONE)
+        await journal.close()
+        config = load_config({"MAINSPRING_HOME": str(tmp_path), "HOME": str(tmp_path)})
+        return [
+            (row.grade, row.is_verified, state_of(row))
+            for row in await graded(await list_goals(config), config)
+        ]
+
+    assert DONE.is_verified
+    assert not DONE.grade
+    assert asyncio.run(listed()) == [("checked", False, "done, checked")]

@@ -28,6 +28,7 @@ from mainspring.app.policies import (
 )
 from mainspring.app.private import make_private
 from mainspring.app.records import create_recorder, open_recorder
+from mainspring.app.retention import retention_beside
 from mainspring.app.stores import commands_of, sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome, check_workspace
@@ -171,7 +172,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             await each.close()
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
-    async with aclosing(compactor), made as running:
+    async with aclosing(compactor), made as running, retention_beside(config if sessions is None else None):
         yield running
 
 

@@ -277,16 +277,11 @@ def _take_goal(
             fold.goal_state = "paused" if by == "user" else ""
         case GoalEnded(ending=ending, is_verified=is_verified, grade=grade):
             fold.goal_state, fold.is_verified, fold.waits = ending, is_verified, ()
-            fold.grade = _graded(grade, is_verified=is_verified) if ending == "done" else ""
+            fold.grade = grade if ending == "done" else ""
         case WaitStarted(wait=wait):
             fold.waits = (*(name for name in fold.waits if name != wait), wait)
         case WaitEnded(wait=wait):
             fold.waits = tuple(name for name in fold.waits if name != wait)
-
-
-def _graded(grade: str, *, is_verified: bool) -> str:
-    """What the evidence of a goal is worth; one from before grades by what its end says."""
-    return grade or ("verified" if is_verified else "claimed")
 
 
 def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:

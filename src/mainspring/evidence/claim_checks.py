@@ -1,9 +1,9 @@
 """Runs the checks of claims that need it, in the sandbox, each claim after those that it stands on.
 
 Exit code 0 proves a claim; a line `REFUTED` with another exit code refutes it; anything else leaves it open
-with what the check said, and so does a check that cannot fail, or passes for a wrong statement as well. A
-proof is kept until statement, check or a file that the check names is another. A claim that stands on a
-refuted one is not tried.
+with what the check said, and so does a check that cannot fail, or passes for a wrong statement or in a wrong
+version (`claim_mutants.py`) as well. A proof is kept until statement, check or a file that the check names is
+another. A claim that stands on a refuted one is not tried.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 
 from mainspring.errors import PathRefused
 from mainspring.events import Claim, ClaimChecked, ClaimStatus
+from mainspring.evidence.claim_mutants import Mutant, mutants
 from mainspring.evidence.claim_review import (
     CLAIM,
     SCRIPTS,
@@ -30,6 +31,7 @@ from mainspring.evidence.claim_review import (
 from mainspring.evidence.claims import Claims, in_order
 from mainspring.evidence.commands import Ran, kept, run_line
 from mainspring.evidence.evaluation import content_hash
+from mainspring.evidence.frozen_copy import copy_with
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.workspace import Keep
@@ -127,11 +129,25 @@ class _Run(msgspec.Struct, frozen=True):
         idle = [why for name, script in scripts.items() if (why := cannot_fail(name, script))]
         if idle and len(idle) == len(scripts):
             return idle[0]
+        for mutant in mutants(self.claim, scripts):
+            if await self._passes(mutant):
+                return f"it does not depend on the claim: it also passes {mutant.what}"
         if takes_claim(text):
             wrong = wrong_statement(self.claim.statement)
             if (await self.with_statement(wrong)).is_passed:
                 return f"it also passes for a wrong statement, {wrong[:100]!r}"
         return "" if touches(self.claim, text) else UNTOUCHED
+
+    async def _passes(self, mutant: Mutant) -> bool:
+        """Whether a wrong version of the check passes, in a copy of the workspace."""
+        if str(self.files.policy.workspace) in self.claim.check:
+            return False
+        env = {CLAIM: self.claim.statement[:_MAX_STATEMENT].replace("\0", "")}
+        async with copy_with(self.files, mutant.contents) as copy:
+            if copy is None:
+                return False
+            ran = await run_line(self.sandbox, copy, mutant.line, self.timeout_s, policy=copy.policy, env=env)
+            return ran.is_passed
 
 
 def scripts_of(check: str, files: Files) -> dict[str, str]:

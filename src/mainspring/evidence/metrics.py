@@ -236,7 +236,7 @@ class Metrics:
 
     def _told(self, metric: str, row: Summary) -> str:
         unit = f" {self.unit(metric)}" if self.unit(metric) else ""
-        spread = f" ± {row.mad * _TO_SD:.2g}" if row.repeats > 1 else ""
+        spread = f" ± {row.sd:.3g}" if row.repeats > 1 else ""
         return f"{row.median:g}{spread}{unit} ({plural(row.repeats, 'repeat')})"
 
 

@@ -8,13 +8,13 @@ from html import escape
 
 from mainspring.evidence.metrics import Summary
 
-WIDTH, HEIGHT = 640, 320
+WIDTH, HEIGHT = 640, 360
 MAX_POINTS = 1000
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 34, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 92, 22, 40, 56
 _TICKS = 5
 _CAP = 5
 _STYLE = (
-    "text{font:12px sans-serif;fill:#333}.t{font-weight:bold;font-size:14px}.a{stroke:#999}"
+    "text{font:18px sans-serif;fill:#333}.t{font-weight:bold;font-size:20px}.a{stroke:#999}"
     ".g{stroke:#e4e4e4}.l{fill:none;stroke:#1f6feb;stroke-width:2}.s{fill:none;stroke:#1f6feb;stroke-width:1.5;opacity:.7}"
     ".p{fill:#1f6feb}.b{fill:#1a7f37}"
 )
@@ -28,7 +28,7 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         f"<title>{named}</title><style>{_STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text class="t" x="{_LEFT}" y="20">{named}</text>',
+        f'<text class="t" x="{_LEFT}" y="24">{named}</text>',
     ]
     if not rows:
         return "".join([*parts, f'<text x="{_LEFT}" y="{HEIGHT // 2}">nothing measured</text></svg>'])
@@ -45,10 +45,10 @@ def line_plot(title: str, unit: str, rows: Sequence[Summary], *, best: Summary |
 
     for value in _ticks(low, high):
         parts.append(f'<path class="g" d="M{_LEFT} {y(value)}H{WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(value)}" dy="4" text-anchor="end">{value:.3g}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(value)}" dy="6" text-anchor="end">{value:.3g}</text>')
     parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{HEIGHT - _BOTTOM}H{WIDTH - _RIGHT}"/>')
     parts += [
-        f'<text x="{x(iteration)}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{iteration}</text>'
+        f'<text x="{x(iteration)}" y="{HEIGHT - _BOTTOM + 22}" text-anchor="middle">{iteration}</text>'
         for iteration in sorted({first, (first + last) // 2, last})
     ]
     for row in rows:

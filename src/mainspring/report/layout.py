@@ -277,7 +277,18 @@ def _iterations(report: Report) -> Iterator[Block]:
         return
     yield Heading("Iterations")
     rows = tuple(_iteration_row(each) for each in reversed(report.iterations))
-    head = ("", "outcome", "what came of it", "new", "files", "calls", "at work", "waiting", "cost", "events")
+    head = (
+        "iteration",
+        "outcome",
+        "what came of it",
+        "new",
+        "files",
+        "calls",
+        "at work",
+        "waiting",
+        "cost",
+        "events",
+    )
     yield slim(head, rows, frozenset({0, 4, 5, 6, 7, 8}))
     left_out = report.iterations_total - len(report.iterations)
     yield from more(left_out, "iterations between are not listed")

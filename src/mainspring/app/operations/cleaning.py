@@ -21,6 +21,7 @@ from mainspring.app.stores import commands_of, sessions_of
 from mainspring.catalog import SessionRow, running
 from mainspring.disk.usage import bytes_in, changed_s
 from mainspring.errors import JournalError
+from mainspring.events.counts import plural, readable_bytes
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.settings import Config
 from mainspring.workspace.contents import MEGABYTE, is_in_use
@@ -77,6 +78,16 @@ async def apply_retention(config: Config) -> tuple[Deletion, tuple[Leftover, ...
         return deletion, ()
     leftovers = await find_leftovers(config, older_than_days=wanted.clean_days)
     return deletion, await remove_leftovers(config, leftovers)
+
+
+async def retained(config: Config) -> str:
+    """Deletes what is too old by the settings; a line about it, empty when nothing was."""
+    deletion, removed = await apply_retention(config)
+    freed = deletion.bytes + sum(each.bytes for each in removed)
+    if not deletion.sessions and not removed:
+        return ""
+    gone = f"{plural(len(deletion.sessions), 'session')} and {plural(len(removed), 'other file')}"
+    return f"deleted {gone}, {readable_bytes(freed)}"
 
 
 def disk_use(config: Config) -> DiskUse:

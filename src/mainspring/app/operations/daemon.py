@@ -13,14 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.operations.cleaning import apply_retention
+from mainspring.app.operations.cleaning import retained
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
 from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
 from mainspring.daemon.launch import launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
-from mainspring.events.counts import plural, readable_bytes
 from mainspring.goals.schedules import Schedules, next_us
 from mainspring.sandbox.detached import READY_FD
 from mainspring.settings import Config
@@ -106,7 +105,7 @@ async def run_daemon(
         say(line)
 
     with place.held():
-        daemon = Daemon(config, place, log, sessions_of(config), partial(_apply_retention, config))
+        daemon = Daemon(config, place, log, sessions_of(config), partial(retained, config))
         await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 
 
@@ -198,16 +197,6 @@ def service_unit(config: Config) -> ServiceUnit:
 def install_unit(unit: ServiceUnit) -> None:
     unit.path.parent.mkdir(parents=True, exist_ok=True)
     unit.path.write_text(unit.text, "utf-8")
-
-
-async def _apply_retention(config: Config) -> str:
-    """Deletes what is too old by the settings; a line about it, empty when nothing was."""
-    deletion, removed = await apply_retention(config)
-    freed = deletion.bytes + sum(each.bytes for each in removed)
-    if not deletion.sessions and not removed:
-        return ""
-    gone = f"{plural(len(deletion.sessions), 'session')} and {plural(len(removed), 'other file')}"
-    return f"deleted {gone}, {readable_bytes(freed)}"
 
 
 def _nothing() -> None:

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from mainspring.app.operations.sessions import newest_in
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
-from mainspring.errors import UsageError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.settings import Config
 
 
 async def list_goals(config: Config) -> list[SessionRow]:
     """The sessions that have a goal, the most recent first."""
     return [row for row in await sessions_of(config).rows() if row.goal]
+
+
+async def graded(rows: list[SessionRow], config: Config) -> list[SessionRow]:
+    """The rows with the grades of those goals that were done before there were grades, by their events."""
+    return [await _graded(row, config) if row.goal_state == "done" and not row.grade else row for row in rows]
+
+
+async def _graded(row: SessionRow, config: Config) -> SessionRow:
+    from mainspring.app.operations.reports import goal_report  # noqa: PLC0415 - only for old journals
+
+    try:
+        standing = (await goal_report(config, row.id)).standing
+    except MainspringError:
+        standing = ""  # it is damaged, as the report and `verify` say; told by the old rule
+    if standing not in ("verified", "checked", "claimed"):
+        standing = "verified" if row.is_verified else "claimed"
+    return msgspec.structs.replace(row, grade=standing, is_verified=standing == "verified")
 
 
 async def newest_goal(config: Config, folder: Path) -> str:

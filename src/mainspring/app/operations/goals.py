@@ -10,7 +10,7 @@ import asyncio
 import msgspec
 
 from mainspring.app.goals import GoalOptions, end_processes_of, start_goal, tell_goal
-from mainspring.app.operations.goal_list import list_goals
+from mainspring.app.operations.goal_list import graded, list_goals
 from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.app.stores import sessions_of
@@ -53,7 +53,7 @@ async def goal_standing(config: Config, session: str) -> GoalStanding:
     store = sessions_of(config)
     name = await store.find(session)
     goal = await load_goal(store, name)
-    row = next(row for row in await list_goals(config) if row.id == name)
+    (row,) = await graded([row for row in await list_goals(config) if row.id == name], config)
     return GoalStanding(
         row=row,
         goal=goal.now,
