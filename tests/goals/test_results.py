@@ -62,3 +62,12 @@ def test_of_a_declared_file_every_number_is_a_metric(machine: Machine) -> None:
     cases = {"t1": "echo a,b > x.csv; echo 1,2 >> x.csv; echo c > y.csv; echo 3 >> y.csv"}
     goal(machine, engine(machine, **cases), "--results", "x.csv", "--max-iterations", "1")
     assert measured(machine) == [[("a", 1), ("b", 2)]]
+
+
+def test_an_evaluation_that_fails_each_time_is_not_told_as_a_measurement(machine: Machine) -> None:
+    options = ("--evaluate", "exit 3", "--minimize", "loss", "--max-iterations", "1")
+    ran = goal(machine, engine(machine, t1="date > f"), *options)
+    assert "The one iteration is used up." in ran.stderr
+    report = machine.run("goal", "report").stdout
+    assert "mainspring ran `exit 3` itself, and measured nothing." in report
+    assert "Measured by mainspring itself" not in report

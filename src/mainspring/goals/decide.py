@@ -46,7 +46,12 @@ def _out_of_time(goal: Goal, rules: GoalRules, now_us: int) -> Stop | None:
     if left_s is not None and left_s <= 0:
         return Stop("time", f"The time limit of {rules.max_time_s:g} s is reached.")
     if rules.max_iterations and goal.iterations >= rules.max_iterations:
-        return Stop("iterations", f"All {plural(rules.max_iterations, 'iteration')} are used up.")
+        told = (
+            f"All {rules.max_iterations} iterations are"
+            if rules.max_iterations > 1
+            else "The one iteration is"
+        )
+        return Stop("iterations", f"{told} used up.")
     return None
 
 

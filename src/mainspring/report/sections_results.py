@@ -91,7 +91,10 @@ def metrics(report: Report) -> Iterator[Block]:
     if evaluation.command:
         frozen = f", with {', '.join(evaluation.frozen)} frozen" if evaluation.frozen else ""
         times = f", {plural(evaluation.repeats or MIN_REPEATS, 'time')} in each iteration{frozen}."
-        yield Paragraph(("Measured by mainspring itself with ", Mono(evaluation.command), times))
+        if report.metrics:
+            yield Paragraph(("Measured by mainspring itself with ", Mono(evaluation.command), times))
+        else:
+            yield Paragraph(("mainspring ran ", Mono(evaluation.command), " itself, and measured nothing."))
     yield from _failed_evaluations(report)
     for metric in report.metrics:
         yield from _metric(metric)
