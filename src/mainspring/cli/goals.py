@@ -9,14 +9,12 @@ from importlib import import_module
 
 import click
 
-from mainspring.app.operations.goal_list import graded, list_goals, state_of
-from mainspring.catalog import SessionRow
+from mainspring.app.operations.goal_list import graded_goals, state_of
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money, when
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config
 
 
 class _GoalCommands(click.Group):
@@ -36,15 +34,11 @@ def goal_command() -> None:
     """Work towards a goal for hours or days: within limits, on record, with a report."""
 
 
-async def _graded_goals(config: Config) -> list[SessionRow]:
-    return await graded(await list_goals(config), config)
-
-
 @goal_command.command("list")
 @click.option("--json", "is_json", is_flag=True, help="Print one goal per line as JSON.")
 def list_command(*, is_json: bool) -> None:
     """List goals, the most recent first."""
-    rows = asyncio.run(_graded_goals(load_config_or_defaults()))
+    rows = asyncio.run(graded_goals(load_config_or_defaults()))
     if not rows and not is_json:
         click.echo('No goals yet. Begin one: mainspring goal start "…"', err=True)
     for row in rows:

@@ -18,6 +18,11 @@ async def list_goals(config: Config) -> list[SessionRow]:
     return [row for row in await sessions_of(config).rows() if row.goal]
 
 
+async def graded_goals(config: Config) -> list[SessionRow]:
+    """The goals as `list_goals` has them, each with its grade."""
+    return await graded(await list_goals(config), config)
+
+
 async def graded(rows: list[SessionRow], config: Config) -> list[SessionRow]:
     """The rows with the grades of those goals that were done before there were grades, by their events."""
     return [await _graded(row, config) if row.goal_state == "done" and not row.grade else row for row in rows]
