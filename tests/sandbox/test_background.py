@@ -15,10 +15,12 @@ import pytest
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, ProcessLimits, Sandbox
 from mainspring.sandbox.custody.keeper import Segments
-from mainspring.sandbox.held import release
+from mainspring.sandbox.held import hold, release
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.probe import build, probe
+from mainspring.sandbox.protect import MAX_KEPT_BYTES, remember
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
+from mainspring.sandbox.survey import Survey
 
 STARTER = """
 import asyncio, os, sys
@@ -102,6 +104,21 @@ def test_what_it_did_to_protected_paths_is_set_aside_at_its_end_on_every_rung(tm
             assert release(state) == ()
 
     with_each_rung(tmp_path, story)
+
+
+def test_what_is_too_large_to_keep_is_set_aside_when_it_changed(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    large = work / ".vscode" / "tasks.json"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(b"x" * (MAX_KEPT_BYTES + 1))
+    confinement = policy(work, home=tmp_path)
+    found = Survey(is_watching=False).look(confinement)
+    for change in (b"", b"y"):
+        hold(tmp_path / "state", confinement, found, remember(found.protected))
+        with large.open("ab") as file:
+            file.write(change)
+        assert release(tmp_path / "state") == ((".vscode/tasks.json",) if change else ())
+    assert not large.exists()
 
 
 def test_what_somebody_else_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from mainspring.disk.files import make_folder
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.protect import Kept, State, repair
+from mainspring.sandbox.protect import Kept, Stamp, State, repair
 from mainspring.sandbox.survey import Survey, SurveyFindings
 
 _FILE = "held.json"
@@ -28,6 +28,7 @@ class _Held(msgspec.Struct, frozen=True):
     git_dirs: list[tuple[Path, int]]
     remembered: list[tuple[Path, list[tuple[Path, Kept | None]]]]
     format_version: int = _FORMAT
+    stamps: list[tuple[Path, list[tuple[Path, Stamp]]]] = []
 
 
 def hold(folder: Path, policy: Confinement, before: SurveyFindings, remembered: State) -> None:
@@ -37,7 +38,14 @@ def hold(folder: Path, policy: Confinement, before: SurveyFindings, remembered: 
         policy,
         list(before.protected.items()),
         list(before.git_dirs.items()),
-        [(path, list(files.items())) for path, files in remembered.items()],
+        [
+            (path, [(file, kept) for file, kept in files.items() if kept is None or len(kept) == 2])
+            for path, files in remembered.items()
+        ],
+        stamps=[
+            (path, [(file, stamp) for file, stamp in files.items() if stamp is not None and len(stamp) == 4])
+            for path, files in remembered.items()
+        ],
     )
     fd = os.open(folder / _FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
@@ -54,7 +62,9 @@ def release(folder: Path) -> tuple[str, ...]:
     except (OSError, msgspec.MsgspecError):
         return ()  # it was started without protection, or this was done before
     before = SurveyFindings(dict(held.protected), {}, dict(held.git_dirs))
-    remembered = {protected: dict(files) for protected, files in held.remembered}
+    remembered: State = {protected: dict(files) for protected, files in held.remembered}
+    for protected, files in held.stamps:
+        remembered[protected].update(files)
     changed = repair(held.policy, before, Survey(is_watching=False).look(held.policy), remembered)
     path.unlink(missing_ok=True)
     return changed
