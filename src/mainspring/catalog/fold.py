@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import datetime
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -48,6 +49,7 @@ _FOLDED = tuple(
     )
 )
 _PAGE = 2000
+_SHORT = 100
 _LINE_LENGTH = 200
 _LAST_US = 253_402_200_000_000_000  # the end of the year 9999 in every time zone, up to which there are dates
 
@@ -148,6 +150,25 @@ class EventSource(Protocol):
     def last(self, *kinds: str) -> Recorded | None: ...
 
 
+class _Page:
+    """Events that were read already: so few that picking some by questions would take longer."""
+
+    def __init__(self, events: list[Recorded]) -> None:
+        self._events = events
+
+    def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        end = self._events[-1].seq if until is None and self._events else until or 0
+        found = (each for each in self._events if after < each.seq <= end)
+        return list(
+            islice((each for each in found if not kinds or type(each.event).__name__ in kinds), limit)
+        )
+
+    def last(self, *kinds: str) -> Recorded | None:
+        return next((each for each in reversed(self._events) if type(each.event).__name__ in kinds), None)
+
+
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
     `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
@@ -220,6 +241,8 @@ def advance(fold: SessionFold, file: EventSource) -> SessionFold:
     if newest is None or newest.seq == fold.seq:
         return fold
     after, until = fold.seq, newest.seq
+    if until - after <= _SHORT:
+        file = _Page(file.read(after=after, until=until, limit=_SHORT))
     fold = msgspec.structs.replace(fold, settled=dict(fold.settled), reserved=dict(fold.reserved))
     if after == 0:
         for first in file.read(limit=1):

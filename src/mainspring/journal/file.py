@@ -9,6 +9,7 @@ either. What cannot be read raises `JournalDamaged`, which says up to which even
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -39,7 +40,8 @@ class JournalFile:
         self.session = session
         self._turn = threading.Lock()
         self._is_closed = False
-        self._settled = _settled_state(path)
+        self._name = os.fspath(path)
+        self._settled = _settled_state(self._name)
         try:
             self._connection = tables.connect_reader(path, session, is_settled=self._settled is not None)
         except JournalDamaged:
@@ -137,7 +139,7 @@ class JournalFile:
         """Someone writes, or wrote, the file that this connection takes to be at rest."""
         if self._is_closed:
             raise JournalError(f"The journal of session {self.session} is closed.", remedy="Open it again.")
-        return self._settled is not None and self._settled != _settled_state(self.path)
+        return self._settled is not None and self._settled != _settled_state(self._name)
 
     def _reconnect(self) -> None:
         self._connection.close()
@@ -217,12 +219,12 @@ def _last_seq(connection: apsw.Connection) -> int:
     return connection.execute("SELECT max(seq) FROM events").get or 0
 
 
-def _settled_state(path: Path) -> tuple[int, int] | None:
+def _settled_state(path: str) -> tuple[int, int] | None:
     """Size and time of a journal that no process has open for writing: then there is no WAL beside it."""
     try:
-        if tables.wal_of(path).exists():
+        if os.path.exists(path + tables.WAL):  # noqa: PTH110 - asked around every use
             return None
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns

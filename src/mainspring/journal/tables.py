@@ -39,8 +39,12 @@ CREATE TABLE blobs (
 _BUSY_MS = 5000
 
 
+WAL = "-wal"
+"""What SQLite adds to the name of a file for what is not in it yet."""
+
+
 def wal_of(path: Path) -> Path:
-    return path.with_name(path.name + "-wal")
+    return path.with_name(path.name + WAL)
 
 
 def create(path: Path) -> apsw.Connection:
