@@ -162,7 +162,7 @@ def test_requests_of_all_sessions_begin_with_the_same_bytes(tmp_path: Path) -> N
         first, other = (seen.json() for seen in server.seen)
     assert first["messages"][0] == other["messages"][0]
     assert (first["messages"][0]["role"], first["tools"]) == ("system", other["tools"])
-    about, asked = first["messages"][1:]
+    about, asked, _ = first["messages"][1:]
     assert "Always say first." in about["content"]
     assert asked["content"] == "Look at first"
 

@@ -29,6 +29,7 @@ from mainspring.models.gateway import Gateway
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
 from mainspring.system import account_home
+from mainspring.turns.work import WorkSettings
 from mainspring.waits.patience import Patience
 
 _FORMAT = 1
@@ -182,6 +183,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the daemon."""
     retention: Retention = Retention()
     """How long data is kept, and how much of it."""
+    work: WorkSettings = WorkSettings()
+    """How a model is helped before and after its own steps."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"

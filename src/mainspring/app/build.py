@@ -309,6 +309,7 @@ def _workbench(
         nested=NestedInstructions(place),
         memory=memory_of(place, config, vault),
         reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
+        work=config.settings.work,
     )
 
 

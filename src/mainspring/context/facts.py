@@ -12,6 +12,8 @@ import msgspec
 from mainspring.context.intent import rules
 from mainspring.context.values import canonical, touched_by
 from mainspring.events import (
+    PRIMING_SOURCE,
+    TESTS_SOURCE,
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
@@ -99,7 +101,7 @@ class SessionFacts:
                 self.said.append(SaidText(recorded.seq, text))
                 self.rules.update(dict.fromkeys(rules(text)))
                 _keep_newest(self.rules, _MAX_RULES)
-            case NoteAdded() as note if note.source != "mainspring":
+            case NoteAdded() as note if note.source not in ("mainspring", PRIMING_SOURCE, TESTS_SOURCE):
                 self.notes = [*self.notes, f"{note.source}: {note.text}"][-_MAX_NOTES:]
             case PlanSet(items=items):
                 self.plan = [f"[{item.progress}] {item.text}" for item in items]

@@ -12,8 +12,8 @@ import msgspec
 
 from mainspring.approvals import why_asked
 from mainspring.documents.goal_lines import GOAL_LINES, flags
+from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
 from mainspring.events import (
-    RESUMED_SOURCE,
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
@@ -36,7 +36,6 @@ from mainspring.events import (
     MediaLeftOut,
     ModeChosen,
     ModelChosen,
-    NoteAdded,
     PlanSet,
     ProcessEnded,
     ProcessStarted,
@@ -148,11 +147,6 @@ def attachment_lines(media: Sequence[Media]) -> list[str]:
         lines.append(f"  attached {plain_name(item.name or 'a file')} ({kind}, {item.blob.size:,} bytes)")
         lines += [f"    {flag}" for flag in flags(item.suspicious)]
     return lines
-
-
-def _note_added(event: NoteAdded) -> str:
-    whose = "" if event.source == RESUMED_SOURCE else f"note from {event.source}: "
-    return "\n".join([f"· {whose}{event.text}", *flags(event.suspicious)])
 
 
 def _request_failed(event: RequestFailed) -> str:
@@ -366,7 +360,6 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     ModeChosen: _mode_chosen,
     SandboxChosen: _sandbox_chosen,
     UserSaid: _user_said,
-    NoteAdded: _note_added,
     TurnStarted: _nothing,
     SpendReserved: _nothing,
     SpendSettled: _spend_settled,
@@ -395,11 +388,13 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     TurnEnded: ended_line,
     Unknown: _unknown,
     **GOAL_LINES,
+    **WORK_LINES,
 }
 """How each kind of event reads, in full; every kind that is stored has its entry."""
 
 _SHORTENED: dict[type[Event], Callable[[Any], str]] = {
     CallEnded: _call_ended_shortened,
     FilesChanged: _files_changed_shortened,
+    **WORK_SHORTENED,
 }
 """The same of those that may be long, for whoever watches."""

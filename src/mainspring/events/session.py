@@ -27,6 +27,7 @@ from mainspring.events.values import (
     PlanItem,
     PromptPart,
     Scope,
+    ShownFile,
     Speed,
     Stop,
     Text,
@@ -139,15 +140,24 @@ RESUMED_SOURCE = "mainspring:resumed"
 """The source of the note that says how old a resumed session is; nothing needs to be answered to it."""
 
 
+PRIMING_SOURCE = "mainspring:files"
+"""The source of the note that shows what a task names, before the first step."""
+
+TESTS_SOURCE = "mainspring:tests"
+"""The source of the note that tells what the project's tests say after a change."""
+
+
 class NoteAdded(Event, frozen=True):
     """Something said aside: the model sees it between steps, and it does not start a turn.
-    `suspicious` quotes what reads like orders in the note of a program; `command` as in `UserSaid`."""
+    `suspicious` quotes what reads like orders in the note of a program; `command` as in `UserSaid`; `files`
+    are those whose text it shows."""
 
     text: str
     source: str = "user"
     origin: Origin | None = None
     command: Id = ""
     suspicious: tuple[str, ...] = ()
+    files: tuple[ShownFile, ...] = ()
 
 
 class TurnStarted(Event, frozen=True):

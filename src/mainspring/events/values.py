@@ -244,6 +244,15 @@ class FileState(Value, frozen=True):
         return self.sha256 or (self.blob.sha256 if self.blob else "")
 
 
+class ShownFile(Value, frozen=True):
+    """A file of the workspace whose text was shown: whole, or these lines of it, counted from 1."""
+
+    path: str
+    sha256: Sha256
+    first_line: int = 0
+    last_line: int = 0
+
+
 class FileChange(Value, frozen=True):
     """What became of one path of the workspace; nothing was there where a state is None. A renamed file was
     at `renamed_from` in the state `before`."""

@@ -4,7 +4,8 @@
     assert stage.run("What does a.txt say?", tools=["read"]).text == "It says hello."
     assert stage.events(CallEnded)[0].outcome == "ok"
 
-No network, no key, no cost; settings, rules and sessions of the user are not looked at.
+No network, no key, no cost; settings, rules and sessions of the user are not looked at. The model gets what
+it was told and nothing besides (`[work]` is off), unless a `config` says otherwise.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session
-from mainspring.settings import load_config
+from mainspring.settings import Config, load_config
 from mainspring.testing.memory import MemorySessions
 from mainspring.testing.replies import scripted
 from mainspring.tools.output import OutputType
+from mainspring.turns.work import UNASSISTED
 
 E = TypeVar("E", bound=Event)
 M = TypeVar("M", bound=ScriptedModel)
@@ -79,12 +81,17 @@ class Stage:
         usual: OpenOptions = {
             "session": self.session,
             "model": self.model(),
-            "config": load_config({"MAINSPRING_HOME": str(self.folder / "home")}),
+            "config": self._config(),
             "sessions": self.sessions,
         }
         async with build.open(self.workspace, **{**usual, **options}) as session:
             self.session = session.id
             yield session
+
+    def _config(self) -> Config:
+        config = load_config({"MAINSPRING_HOME": str(self.folder / "home")})
+        settings = msgspec.structs.replace(config.settings, work=UNASSISTED)
+        return msgspec.structs.replace(config, settings=settings)
 
     async def ask(self, text: str = "", **options: Unpack[OpenOptions]) -> Reply:
         """Opens the session, says something or goes on, and closes it."""

@@ -131,8 +131,8 @@ class Level(msgspec.Struct, frozen=True):
     is_repository: bool
 
 
-def walked(files: Files, root: Path) -> Listing:
-    """The listing without ripgrep."""
+def walked(files: Files, root: Path, is_enough: Callable[[int], bool] | None = None) -> Listing:
+    """The listing without ripgrep, cut where it takes too long, or where so many files are enough."""
     found: list[str] = []
     deadline = time.monotonic() + _TIMEOUT_S
 
@@ -155,6 +155,8 @@ def walked(files: Files, root: Path) -> Listing:
         return below
 
     def is_over() -> bool:
+        if is_enough and is_enough(len(found)):
+            return True
         return len(found) > MAX_FILES or time.monotonic() > deadline
 
     walk([(root, [level_of(files, folder) for folder in reversed(root.parents)])], enter, is_over=is_over)

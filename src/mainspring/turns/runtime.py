@@ -30,6 +30,7 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
+from mainspring.turns.work import UNASSISTED, WorkSettings
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
@@ -72,6 +73,7 @@ class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     nested: NestedInstructions | None = None
     memory: ProjectMemory | None = None
     reach: Reach = Reach()
+    work: WorkSettings = UNASSISTED
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +122,8 @@ class Runtime:
         self.feed = Feed(recorder.journal, last_seq=0)
         self.approvals = Approvals(recorder, permissions, lambda: self.state, workbench.toolbox.edit_problem)
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
+        self.is_recalled = True
+        """Whether the files count as seen that an earlier process of this session showed."""
         self.stopped_by: Origin | None = None
         """Who asked from another process that the turn be stopped."""
         self._projection = Projection(models.current.encode)
@@ -164,6 +168,7 @@ class Runtime:
         self.workbench.files.scan.on_progress = tell
         self.last_seq = self.feed.last_seq = await self.journal.last_seq()
         if self.last_seq:
+            self.is_recalled = False
             await self._load_folds()
         self.recorder.subscribe(self._on_recorded, self.feed.publish)
 

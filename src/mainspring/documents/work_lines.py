@@ -1,0 +1,29 @@
+"""Notes, and what helps a model with its work, as lines for people; a part of the table in `lines`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mainspring.documents.goal_lines import flags
+from mainspring.events import PRIMING_SOURCE, RESUMED_SOURCE, Event, NoteAdded
+
+
+def _note_added(event: NoteAdded) -> str:
+    whose = "" if event.source == RESUMED_SOURCE else f"note from {event.source}: "
+    return "\n".join([f"· {whose}{event.text}", *flags(event.suspicious)])
+
+
+def _note_shortened(event: NoteAdded) -> str:
+    if event.source != PRIMING_SOURCE:
+        return _note_added(event)
+    names = [
+        f"{item.path} (lines {item.first_line}-{item.last_line})" if item.first_line else item.path
+        for item in event.files
+    ]
+    shown = [f"· shown to the model at its start: {', '.join(names)}"] if names else []
+    return "\n".join([*shown, *flags(event.suspicious)])
+
+
+WORK_LINES: dict[type[Event], Callable[[Any], str]] = {NoteAdded: _note_added}
+WORK_SHORTENED: dict[type[Event], Callable[[Any], str]] = {NoteAdded: _note_shortened}

@@ -1,0 +1,73 @@
+"""Shows the model what its task names, before the first request of a turn, as one note on record: a turn that
+is resumed finds the note and sends the same bytes.
+
+It is help, never a condition: whatever cannot be found or read is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from mainspring.context.history import live, read_all, undone_ranges
+from mainspring.events import PRIMING_SOURCE, AssistantSaid, NoteAdded, Recorded, ShownFile, UserSaid
+from mainspring.secrets.injection import suspicions
+from mainspring.tools.primer import prime_task, unchanged
+from mainspring.tools.text import whole_characters
+from mainspring.turns.runtime import Runtime
+
+
+async def prime(runtime: Runtime) -> None:
+    """Records what to show for the task of the open turn, if that is new. The iterations of a goal have a
+    prompt of their own, which is not about files."""
+    if not runtime.is_recalled:
+        runtime.is_recalled = True
+        await _recall(runtime)
+    work, state = runtime.workbench.work, runtime.state
+    if work.priming == "off" or state.has_goal:
+        return
+    said = await _unprimed(runtime)
+    if said is None:
+        return
+    primed = await asyncio.to_thread(
+        prime_task,
+        runtime.workbench.files,
+        said.text,
+        tokens=work.priming_tokens,
+        hide=runtime.recorder.vault.redact,
+        has_tree=state.turn == 1,
+    )
+    if not primed.text:
+        return
+    text = whole_characters(primed.text)
+    note = NoteAdded(text=text, source=PRIMING_SOURCE, suspicious=suspicions(text), files=primed.files)
+    await runtime.record(note, is_durable=False)
+    for content in primed.whole:
+        runtime.workbench.toolbox.seen.add(content.path, content.version)
+
+
+async def _recall(runtime: Runtime) -> None:
+    """Counts the files as seen that an earlier process of this session showed whole, unless they changed."""
+    dead = undone_ranges(await read_all(runtime.journal, kinds=("Undone",)))
+    notes = live(await read_all(runtime.journal, kinds=("NoteAdded",)), dead)
+    expand = runtime.recorder.vault.expand
+    shown = [(expand(item.path), item) for note in notes for item in _files_of(note) if not item.first_line]
+    for content in await asyncio.to_thread(unchanged, runtime.workbench.files, shown):
+        runtime.workbench.toolbox.seen.add(content.path, content.version)
+
+
+def _files_of(recorded: Recorded) -> tuple[ShownFile, ...]:
+    return recorded.event.files if isinstance(recorded.event, NoteAdded) else ()
+
+
+async def _unprimed(runtime: Runtime) -> UserSaid | None:
+    """The task of a turn that has just begun; None when the model was told more already."""
+    last = await runtime.journal.last("UserSaid")
+    if last is None or not isinstance(last.event, UserSaid):
+        return None
+    since = await runtime.journal.read(after=last.seq, kinds=("AssistantSaid", "NoteAdded"))
+    is_known = any(
+        isinstance(item.event, AssistantSaid)
+        or (isinstance(item.event, NoteAdded) and item.event.source == PRIMING_SOURCE)
+        for item in since
+    )
+    return None if is_known else last.event

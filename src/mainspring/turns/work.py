@@ -1,0 +1,26 @@
+"""What helps a model before and after its own steps, as the settings say it (`[work]` in `config.toml`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+
+class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model is helped with its work (`[work]` in `config.toml`)."""
+
+    priming: Literal["on", "off"] = "on"
+    """Show the model what its task names before its first step: files by path, module, symbol or stack trace,
+    the list of files of a small project, and the result of the tests that the task names."""
+    priming_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1500
+    """Maximum tokens that are shown so, estimated."""
+    after_change: Literal["affected", "off"] = "off"
+    """Run the tests that changed files may affect after each step that changed any, and tell the model when
+    their result is another one. Only what may run without asking is run; a run that takes too long is the
+    last one of its session."""
+    test_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    """Seconds that such a run may take; the tests that a task names get twice as long."""
+
+
+UNASSISTED = WorkSettings(priming="off", after_change="off")
