@@ -20,7 +20,13 @@ RECORDED: list[dict[str, Any]] = []
 
 def command_s(argv: Sequence[str], *, env: dict[str, str] | None = None) -> float:
     start = time.perf_counter()
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    subprocess.run(
+        argv,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **(env or {})},
+    )
     return time.perf_counter() - start
 
 
