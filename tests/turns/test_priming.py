@@ -15,7 +15,7 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import Confinement
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
-from mainspring.tools.primer import prime_task
+from mainspring.tools.primer import Primed, find_named, show_found
 from mainspring.turns.work import WorkSettings
 
 CALC = "def add(first, second):\n    return first - second\n"
@@ -37,6 +37,10 @@ def staged(folder: Path, files: dict[str, str], *replies: Any) -> Stage:
 
 def notes(stage: Stage) -> list[NoteAdded]:
     return [note for note in stage.events(NoteAdded) if note.source == PRIMING_SOURCE]
+
+
+def prime_task(files: Files, task: str, *, tokens: int) -> Primed:
+    return show_found(files, find_named(files, task), tokens=tokens)
 
 
 def shown(folder: Path, task: str, files: dict[str, str], *, tokens: int = 1500) -> set[str]:

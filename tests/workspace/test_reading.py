@@ -142,7 +142,7 @@ def test_our_head_reader_agrees_with_the_validator_of_the_specification(tmp_path
     ("files", "languages", "test"),
     [
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, ("Python",), "pytest"),
-        ({"pyproject.toml": "[project]\nname='x'\n"}, ("Python",), "python -m unittest"),
+        ({"pyproject.toml": "[project]\nname='x'\n"}, ("Python",), "python3 -m unittest"),
         ({"pyproject.toml": "not toml ["}, ("Python",), ""),
         (
             {"package.json": '{"scripts": {"test": "jest"}}', "tsconfig.json": ""},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mainspring.documents.goal_lines import flags
-from mainspring.events import PRIMING_SOURCE, RESUMED_SOURCE, Event, NoteAdded
+from mainspring.events import PRIMING_SOURCE, RESUMED_SOURCE, Event, NoteAdded, SuiteEnded, SuiteStarted
 
 
 def _note_added(event: NoteAdded) -> str:
@@ -25,5 +25,19 @@ def _note_shortened(event: NoteAdded) -> str:
     return "\n".join([*shown, *flags(event.suspicious)])
 
 
-WORK_LINES: dict[type[Event], Callable[[Any], str]] = {NoteAdded: _note_added}
+def _suite_started(event: SuiteStarted) -> str:
+    return f"· testing by itself ({event.cause}): {event.command}"
+
+
+def _suite_ended(event: SuiteEnded) -> str:
+    what = {"slow": "too slow, so not again", "unusable": "does not run here, so not again"}
+    code = "" if event.exit_code is None else f" (exit code {event.exit_code})"
+    return f"  tests: {what.get(event.outcome, event.outcome)}{code}"
+
+
+WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
+    NoteAdded: _note_added,
+    SuiteStarted: _suite_started,
+    SuiteEnded: _suite_ended,
+}
 WORK_SHORTENED: dict[type[Event], Callable[[Any], str]] = {NoteAdded: _note_shortened}

@@ -60,6 +60,26 @@ class FilesChanged(Event, frozen=True):
     is_certain: bool = True
 
 
+class SuiteStarted(Event, frozen=True):
+    """Tests of the project are about to run by themselves, because the task names them or because of a change
+    that they may notice. Without a `SuiteEnded` their result is unknown."""
+
+    command: str
+    cause: Literal["task", "change"]
+    timeout_s: float = 0.0
+
+
+class SuiteEnded(Event, frozen=True):
+    """What they said, in short. After one that was too slow, or could not run here, none runs by itself in
+    this session."""
+
+    command: str
+    outcome: Literal["passed", "failed", "slow", "unusable"]
+    exit_code: int | None = None
+    duration_s: float = 0.0
+    summary: str = ""
+
+
 class BranchMoved(Event, frozen=True):
     """What became of the git branch that this session works on; it began at `base` and lands there.
     `left_out` names files that the session changed and that no commit of ours has, and why."""

@@ -11,9 +11,13 @@ import asyncio
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.events import PRIMING_SOURCE, AssistantSaid, NoteAdded, Recorded, ShownFile, UserSaid
 from mainspring.secrets.injection import suspicions
-from mainspring.tools.primer import prime_task, unchanged
+from mainspring.tools.primer import Found, find_named, show_found, unchanged
 from mainspring.tools.text import whole_characters
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.suite import project_of, run_suite
+from mainspring.workspace.affected import command_for, is_test
+
+_PATIENCE = 2
 
 
 async def prime(runtime: Runtime) -> None:
@@ -28,13 +32,16 @@ async def prime(runtime: Runtime) -> None:
     said = await _unprimed(runtime)
     if said is None:
         return
+    files = runtime.workbench.files
+    found = await asyncio.to_thread(find_named, files, said.text)
     primed = await asyncio.to_thread(
-        prime_task,
-        runtime.workbench.files,
-        said.text,
+        show_found,
+        files,
+        found,
         tokens=work.priming_tokens,
         hide=runtime.recorder.vault.redact,
         has_tree=state.turn == 1,
+        report=await _test_report(runtime, said.text, found),
     )
     if not primed.text:
         return
@@ -43,6 +50,18 @@ async def prime(runtime: Runtime) -> None:
     await runtime.record(note, is_durable=False)
     for content in primed.whole:
         runtime.workbench.toolbox.seen.add(content.path, content.version)
+
+
+async def _test_report(runtime: Runtime, task: str, found: Found) -> str:
+    """What the tests say that a task names: by their files or ids, or by the project's own command."""
+    names = [test for mention in found.mentions for test in mention.test_ids or (mention.path,)]
+    tests = [name for name in names if is_test(name.partition("::")[0])]
+    project = await project_of(runtime)
+    if not project.test or not (tests or project.test in task):
+        return ""
+    timeout_s = _PATIENCE * runtime.workbench.work.test_timeout_s
+    ended = await run_suite(runtime, command_for(project, tests), "task", timeout_s=timeout_s)
+    return f"--- {ended.summary}" if ended and ended.outcome in ("passed", "failed") else ""
 
 
 async def _recall(runtime: Runtime) -> None:

@@ -13,6 +13,7 @@ from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
 from mainspring.folds.processes import news
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.suite import check_changes
 
 _GROWN = 0.1
 
@@ -21,10 +22,11 @@ _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint o
 
 
 async def check_guards(runtime: Runtime) -> End | None:
-    """Shows the instructions that the last calls came upon, and records what a guard has to say, each once;
-    the end of the turn when the model did not listen."""
+    """Shows the instructions that the last calls came upon and what tests say to their changes, and records
+    what a guard has to say, each once; the end of the turn when the model did not listen."""
     if notes := _new_instructions(runtime):
         await runtime.record(*notes)
+    await check_changes(runtime)
     tripped = runtime.guards.check()
     if tripped is None:
         return None

@@ -5,9 +5,12 @@ Pure but for looking at a few names and the heads of a few small files.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,12 @@ import msgspec
 from mainspring.disk.untrusted import read_start
 
 _MAX_BYTES = 256 * 1024
+_MAX_ENTRIES = 500
+_USUAL = "python3 -m unittest"  # what every Python has, where nothing names another runner
+_TEST_FOLDERS = ("", "tests", "test", "__tests__")
+_TEST_FILES = re.compile(
+    r"(?P<python>test_[A-Za-z0-9_]+\.py|[A-Za-z0-9_]+_test\.py)|[A-Za-z0-9_.-]+\.test\.[cm]?js|test-[A-Za-z0-9_.-]+\.[cm]?js"
+)
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -25,16 +34,51 @@ class Project(msgspec.Struct, frozen=True):
     build: str = ""
     test: str = ""
     marks: tuple[str, ...] = ()
+    script: str = ""
+    """What `test` runs, where that is a script of the project."""
 
 
 def look_at(folder: Path) -> Project:
-    """The facts of a folder. A Makefile's own targets come before what its language would use."""
+    """The facts of a folder. A Makefile's own targets come before what its language would use; where no file
+    says how to test, files that are tests by their name do."""
     found = Project()
     for mark in _MARKS:
         path = folder / mark
         if path.is_file():
             found = _joined(found, _facts(mark, _text(path)), mark)
-    return found
+    if found.test not in ("", _USUAL):
+        return found
+    better = _by_test_files(msgspec.structs.replace(found, test=""), folder)
+    return better if better.test else found
+
+
+def _by_test_files(known: Project, folder: Path) -> Project:
+    """The runner that fits the tests which lie in the usual places."""
+    for name in _TEST_FOLDERS:
+        for path in _entries(folder / name):
+            if match := _TEST_FILES.fullmatch(path.name):
+                language, test = "JavaScript", "node --test"
+                if match["python"]:
+                    is_plain = "import unittest" in _text(path)
+                    place = f" discover -s {name}" if name else ""
+                    language = "Python"
+                    test = f"python3 -m unittest{place}" if is_plain else "python3 -m pytest"
+                return _joined(
+                    known, Project(languages=(language,), test=test), path.relative_to(folder).as_posix()
+                )
+    return known
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The first files of a folder, by name."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name for entry in islice(entries, _MAX_ENTRIES) if entry.is_file(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+    return [folder / name for name in names]
 
 
 @lru_cache(maxsize=256)
@@ -50,6 +94,7 @@ def _joined(known: Project, more: Project, mark: str) -> Project:
         build=known.build or more.build,
         test=known.test or more.test,
         marks=(*known.marks, mark),
+        script=known.script if known.test else more.script,
     )
 
 
@@ -78,7 +123,16 @@ def _pyproject(text: str) -> Project:
     is_pytest = "pytest" in str(tables.get("dependency-groups", "")) + str(tables.get("project", "")) or (
         isinstance(tools, dict) and "pytest" in tools
     )
-    return Project(languages=("Python",), test="pytest" if is_pytest else "python -m unittest")
+    return Project(languages=("Python",), test="pytest" if is_pytest else _USUAL)
+
+
+def _setup_cfg(text: str) -> Project:
+    return Project(languages=("Python",), test="pytest" if "[tool:pytest]" in text else "")
+
+
+def _tox(text: str) -> Project:
+    """Settings of pytest may stand in the file of tox, which makes environments and takes its time."""
+    return Project(languages=("Python",), test="pytest" if "[pytest]" in text else "tox")
 
 
 def _package_json(text: str) -> Project:
@@ -87,8 +141,13 @@ def _package_json(text: str) -> Project:
     except msgspec.MsgspecError:
         return Project(languages=("JavaScript",))
     build = "npm run build" if "build" in package.scripts else ""
+    script = package.scripts.get("test", "")
+    is_real = bool(script) and "no test specified" not in script  # what `npm init` writes
     return Project(
-        languages=("JavaScript",), build=build, test="npm test" if "test" in package.scripts else ""
+        languages=("JavaScript",),
+        build=build,
+        test="npm test" if is_real else "",
+        script=script if is_real else "",
     )
 
 
@@ -104,8 +163,12 @@ _MARKS: dict[str, Callable[[str], Project]] = {
     "Makefile": _makefile,
     "justfile": _always("", "just", "just test"),
     "pyproject.toml": _pyproject,
+    "pytest.ini": _always("Python", test="pytest"),
+    "setup.cfg": _setup_cfg,
+    "conftest.py": _always("Python", test="pytest"),
     "setup.py": _always("Python"),
-    "tox.ini": _always("Python", test="tox"),
+    "tox.ini": _tox,
+    "noxfile.py": _always("Python", test="nox"),
     "package.json": _package_json,
     "tsconfig.json": _always("TypeScript"),
     "Cargo.toml": _always("Rust", "cargo build", "cargo test"),
