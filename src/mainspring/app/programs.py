@@ -24,6 +24,7 @@ from mainspring.app.arguments import (
     check_arguments,
 )
 from mainspring.app.blocking import blocking
+from mainspring.app.operations.attempts import attempted_reply
 from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.toolset import ToolChoice
 from mainspring.app.workspaces import AllowHome
@@ -64,11 +65,23 @@ class OpenOptions(TypedDict, total=False):
     origin: Origin | None
 
 
-async def run_async(prompt: str, workspace: Path | str = ".", **options: Unpack[OpenOptions]) -> Reply:
-    """Opens a session (see `open`), says the prompt, and gives the answer."""
+async def run_async(
+    prompt: str,
+    workspace: Path | str = ".",
+    *,
+    attempts: int = 1,
+    check: str | Sequence[str] = (),
+    **options: Unpack[OpenOptions],
+) -> Reply:
+    """Opens a session (see `open`), says the prompt, and gives the answer. With `attempts` or a `check` (a
+    command line, or several) the prompt is tried so often, each time from the same files, until every check
+    exits with 0; else the best attempt is kept, and the answer is not done."""
     check_arguments(locals(), prompt=TEXT)
+    checks = (check,) if isinstance(check, str) else tuple(check)
     async with build.open(workspace, **options) as session:
-        return await session.ask(prompt)
+        if attempts == 1 and not any(checks):
+            return await session.ask(prompt)
+        return await attempted_reply(session, prompt, attempts=attempts, checks=tuple(filter(None, checks)))
 
 
 run = blocking(run_async)

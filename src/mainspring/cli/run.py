@@ -17,7 +17,7 @@ from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.errors import UsageError
-from mainspring.events import Effort
+from mainspring.events import MAX_ATTEMPTS, Effort
 
 _TURN = "mainspring.cli.turn"
 turn_options = with_options(
@@ -83,6 +83,19 @@ turn_options = with_options(
 @turn_options
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
 @click.option("--branch", "is_branched", is_flag=True, help="Work on a new git branch.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1, MAX_ATTEMPTS),
+    default=1,
+    show_default=True,
+    help="Attempts from the same conversation and files, until one passes; else the best is kept.",
+)
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    help="Command that must exit with 0 for an attempt to pass; may be given several times.",
+)
 def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
     """Give an agent TASK to do in the workspace, with nobody at the keyboard."""
     if not task.strip():

@@ -13,12 +13,19 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from msgspec.structs import replace
 
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
+from mainspring.app.operations.attempts import (
+    are_attempts_open,
+    continue_attempts,
+    leave_attempts,
+    take_attempts,
+)
 from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
@@ -33,10 +40,13 @@ from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
     AssistantSaid,
+    AttemptsEnded,
     Cap,
     Effort,
     Ending,
+    Event,
     Limits,
+    Media,
     Recorded,
     SessionStarted,
     StatusDelta,
@@ -47,8 +57,9 @@ from mainspring.events import (
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import stop_signals
+from mainspring.settings import Config, stop_signals
 
+Code = TypeVar("Code", int, int | None)
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
     "failed": 1,
@@ -84,13 +95,14 @@ async def take_turn(
     attach: Sequence[Path] = (),
     output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
+    attempts: int = 1,
+    checks: Sequence[str] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     files = _attached_files(attach, text)
     limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
     limits = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout)
-    say_limits()
-    config = load_config()
+    config = _config()
     opened = app.open(
         folder or Path(),
         session=session,
@@ -115,10 +127,28 @@ async def take_turn(
         obey_signals(lambda _: running.stop_soon())
         for given in answers:
             await running.answer(given)
-        events = running.watch(text, await keep(running, files))
+        events = await _events(running, text, await keep(running, files), attempts, checks)
         code = await _print(running, events, is_json=is_json)
         await commit_branch(running)
     return code
+
+
+def _config() -> Config:
+    say_limits()
+    return load_config()
+
+
+async def _events(
+    session: Session, text: str, media: Sequence[Media], attempts: int, checks: Sequence[str]
+) -> AsyncGenerator[Recorded]:
+    """What happens from here on. Attempts that another process left go on, unless something else is said."""
+    if attempts > 1 or checks:
+        return take_attempts(session, text, media, attempts=attempts, checks=checks)
+    if text:
+        await leave_attempts(session, "a person said something else")
+    elif await are_attempts_open(session):
+        return continue_attempts(session)
+    return session.watch(text, media)
 
 
 @contextmanager
@@ -173,25 +203,35 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
             if recorded.seq:
                 write(as_json(recorded) + b"\n")
                 sys.stdout.flush()
-            if isinstance(recorded.event, TurnEnded):
-                code = _EXIT_CODES[recorded.event.ending]
+            code = _exit_code(recorded.event, code)
     return code
 
 
 async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int:
     click.echo(f"session {session.id}", err=True)
-    ended: TurnEnded | None = None
+    code: int | None = None
     lines = Lines(is_structured=session.output is not None)
     async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
-            ended = recorded.event if isinstance(recorded.event, TurnEnded) else ended
-    if ended is None:
+            code = _exit_code(recorded.event, code)
+    if code is None:
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
-    if session.output is not None and ended.ending == "done":
+    if session.output is not None and code == 0:
         click.echo(escape_json(as_output(session.state.last_reply.text, session.output)))
-    return _EXIT_CODES[ended.ending]
+    return code
+
+
+def _exit_code(event: Event, before: Code) -> int | Code:
+    """What the exit code is by this event; attempts none of which passed are never a success."""
+    match event:
+        case TurnEnded(ending=ending):
+            return _EXIT_CODES[ending]
+        case AttemptsEnded(is_passed=is_passed, ending=ending):
+            return 0 if is_passed else _EXIT_CODES[ending] or 1
+        case _:
+            return before
 
 
 class Lines:

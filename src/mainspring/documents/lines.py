@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from mainspring.approvals import why_asked
+from mainspring.documents.attempt_lines import ATTEMPT_LINES
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
 from mainspring.events import (
@@ -389,6 +390,7 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     Unknown: _unknown,
     **GOAL_LINES,
     **WORK_LINES,
+    **ATTEMPT_LINES,
 }
 """How each kind of event reads, in full; every kind that is stored has its entry."""
 

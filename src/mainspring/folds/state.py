@@ -40,6 +40,7 @@ from mainspring.events import (
     PromptSet,
     Recorded,
     RequestFailed,
+    SamplingChosen,
     SessionResumed,
     SessionStarted,
     SpendReserved,
@@ -99,6 +100,7 @@ class State:
         self.fallbacks: tuple[str, ...] = ()
         self.failed_models: dict[str, RequestFailed] = {}
         self.effort: Effort | None = None
+        self.sampling = SamplingChosen()
         self.mode = ""
         self.level = ""
         self.prompt = PromptSet(system="")
@@ -171,6 +173,9 @@ class State:
 
     def _apply_goal(self, _recorded: Recorded, _event: GoalSet) -> None:
         self.has_goal = True
+
+    def _apply_sampling(self, _recorded: Recorded, event: SamplingChosen) -> None:
+        self.sampling = event
 
     def pass_time(self, time_us: int) -> None:
         if self.is_turn_open and self._last_us:
@@ -331,6 +336,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (_Setting, State._apply_setting),
         (EngineChosen, State._apply_engine),
         (GoalSet, State._apply_goal),
+        (SamplingChosen, State._apply_sampling),
     )
     return {
         kind: concerned

@@ -21,6 +21,7 @@ from mainspring.events import (
     Limits,
     PromptSet,
     RequestFailed,
+    SamplingChosen,
     SpendReserved,
     TurnEnded,
     Usage,
@@ -51,6 +52,7 @@ class _Plain(msgspec.Struct, frozen=True):
 
     session: str
     effort: Effort | None
+    sampling: SamplingChosen
     mode: str
     level: str
     prompt: PromptSet

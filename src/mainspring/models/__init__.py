@@ -115,7 +115,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Request(msgspec.Struct, frozen=True):
     """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
     provider's own choice. With a `schema` the reply is JSON that fits it. With `must_call`
-    the reply must call a tool."""
+    the reply must call a tool. A temperature or a seed is sent where the wire has a field for it."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -124,6 +124,8 @@ class Request(msgspec.Struct, frozen=True):
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     must_call: bool = False
+    temperature: float | None = None
+    seed: int | None = None
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):

@@ -112,7 +112,7 @@ class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said to requests with this text in them, such as one iteration of a goal."""
+    """What is said to requests with this text in them, such as one iteration of a goal, or `"seed":2,`."""
 
     contains: str
     replies: tuple[ScriptedReply, ...]
@@ -201,7 +201,8 @@ class ScriptedModel:
         if error is not None:
             raise error
         said = sum(message.startswith(b'{"parts":') for message in request.messages)
-        reply = self._script.reply(said, request.messages)
+        sampled = f'"temperature":{request.temperature},"seed":{request.seed},'.encode()
+        reply = self._script.reply(said, [*request.messages, sampled])
         if reply.thinking:
             yield ThinkingDelta(text=reply.thinking)
         if reply.text:

@@ -26,7 +26,8 @@ class Reply(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """How a turn answered. `text` is the last message of the model. `usage` and `cost_usd` are those of the
     turn. When `ending` is not `done`, `detail` says what happened and `remedy` what to do about it. `output`
     is the value of the type that was asked for, and None when none was, or the turn is not
-    done. Without `is_new` there was nothing to go on with."""
+    done. Without `is_new` there was nothing to go on with. `attempt` is the one that was kept when several
+    were made, and 0 otherwise."""
 
     text: str
     ending: Ending
@@ -37,6 +38,7 @@ class Reply(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     session: str = ""
     output: T = None  # pyright: ignore[reportAssignmentType] - without a type there is none
     is_new: bool = True
+    attempt: int = 0
 
     @property
     def is_done(self) -> bool:

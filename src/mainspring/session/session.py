@@ -150,7 +150,7 @@ class Session:
 
     async def _say(self, said: UserSaid, after: Sequence[Event] = ()) -> None:
         async with self._rewriting:
-            if said.output_schema is not None and self._is_turn_wanted:
+            if said.output_schema is not None and self.is_turn_wanted:
                 raise UsageError(
                     "A turn is running; what it answers with cannot be changed.",
                     remedy="Wait for its end, or stop it first.",
@@ -196,7 +196,7 @@ class Session:
 
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
-        if not self._is_turn_wanted:
+        if not self.is_turn_wanted:
             if self._runtime.history.is_answered and not self.state.open_calls:
                 return False
             self._is_proceeding = True
@@ -304,7 +304,7 @@ class Session:
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
                 yield item
-                if isinstance(item.event, TurnEnded) and not self._is_turn_wanted:
+                if isinstance(item.event, TurnEnded) and not self.is_turn_wanted:
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
@@ -327,7 +327,7 @@ class Session:
         self._opened = (before, runtime.feed.last_seq)
 
     @property
-    def _is_turn_wanted(self) -> bool:
+    def is_turn_wanted(self) -> bool:
         """Whether a turn runs or is to begin, also because something was said while the last one ended."""
         return self.state.is_turn_wanted or self._is_proceeding
 
@@ -339,7 +339,7 @@ class Session:
 
     async def _take_turns(self) -> None:
         try:
-            while self._is_turn_wanted:
+            while self.is_turn_wanted:
                 if not self.state.is_turn_open:
                     await self._begin_turn()
                 self._is_proceeding = False
@@ -393,7 +393,7 @@ class Session:
     async def _rewritten(self, what: str) -> AsyncGenerator[None]:
         """While the history is rewritten no turn runs, and what is said waits."""
         async with self._rewriting:
-            if self.is_running and self._is_turn_wanted:
+            if self.is_running and self.is_turn_wanted:
                 raise UsageError(
                     f"A turn is running; {what} is not possible now.", remedy="Stop the turn first."
                 )

@@ -88,6 +88,8 @@ async def _step(runtime: Runtime, started: Started) -> End | None:
         max_output_tokens=reservation.max_output_tokens,
         effort=state.effort,
         schema=state.output_schema,
+        temperature=state.sampling.temperature,
+        seed=state.sampling.seed,
     )
     try:
         reply, finished = await ask(

@@ -129,7 +129,11 @@ class AnthropicModel(Wire):
         thinking = self._thinking(request)
         if thinking:
             fields["thinking"] = thinking
-        elif request.must_call:  # a model that thinks may not be forced to call a tool
+            return fields
+        # A model that thinks has its own temperature, and may not be forced to call a tool.
+        if request.temperature is not None:
+            fields["temperature"] = request.temperature
+        if request.must_call:
             fields["tool_choice"] = {"type": "any"}
         return fields
 

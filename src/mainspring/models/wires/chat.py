@@ -101,6 +101,8 @@ class ChatModel(Wire):
         if request.schema is not None:
             described = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
             fields["response_format"] = {"type": "json_schema", "json_schema": described}
+        sampling = {"temperature": request.temperature, "seed": request.seed}
+        fields |= {name: value for name, value in sampling.items() if value is not None}
         effort = self._effort(request)
         if effort and self._quirks.effort:
             word = self._quirks.max_effort if effort == "max" else effort

@@ -101,6 +101,8 @@ class GeminiModel(Wire):
         limit = self._output_limit(request)
         if limit is not None:
             settings["maxOutputTokens"] = limit
+        sampling = {"temperature": request.temperature, "seed": request.seed}
+        settings |= {name: value for name, value in sampling.items() if value is not None}
         name = self._endpoint.model
         if "effort" not in self._lacks and not _WITHOUT_THINKING.search(name):
             settings["thinkingConfig"] = _thinking(name, self._effort(request), limit)

@@ -71,7 +71,9 @@ class ResponsesModel(Wire):
             "stream": True,
             "prompt_cache_key": _cache_key(request, self._endpoint.model),
         }
-        if not self._endpoint.model.startswith(_WITHOUT_REASONING):
+        if self._endpoint.model.startswith(_WITHOUT_REASONING):
+            fields |= {"temperature": request.temperature} if request.temperature is not None else {}
+        else:
             effort = self._effort(request)
             fields["include"] = ["reasoning.encrypted_content"]
             fields["reasoning"] = {"summary": "auto"}

@@ -1,0 +1,130 @@
+"""`mainspring run --attempts` as a user runs it, also when its process is killed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Machine, lines, until
+
+FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
+CHECK = ("--attempts", "3", "--check", "grep -q right answer")
+
+
+def shell(command: str) -> dict[str, Any]:
+    return {"calls": [{"name": "shell", "arguments": {"command": command}}]}
+
+
+def serve(machine: Machine, second: str = "true", last: str = "echo right > answer") -> str:
+    """Only the second attempt has it right, if any."""
+    say = {"text": "Now it is right."}
+    cases = [
+        {"contains": '"seed":2', "replies": [shell(second), shell(last), say]},
+        {"contains": '"seed":3', "replies": [{"text": "I did nothing."}]},
+    ]
+    wrong = shell("echo wrong > answer; echo junk > junk")
+    return machine.serve(wrong, {"text": "It should be right."}, cases=cases)
+
+
+def test_a_person_is_told_which_attempt_was_kept_why_and_what_the_others_did(machine: Machine) -> None:
+    ran = machine.run("run", "--model", serve(machine), *FREE, *CHECK, "answer it")
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "answer").read_text() == "right\n"
+    assert not (machine.workspace / "junk").exists()
+    assert "attempt 1 done: 0 of 1 check passed (failed: grep -q right answer)" in ran.stderr
+    assert "kept attempt 2 of 2: it passes every check" in ran.stderr
+    session = machine.only_session()["id"]
+    (ended,) = [event for event in machine.events(session) if event["kind"] == "AttemptsEnded"]
+    back = machine.run("rewind", session, "--to", str(ended["body"]["end_seqs"][0]))
+    assert back.returncode == 0, back.stderr
+    assert (machine.workspace / "answer").read_text() == "wrong\n"
+
+
+def test_attempts_none_of_which_passes_are_no_success(machine: Machine) -> None:
+    model = serve(machine, last="echo also wrong > answer")
+    ran = machine.run("run", "--json", "--model", model, *FREE, *CHECK, "answer it")
+    assert ran.returncode == 1
+    events = lines(ran.stdout)
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[-1]["kind"] == "AttemptsEnded"
+    assert events[-1]["body"]["kept"] == 3  # the one that changed nothing
+    assert not (machine.workspace / "answer").exists()
+
+
+def test_one_attempt_with_a_check_is_judged_too(machine: Machine) -> None:
+    model = machine.serve({"text": "done"})
+    assert machine.run("run", "--model", model, *FREE, "--check", "true", "go").returncode == 0
+    assert machine.run("run", "--model", model, *FREE, "--check", "false", "go").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        ("AttemptStarted", 1),
+        ("CallStarted", 1),
+        ("TurnEnded", 1),
+        ("AttemptEnded", 1),
+        ("Undone", 1),
+        ("AttemptStarted", 2),
+        ("CallStarted", 2),
+        ("TurnEnded", 2),
+        ("AttemptEnded", 2),
+    ],
+)
+def test_a_killed_process_leaves_attempts_that_go_on_and_are_not_made_again(
+    machine: Machine, kind: str, number: int
+) -> None:
+    is_blocked = (kind, number) == ("CallStarted", 2)
+    model = serve(machine, second="[ -e resumed ] || tail -f /dev/null" if is_blocked else "true")
+    process = machine.start("run", "--json", "--model", model, *FREE, *CHECK, "answer it")
+    for _ in range(number):
+        until(process, kind)
+    process.kill()
+    process.communicate()
+    (machine.workspace / "resumed").touch()
+    session = machine.only_session()["id"]
+    ran = machine.run("resume", session, "--model", model, *FREE)
+    assert ran.returncode == 0, ran.stderr
+    events = machine.events(session)
+    started = [event["body"]["attempt"] for event in events if event["kind"] == "AttemptStarted"]
+    ended = [event["body"]["attempt"] for event in events if event["kind"] == "AttemptEnded"]
+    assert (started, ended) == ([1, 2], [1, 2])
+    (kept,) = [event["body"] for event in events if event["kind"] == "AttemptsEnded"]
+    assert (kept["kept"], kept["is_passed"]) == (2, True)
+    assert (machine.workspace / "answer").read_text() == "right\n"
+    assert not (machine.workspace / "junk").exists()
+
+
+def test_a_killed_attempt_that_changed_the_same_file_is_taken_back_whole(machine: Machine) -> None:
+    (machine.workspace / "answer").write_text("none\n")
+    blocked = "echo also wrong > answer; [ -e resumed ] || tail -f /dev/null"
+    model = serve(machine, second=blocked, last="true")
+    process = machine.start("run", "--json", "--model", model, *FREE, *CHECK, "answer it")
+    until(process, "AttemptEnded")
+    until(process, "CallStarted")
+    while (machine.workspace / "answer").read_text() != "also wrong\n":
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    session = machine.only_session()["id"]
+    ran = machine.run("resume", session, "--model", model, *FREE)
+    assert ran.returncode == 1, ran.stderr
+    (kept,) = [event["body"] for event in machine.events(session) if event["kind"] == "AttemptsEnded"]
+    assert (kept["kept"], len(kept["end_seqs"])) == (3, 3)
+    assert (machine.workspace / "answer").read_text() == "none\n"
+
+
+def test_something_else_said_to_killed_attempts_ends_them(machine: Machine) -> None:
+    model = serve(machine, second="tail -f /dev/null")
+    process = machine.start("run", "--json", "--model", model, *FREE, *CHECK, "answer it")
+    until(process, "AttemptEnded")
+    until(process, "CallStarted")
+    process.kill()
+    process.communicate()
+    session = machine.only_session()["id"]
+    ran = machine.run("resume", session, "leave it", "--model", model, *FREE)
+    assert ran.returncode == 0, ran.stderr
+    (kept,) = [event["body"] for event in machine.events(session) if event["kind"] == "AttemptsEnded"]
+    assert (kept["kept"], kept.get("is_passed")) == (2, None)
