@@ -10,7 +10,7 @@ import pytest
 
 from mainspring.catalog import local_day
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.events import Event, SessionStarted, SpendReserved, SpendSettled, Usage
+from mainspring.events import Event, ModelChosen, SessionStarted, SpendReserved, SpendSettled, Usage
 from mainspring.models import Price
 from tests.cli.conftest import Machine, lines
 
@@ -62,6 +62,14 @@ def test_rows_are_models_sources_sessions_or_days(machine: Machine) -> None:
     assert lines(machine.run("cost", "--today", "--by", "day", "--json").stdout) == lines(
         machine.run("cost", "--by", "day", "--json").stdout
     )
+
+
+def test_a_spend_without_a_model_is_of_the_one_that_was_chosen_last(machine: Machine) -> None:
+    first, second = ModelChosen(model="large"), ModelChosen(model="small")
+    steps = [spent(number, "", "step", 0.25) for number in range(3)]
+    record(machine, "one", first, *steps[0], *spent(1, "tiny", "title", 0.001), second, *steps[1], *steps[2])
+    told = lines(machine.run("cost", "--by", "model", "--json").stdout)
+    assert {row["model"]: row["usd"] for row in told} == {"large": 0.25, "small": 0.5, "tiny": 0.001}
 
 
 def test_a_day_is_one_of_the_time_zone_of_this_machine(machine: Machine) -> None:

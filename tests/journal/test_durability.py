@@ -1,6 +1,14 @@
+import asyncio
+import errno
+import os
+import threading
+
+import apsw
 import pytest
 
+from mainspring.errors import JournalUnwritable
 from mainspring.events import UserSaid
+from mainspring.journal import writer
 from tests.journal.samples import write
 
 
@@ -64,3 +72,63 @@ def test_a_full_disk_refuses_the_append_and_nothing_else(store, worker):
     assert events[-1].event.text == "space again"
     assert file.verify().problem == ""
     file.close()
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Breaks the disk for whoever syncs without SQLite; the event is set when that was tried."""
+
+    def break_disk() -> threading.Event:
+        tried = threading.Event()
+
+        def refuse(_handle: int) -> None:
+            tried.set()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        return tried
+
+    return break_disk
+
+
+def test_a_sync_that_fails_later_is_raised_by_the_next_append_and_made_up_for(store, broken):
+    async def work() -> None:
+        journal = await store.create("one")
+        durable: list[int] = []
+        journal.subscribe(lambda _: None, durable.append)
+        await journal.append(UserSaid(text="first"))
+        tried = broken()
+        await journal.append(UserSaid(text="soon"), is_durable=False)
+        await asyncio.to_thread(tried.wait)
+        with pytest.raises(JournalUnwritable, match="disk reported an error"):
+            await journal.append(UserSaid(text="refused"))
+        assert durable == [1]
+        [third] = await journal.append(UserSaid(text="third"))
+        assert (third.seq, durable[-1]) == (3, 3)
+        assert (await journal.verify()).problem == ""
+        assert [item.event.text for item in await journal.read()] == ["first", "soon", "third"]
+        await journal.close()
+
+    asyncio.run(work())
+
+
+def test_a_sync_that_fails_last_is_raised_by_close_unless_it_is_made_up_for(store, broken, monkeypatch):
+    monkeypatch.setattr(writer, "_SYNC_AFTER_S", 3600.0)
+
+    async def work() -> None:
+        journal = await store.create("one")
+        await journal.append(UserSaid(text="first"))
+        reader = apsw.Connection(str(store.shelf.folder / "one" / "journal.sqlite"))
+        broken()
+        await journal.append(UserSaid(text="soon"), is_durable=False)
+        reader.execute("BEGIN; SELECT * FROM events").fetchall()
+        await journal.append(UserSaid(text="sooner"), is_durable=False)
+        with pytest.raises(JournalUnwritable, match="disk reported an error"):
+            await journal.close()
+        reader.close()
+        journal = await store.open("one")
+        assert await journal.last_seq() == 3
+        await journal.append(UserSaid(text="late"), is_durable=False)
+        await journal.close()
+
+    asyncio.run(work())

@@ -37,6 +37,7 @@ from mainspring.events import (
     IterationStarted,
     Measurement,
     MeasurementsTaken,
+    ModelChosen,
     OnTime,
     ProcessEnded,
     ProcessStarted,
@@ -335,6 +336,21 @@ def test_money_that_was_reserved_and_never_settled_counts(tmp_path: Path) -> Non
         ("compaction", 0.5, 1),
     }
     assert "1 request never settled" in text(report)
+
+
+def test_money_is_told_by_the_model_that_was_chosen_when_it_was_reserved(tmp_path: Path) -> None:
+    report = report_of(
+        tmp_path,
+        ModelChosen(model="m1"),
+        SpendReserved(spend="step:1", usd=0.5),
+        ModelChosen(model="m2"),
+        SpendSettled(spend="step:1", usd=0.25),
+        SpendReserved(spend="step:2", usd=0.5),
+    )
+    assert {(each.source, each.model, each.usd) for each in report.spendings} == {
+        ("step", "m1", 0.25),
+        ("step", "m2", 0.5),
+    }
 
 
 def test_a_preview_that_is_not_what_its_name_says_is_not_shown(tmp_path: Path) -> None:

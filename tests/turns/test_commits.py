@@ -3,15 +3,28 @@
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
-from mainspring.events import ApprovalAsked, CallEnded, CallStarted, NoteAdded
-from mainspring.journal import writer
+from mainspring.approvals import ModePolicy
+from mainspring.events import (
+    ApprovalAsked,
+    CallEnded,
+    CallStarted,
+    NoteAdded,
+    SpendReserved,
+    SpendSettled,
+    decode,
+    encode,
+)
+from mainspring.journal import tables, writer
 from mainspring.models.scripted import ScriptedReply
+from mainspring.secrets.vault import Vault
 from mainspring.session.session import runtime_of
 from mainspring.tools import plan
 from mainspring.tools.schema import tool
-from tests.stage import Stage, call, calls, says, take
+from mainspring.workspace import Unrecorded
+from tests.stage import SESSION, Stage, call, calls, says, take
 from tests.synced_disk import SyncedDisk
 
 
@@ -102,3 +115,74 @@ def test_the_end_of_a_call_is_shown_while_another_call_runs(tmp_path: Path) -> N
                     may_end.set()
 
     asyncio.run(work())
+
+
+class SlowLook(Unrecorded):
+    """A time machine whose look before a call takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.is_looking = asyncio.Event()
+
+    async def begin(self, call: str) -> None:
+        self.is_looking.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("name", ["do", "publish"])
+def test_a_call_that_is_started_and_stopped_before_its_tool_began_is_said_not_to_have_run(
+    tmp_path: Path, name: str
+) -> None:
+    stage = Stage(tmp_path, calls(call(name, {"what": "a"})), says("Never."))
+    look = SlowLook()
+
+    async def work() -> None:
+        async with stage.opened(time_machine=look, policy=ModePolicy("yolo", max_cost_usd=1.0)) as session:
+            await session.say("go")
+            await look.is_looking.wait()
+            await session.stop()
+
+    asyncio.run(work())
+    [started], [ended] = stage.events(CallStarted), stage.events(CallEnded)
+    assert (ended.call, ended.outcome) == (started.call, "cancelled")
+    assert ended.output.startswith("Not run")
+    assert stage.effects == []
+
+
+class CountingVault(Vault):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def redact(self, text: str) -> str:
+        self.texts.append(text)
+        return super().redact(text)
+
+
+def test_a_reply_is_searched_for_secrets_once(tmp_path: Path) -> None:
+    vault, text = CountingVault(), "a reply that is long enough to hold a secret"
+    Stage(tmp_path, calls(call("do", {"what": "a"}), text=text), says("done")).take("go", vault=vault)
+    assert vault.texts.count(text) == 1
+
+
+def test_a_step_with_a_call_writes_less_than_750_bytes(tmp_path: Path) -> None:
+    few, many = (_stored_bytes(tmp_path / str(count), count) for count in (20, 120))
+    assert (many - few) / 100 < 750
+
+
+def _stored_bytes(folder: Path, steps: int) -> int:
+    """What the events of a session weigh in its journal: kinds, bodies and hashes."""
+    stage = Stage(folder, *(_step("do", number) for number in range(steps)), says("done"))
+    assert stage.take("go").ending == "done"
+    [path] = folder.rglob(tables.FILE_NAME)
+    total = "SELECT sum(length(kind) + length(body) + length(hash)) FROM events"
+    verdict = stage.store.shelf.file(SESSION).verify()
+    assert (verdict.problem, verdict.events) == ("", len(stage.journal()))
+    return apsw.Connection(str(path)).execute(total).get
+
+
+def test_a_number_is_written_when_it_is_not_its_default() -> None:
+    zero = float("0")
+    assert encode(SpendSettled(spend="a", usd=zero, total_usd=zero)) == ("SpendSettled", b'{"spend":"a"}')
+    assert encode(SpendSettled(spend="a", usd=0.5)) == ("SpendSettled", b'{"spend":"a","usd":0.5}')
+    old = b'{"spend":"a","source":"step","model":"m","usd":0.0}'
+    assert decode("SpendReserved", old) == SpendReserved(spend="a", model="m")

@@ -273,7 +273,8 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
         case SpendReserved() | SpendSettled() if recorded.seq <= fold.inherited_seq:
             pass  # a fork does not pay for its parent
         case SpendReserved() as reserved if not reserved.child:
-            fold.reserved[reserved.spend] = _reserved(reserved, recorded.time_us)
+            model = reserved.model or fold.model
+            fold.reserved[reserved.spend] = _reserved(reserved, model, recorded.time_us)
         case SpendSettled() as settled:
             _settle(fold, settled)
         case ModelChosen(model=model):
@@ -307,7 +308,7 @@ def _take_goal(
             fold.waits = tuple(name for name in fold.waits if name != wait)
 
 
-def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
+def _reserved(reserved: SpendReserved, model: str, time_us: int) -> Reserved:
     spent = Spent(
         usd=reserved.usd,
         held_tokens=reserved.tokens,
@@ -316,9 +317,8 @@ def _reserved(reserved: SpendReserved, time_us: int) -> Reserved:
         unsettled=1,
         unpriced=int(not reserved.priced),
     )
-    return Reserved(
-        msgspec.json.encode((local_day(time_us), reserved.model, reserved.source)).decode(), spent
-    )
+    key = msgspec.json.encode((local_day(time_us), model, reserved.source)).decode()
+    return Reserved(key, spent)
 
 
 def _purpose(key: str) -> Purpose:

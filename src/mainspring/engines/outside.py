@@ -19,7 +19,7 @@ from mainspring.events import EngineChosen
 from mainspring.models import Attachment, Message, Price, Request, StreamItem, UserMessage
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
-from mainspring.turns.endings import End, closed
+from mainspring.turns.endings import End, closed_calls
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import allowance, left_usd
 
@@ -151,7 +151,7 @@ def remedy(name: str, facts: EngineDescription) -> str:
 async def prepare(runtime: Runtime, outside: Outside) -> tuple[Sandbox, Confinement] | End:
     """The sandbox and the policy of a run; calls of a process that died are closed, and who takes this turn
     is on record."""
-    await runtime.record(*map(closed, runtime.state.open_calls))
+    await runtime.record(*closed_calls(runtime))
     sandbox = await runtime.sandbox()
     if sandbox.name == "container":
         text = f"The engine {outside.name} is a program of this machine, which is not in a container's image."

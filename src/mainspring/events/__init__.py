@@ -35,6 +35,7 @@ STORED: tuple[type[Event], ...] = tuple(
 _KINDS = {kind.__name__: kind for kind in STORED}
 _DECODE: dict[str, Callable[[bytes], Event]] = {}  # made when a kind is first met: a start needs few of them
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+_NUMBERS: dict[type[Event], tuple[tuple[str, float], ...]] = {}  # as above
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +54,24 @@ def encode(event: Event) -> tuple[str, bytes]:
     """The kind and the JSON body of an event, as a journal stores them."""
     if isinstance(event, Unknown):
         return event.kind, bytes(event.body)
-    return type(event).__name__, escape_json(_ENCODER.encode(event))
+    return type(event).__name__, escape_json(_ENCODER.encode(_without_defaults(event)))
+
+
+def _without_defaults(event: Event) -> Event:
+    """The same event. A default is left out of a body when it is the very same object; a number that was
+    computed or read is not."""
+    kind = type(event)
+    numbers = _NUMBERS.get(kind)
+    if numbers is None:
+        fields = msgspec.structs.fields(kind)
+        numbers = tuple((each.name, each.default) for each in fields if isinstance(each.default, float))
+        _NUMBERS[kind] = numbers
+    changed = {
+        name: default
+        for name, default in numbers
+        if (value := getattr(event, name)) is not default and value == default
+    }
+    return msgspec.structs.replace(event, **changed) if changed else event
 
 
 def decode(kind: str, body: bytes) -> Event:

@@ -170,13 +170,13 @@ class TurnStarted(Event, frozen=True):
 
 class SpendReserved(Event, frozen=True):
     """Money and tokens set aside before they are spent; without a settlement they count as spent.
-    With the source `step` it is also the beginning of a step, and carries the hash of what is sent. `child`
-    names the session that spends it, when that is not this one: it shares the caps here, and has the same
-    entry in its own journal."""
+    With the source `step` it is also the beginning of a step, and carries the hash of what is sent. Without a
+    `model` it is for the one that was chosen last (`ModelChosen`). `child` names the session that spends it,
+    when that is not this one: it shares the caps here, and has the same entry in its own journal."""
 
     spend: Id
-    source: Word
-    model: str
+    source: Word = "step"
+    model: str = ""
     tokens: int = 0
     usd: float = 0.0
     priced: bool = True

@@ -101,7 +101,8 @@ class Journal(JournalReader, Protocol):
 
     async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
         """Durable on return. When that is not asked for, the events are written on return, so that they
-        outlive this process; they are durable with the next append that is, a moment later at the latest.
+        outlive this process; they are durable with the next append that is, a moment later at the latest; if
+        that fails, the next append raises, or `close`.
         Raises `JournalUnwritable`, or `JournalOwned` when this process is no longer the owner; nothing was
         written then, and what was lost stays lost until it is opened again. When the awaiting task is
         cancelled the events are written all the same, and the cancellation goes on after `subscribe` has told

@@ -11,6 +11,7 @@ without any. It checkpoints while nobody waits. Knows nothing of event loops: ea
 
 from __future__ import annotations
 
+import errno
 import queue
 import threading
 import time
@@ -87,7 +88,9 @@ class Writer:
         self._is_empty = self._head.seq == 0
         self._has_refused = False
         self._durable_head = self._head
-        self._unsynced: Append | None = None
+        self._unsynced: tuple[Append, ChainHead] | None = None
+        self._fault: JournalError | None = None
+        self._is_fault_told = False
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
@@ -110,6 +113,8 @@ class Writer:
         """Returns when everything asked for before is written or refused, and the file is closed."""
         self._queue.put(None)
         self._thread.join()
+        if self._fault is not None:
+            raise self._fault
         wal = tables.wal_of(self._path)
         if self._anchor is None or not self._anchor.stamp or self._anchor.stamp != stamp_of(self._path, wal):
             self._keep_anchor(fresh_stamp(self._path, wal))
@@ -160,7 +165,9 @@ class Writer:
         try:
             while is_open:
                 batch, is_open = self._next_batch()
-                if batch:
+                if batch and (fault := self._told_fault()):
+                    self._refuse(batch, fault)
+                elif batch:
                     self._write_each(batch)
                 if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
                     self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -174,6 +181,7 @@ class Writer:
         finally:
             self._sync()
             self._connection.set_busy_timeout(0)
+            self._rewrite()
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._connection.close()
 
@@ -188,7 +196,7 @@ class Writer:
         return batch, False
 
     def _next_item(self) -> Append | None:
-        if self._unsynced is not None:
+        if self._unsynced is not None and self._fault is None:
             try:
                 return self._queue.get(timeout=_SYNC_AFTER_S)
             except queue.Empty:
@@ -197,25 +205,54 @@ class Writer:
 
     def _sync(self) -> None:
         """Makes durable what was only written."""
-        unsynced, self._unsynced = self._unsynced, None
-        if unsynced is None:
+        if self._unsynced is None or self._fault is not None:
             return
         try:
-            head = self._head or read_head(self._connection, self._session)
             sync(tables.wal_of(self._path))  # SQLite has no locks on it that closing the file could drop
-        except (OSError, apsw.Error, JournalError) as error:
-            # It is in the file all the same, and the next commit that must be durable says so itself.
-            log("journal not synced", session=self._session, error=str(error))
+        except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            self._note_fault(apsw.FullError(str(error)) if is_full else apsw.IOError(str(error)))
+        else:
+            self._note_durable()
+
+    def _note_durable(self) -> None:
+        if self._unsynced is not None:
+            (newest, self._durable_head), self._unsynced = self._unsynced, None
+            newest.tell((), None, is_all_durable=True)
+
+    def _note_fault(self, error: apsw.Error) -> None:
+        """What was only written may be lost: the system may drop what it could not sync, and call the next
+        sync a success. So nothing is written behind it before all of it stands in the file itself."""
+        log("journal not synced", session=self._session, error=str(error))
+        self._fault, self._is_fault_told = tables.explain(error, self._session), False
+
+    def _told_fault(self) -> JournalError | None:
+        """Why nothing can be written; somebody is told before anything is done about it."""
+        if self._is_fault_told:
+            self._rewrite()
+        self._is_fault_told = self._fault is not None
+        return self._fault
+
+    def _rewrite(self) -> None:
+        if self._fault is None:
             return
-        self._durable_head = head
-        unsynced.tell((), None, is_all_durable=True)
+        try:
+            frames, moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        except apsw.Error:
+            return  # what was told of the disk still holds
+        if frames == moved:
+            self._fault = None
+            self._note_durable()
 
     def _write_each(self, batch: list[Append]) -> None:
         try:
             written = self._write(batch)
         except apsw.Error as error:
             self._undo()
-            if len(batch) > 1:
+            if self._unsynced and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSYNC:
+                self._note_fault(error)
+                self._refuse(batch, self._told_fault() or tables.explain(error, self._session))
+            elif len(batch) > 1:
                 for item in batch:
                     self._write_each([item])
             else:
@@ -260,7 +297,7 @@ class Writer:
             written.append(recorded)
         connection.execute("COMMIT")
         self._head = head
-        self._unsynced = None if is_durable else batch[-1]
+        self._unsynced = None if is_durable else (batch[-1], head)
         self._durable_head = head if is_durable else self._durable_head
         self._is_empty = head.seq == 0
         for sha256 in blobs:

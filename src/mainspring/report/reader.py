@@ -44,6 +44,7 @@ _PROCESSES = 50
 _MODELS = 20
 _SPENDINGS = 50
 _MAX_TEXT = 20_000
+_PAID = (SessionStarted, ModelChosen, SpendReserved, SpendSettled)
 
 
 class _Read(ReportFold):
@@ -80,7 +81,7 @@ class _Read(ReportFold):
         wanted: tuple[tuple[Callable[[Recorded], object], Iterable[type[Event]]], ...] = (
             (self.around.apply, self.around.handlers),
             (self.goal.apply, fold.KINDS),
-            (lambda recorded: take(self.fold, recorded), (SessionStarted, SpendReserved, SpendSettled)),
+            (lambda recorded: take(self.fold, recorded), _PAID),
             *((each.apply, each.handlers) for each in (self.iterations, self.checks, self.results, self)),
         )
         takers: dict[str, list[Callable[[Recorded], object]]] = {}

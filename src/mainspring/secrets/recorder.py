@@ -152,6 +152,7 @@ class Recorder:
         self._journal = journal
         self.vault = vault
         self._origin = origin
+        self._hidden: Event | None = None
 
     @property
     def session(self) -> str:
@@ -164,8 +165,11 @@ class Recorder:
     async def record(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
         """Durable on return unless that is not asked for, all of one call or none, as `Journal.append`; none
         when one is not valid."""
-        hidden = hide_secrets([*map(self._with_origin, events)], self.vault)
-        recorded = await self._journal.append(*hidden, is_durable=is_durable)
+        done = self._hidden
+        left = [self._with_origin(each) for each in events if each is not done]
+        hidden = iter(hide_secrets(left, self.vault))
+        clean = [each if each is done else next(hidden) for each in events]
+        recorded = await self._journal.append(*clean, is_durable=is_durable)
         if is_logging():
             for each in recorded:
                 log(f"event {type(each.event).__name__}", seq=each.seq, **outline(each.event))
@@ -173,7 +177,8 @@ class Recorder:
 
     def hidden(self, event: _E) -> _E:
         """The event as `record` records it, for whoever has to act on it in the same commit."""
-        return cast("_E", hide_secrets([event], self.vault)[0])
+        self._hidden = hide_secrets([event], self.vault)[0]
+        return cast("_E", self._hidden)
 
     def _with_origin(self, event: Event) -> Event:
         if self._origin is None or not is_commanded(event) or getattr(event, "origin", None) is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +44,7 @@ from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
 from mainspring.tools import MAX_TEXT, CallContext, Output
 from mainspring.tools.toolbox import Prepared
-from mainspring.turns.endings import End, abandoned, closed
+from mainspring.turns.endings import End, abandoned, lost
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import CallMoney, settle_call
 
@@ -65,35 +65,37 @@ _MAX_STEP_TEXT = 160_000
 """Characters that the model is sent of all calls of one step together."""
 
 
-Started = dict[str, Permitted[Prepared]]
-"""Calls that were started with their reply, and did not run yet."""
-
-
 class _Stopped(Exception):
     def __init__(self, end: End) -> None:
         super().__init__(end)
         self.end = end
 
 
-async def startable(runtime: Runtime, said: AssistantSaid) -> Started:
-    """The calls of a reply, as it will be recorded, that can start with it: nobody has to be asked, no cap is
-    in the way, and nothing has to be found out first."""
+async def start_with(runtime: Runtime, said: AssistantSaid) -> list[CallStarted]:
+    """Starts the calls of a reply, as it will be recorded, that can start with it: nobody has to be asked, no
+    cap is in the way, and nothing has to be found out first."""
     calls, state = said.calls, runtime.state
     if said.stop == "length" or state.ledger.refuse_calls(len(calls), state.limits):
-        return {}
+        return []
     doubles = _doubles(calls)
-    started: Started = {}
+    starts: list[CallStarted] = []
     for asked in calls:
         prepared = _prepare(runtime, asked)
         if isinstance(prepared, Output) or asked.call in doubles or not _is_judged_at_once(runtime, prepared):
             continue
         wanted = await _wanted(runtime, OpenCall(asked=asked), prepared)
         if permitted := permit_unasked(runtime.approvals, wanted):
-            started[asked.call] = permitted
-    return started
+            starts.append(_start(runtime, permitted))
+    return starts
 
 
-async def run_calls(runtime: Runtime, started: Mapping[str, Permitted[Prepared]]) -> End | None:
+def _start(runtime: Runtime, permitted: Permitted[Prepared]) -> CallStarted:
+    call = permitted.action.call
+    runtime.started[call] = permitted
+    return CallStarted(call=call, tool=permitted.action.tool.name)
+
+
+async def run_calls(runtime: Runtime) -> End | None:
     """Runs all open calls side by side; what each gives is recorded as it comes. A person who stops the turn
     at one of them stops all."""
     calls = runtime.state.open_calls
@@ -104,7 +106,7 @@ async def run_calls(runtime: Runtime, started: Mapping[str, Permitted[Prepared]]
             tasks = [
                 group.create_task(
                     _run(runtime, permitted, room=room)
-                    if (permitted := started.get(call.asked.call))
+                    if (permitted := runtime.started.get(call.asked.call))
                     else _run_call(runtime, call, is_double=call.asked.call in doubles, room=room)
                 )
                 for call in calls
@@ -144,7 +146,7 @@ async def record_lost(runtime: Runtime) -> None:
 async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(runtime, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
-        await runtime.record(closed(call), is_durable=False)
+        await runtime.record(lost(call), is_durable=False)
         return None
     if is_double or call.is_truncated:
         prepared = Output(text=_TRUNCATED if call.is_truncated else _DOUBLE, is_error=True)
@@ -159,7 +161,7 @@ async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: 
     if isinstance(permitted, End):
         return permitted
     if not call.is_started:
-        await runtime.record(CallStarted(call=call.asked.call, tool=permitted.action.tool.name))
+        await runtime.record(_start(runtime, permitted))
     await _run(runtime, permitted, room=room)
     return None
 
@@ -253,8 +255,10 @@ async def _run_watched(
 ) -> tuple[Output, list[FilesChanged]]:
     """Runs a call, and looks at what it did to files if it may do anything, also when it is cancelled."""
     if prepared.is_harmless:
+        runtime.started.pop(place.call, None)
         return await runtime.workbench.toolbox.run(prepared, place), []
     await runtime.workbench.time_machine.begin(place.call)
+    runtime.started.pop(place.call, None)
     try:
         output = await runtime.workbench.toolbox.run(prepared, place)
     except asyncio.CancelledError:

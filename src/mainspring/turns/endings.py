@@ -72,7 +72,7 @@ async def end_turn(runtime: Runtime, end: End) -> None:
     state = runtime.state
     closing: list[Event] = []
     if end.ending not in KEEPS_CALLS_OPEN:
-        closing += [closed(call) for call in state.open_calls]
+        closing += closed_calls(runtime)
     ended = TurnEnded(
         turn=state.turn,
         ending=end.ending,
@@ -98,17 +98,27 @@ def failed(error: Exception) -> End:
     return End("failed", f"mainspring itself failed: {error!r}.", "The traceback is in the journal.")
 
 
-def closed(call: OpenCall) -> CallEnded:
-    """The end of a call that is not run to its end."""
-    if call.is_lost:
-        return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
-    text = _CANCELLED if call.is_started else "Not run: the turn was stopped first."
+def closed_calls(runtime: Runtime) -> list[CallEnded]:
+    """The ends of the open calls, none of which is run to its end."""
+    return [
+        lost(call) if call.is_lost else _cancelled(call, is_begun=call.asked.call not in runtime.started)
+        for call in runtime.state.open_calls
+    ]
+
+
+def _cancelled(call: OpenCall, *, is_begun: bool) -> CallEnded:
+    text = _CANCELLED if call.is_started and is_begun else "Not run: the turn was stopped first."
     return CallEnded(call=call.asked.call, outcome="cancelled", output=text)
+
+
+def lost(call: OpenCall) -> CallEnded:
+    """The end of a call of which nobody knows how far it came."""
+    return CallEnded(call=call.asked.call, outcome="unknown", output=_UNKNOWN)
 
 
 def abandoned(call: OpenCall) -> CallEnded:
     """The end of a call whose question was not answered, because the user said something new."""
     if call.is_lost:
-        return closed(call)
+        return lost(call)
     text = "Not run: the user said something new instead of answering."
     return CallEnded(call=call.asked.call, outcome="abandoned", output=text)

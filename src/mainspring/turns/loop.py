@@ -12,7 +12,7 @@ from mainspring.errors import ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.turns.calls import Started, run_calls, startable
+from mainspring.turns.calls import run_calls, start_with
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
@@ -37,15 +37,15 @@ async def run_turn(runtime: Runtime) -> None:
 
 
 async def _steps(runtime: Runtime) -> End:
-    state, started = runtime.state, Started()
+    state = runtime.state
+    runtime.started.clear()
     while True:
         if state.open_calls:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
                 return refused(refusal)
-            if end := await run_calls(runtime, started):
+            if end := await run_calls(runtime):
                 return end
-            started.clear()
         if end := await check_guards(runtime):
             return end
         if runtime.history.is_answered and (end := await _answered(runtime)):
@@ -54,16 +54,16 @@ async def _steps(runtime: Runtime) -> End:
             return end
         await runtime.take_model()
         try:
-            end = await compact_if_needed(runtime) or await _step(runtime, started)
+            end = await compact_if_needed(runtime) or await _step(runtime)
         except ModelError as error:
             end = await fail_over(runtime, error)
         if end:
             return end
 
 
-async def _step(runtime: Runtime, started: Started) -> End | None:
+async def _step(runtime: Runtime) -> End | None:
     """One request. When this returns None, the journal has its reply, or says that it was too large. Calls
-    that the reply asks for are `started` in the same commit, if nobody must be asked about them."""
+    that the reply asks for are started in the same commit, if nobody must be asked about them."""
     state = runtime.state
     await report_ended_processes(runtime)
     model = runtime.models.current
@@ -103,10 +103,10 @@ async def _step(runtime: Runtime, started: Started) -> End | None:
     runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     said = runtime.recorder.hidden(said)
+    starts: list[CallStarted] = []
     try:
-        started |= await startable(runtime, said)
+        starts = await start_with(runtime, said)
     finally:
-        starts = [CallStarted(call=call, tool=each.action.tool.name) for call, each in started.items()]
         await settle(runtime, reservation, finished.usage, said, *starts, speed=finished.speed)
     return None
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from mainspring.approvals.permit import Permitted
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
@@ -27,7 +28,7 @@ from mainspring.models.pool import ModelPool
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.recorder import Recorder
-from mainspring.tools.toolbox import Toolbox
+from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
 from mainspring.turns.work import UNASSISTED, WorkSettings
@@ -126,6 +127,8 @@ class Runtime:
         """Whether the files count as seen that an earlier process of this session showed."""
         self.stopped_by: Origin | None = None
         """Who asked from another process that the turn be stopped."""
+        self.started: dict[str, Permitted[Prepared]] = {}
+        """Calls whose start is on record, or about to be, and whose tool did not begin yet."""
         self._projection = Projection(models.current.encode)
         self._kept_seq = 0
         self._sandbox: Sandbox | None = None

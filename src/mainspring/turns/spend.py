@@ -66,7 +66,7 @@ async def reserve(
         reserved = SpendReserved(
             spend=spend or f"{source}:{runtime.state.ledger.reservations + 1}",
             source=source,
-            model=model.name,
+            model="" if model.name == runtime.state.model else model.name,
             tokens=usage.total_tokens,
             usd=most_usd(price, usage) if price else unpriced_usd,
             priced=price is not None,
@@ -143,7 +143,7 @@ async def settle_call(runtime: Runtime, call: str, usd: float | None, *events: E
     if held is None:
         await runtime.record(*events, is_durable=False)
         return
-    reserved = SpendReserved(spend=spend_of(call), source=CALL, model="", usd=held)
+    reserved = SpendReserved(spend=spend_of(call), source=CALL, usd=held)
     await settle(
         runtime,
         Reservation(reserved, None, None),
@@ -223,8 +223,8 @@ def share_usd(runtime: Runtime) -> float | None:
 def _seen_by(ancestor: Runtime, spender: Runtime, reserved: SpendReserved) -> SpendReserved:
     if ancestor is spender:
         return reserved
-    child = spender.state.session
-    return msgspec.structs.replace(reserved, spend=f"{child}/{reserved.spend}", child=child)
+    child, model = spender.state.session, reserved.model or spender.state.model
+    return msgspec.structs.replace(reserved, spend=f"{child}/{reserved.spend}", model=model, child=child)
 
 
 @asynccontextmanager
