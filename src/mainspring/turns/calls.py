@@ -71,25 +71,26 @@ class _Stopped(Exception):
         self.end = end
 
 
-async def start_with(runtime: Runtime, said: AssistantSaid) -> list[CallStarted]:
-    """Starts the calls of a reply, as it will be recorded, that can start with it: nobody has to be asked, no
-    cap is in the way, and nothing has to be found out first."""
+async def startable(runtime: Runtime, said: AssistantSaid) -> list[Permitted[Prepared]]:
+    """The calls of a reply, as it will be recorded, that can start with it: nobody has to be asked, no cap is
+    in the way, and nothing has to be found out first."""
     calls, state = said.calls, runtime.state
     if said.stop == "length" or state.ledger.refuse_calls(len(calls), state.limits):
         return []
     doubles = _doubles(calls)
-    starts: list[CallStarted] = []
+    found: list[Permitted[Prepared]] = []
     for asked in calls:
         prepared = _prepare(runtime, asked)
         if isinstance(prepared, Output) or asked.call in doubles or not _is_judged_at_once(runtime, prepared):
             continue
         wanted = await _wanted(runtime, OpenCall(asked=asked), prepared)
         if permitted := permit_unasked(runtime.approvals, wanted):
-            starts.append(_start(runtime, permitted))
-    return starts
+            found.append(permitted)
+    return found
 
 
-def _start(runtime: Runtime, permitted: Permitted[Prepared]) -> CallStarted:
+def start(runtime: Runtime, permitted: Permitted[Prepared]) -> CallStarted:
+    """What is recorded before a call is run."""
     call = permitted.action.call
     runtime.started[call] = permitted
     return CallStarted(call=call, tool=permitted.action.tool.name)
@@ -161,7 +162,7 @@ async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: 
     if isinstance(permitted, End):
         return permitted
     if not call.is_started:
-        await runtime.record(_start(runtime, permitted))
+        await runtime.record(start(runtime, permitted))
     await _run(runtime, permitted, room=room)
     return None
 

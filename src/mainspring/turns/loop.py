@@ -12,7 +12,7 @@ from mainspring.errors import ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.turns.calls import run_calls, start_with
+from mainspring.turns.calls import run_calls, start, startable
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
@@ -105,7 +105,7 @@ async def _step(runtime: Runtime) -> End | None:
     said = runtime.recorder.hidden(said)
     starts: list[CallStarted] = []
     try:
-        starts = await start_with(runtime, said)
+        starts = [start(runtime, each) for each in await startable(runtime, said)]
     finally:
         await settle(runtime, reservation, finished.usage, said, *starts, speed=finished.speed)
     return None
