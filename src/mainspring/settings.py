@@ -18,6 +18,7 @@ import msgspec
 import platformdirs
 
 from mainspring.context.guards import IDLE_STEPS
+from mainspring.context.work import WorkSettings
 from mainspring.disk.formats import read_toml
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
@@ -29,7 +30,6 @@ from mainspring.models.gateway import Gateway
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
 from mainspring.system import account_home
-from mainspring.turns.work import WorkSettings
 from mainspring.waits.patience import Patience
 
 _FORMAT = 1

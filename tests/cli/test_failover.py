@@ -43,7 +43,7 @@ def test_the_second_model_is_sent_the_whole_history_in_its_own_wire_and_stays_af
     second = serve(machine, told, {"text": "Done by the second."}, {"text": "Still the second."})
     ran = machine.run("run", "--model", first, "--fallback", second, *FREE, "go")
     assert ran.returncode == 0, ran.stderr
-    _, user, reply, result = machine.seen[0].json()["messages"]
+    _, _, user, reply, result = machine.seen[0].json()["messages"]
     assert user == {"role": "user", "content": "go"}
     assert reply["content"] == "I look."
     assert "Hm." not in str(reply)
@@ -61,7 +61,7 @@ def test_thinking_of_one_wire_is_not_replayed_to_the_other_way_round(machine: Ma
     second = serve(machine, told, {"text": "Done by the second."}, wire="anthropic")
     ran = machine.run("run", "--model", first, "--model", second, *FREE, "go", ANTHROPIC_API_KEY="k")
     assert ran.returncode == 0, ran.stderr
-    user, reply, result = machine.seen[0].json()["messages"]
+    *_, user, reply, result = machine.seen[0].json()["messages"]
     assert user["role"] == "user"
     assert [block["type"] for block in reply["content"]] == ["text", "tool_use"]
     assert result["content"][0]["tool_use_id"] == reply["content"][1]["id"]

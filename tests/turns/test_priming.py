@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.context.work import WorkSettings
 from mainspring.errors import NoCredit
 from mainspring.events import PRIMING_SOURCE, CallEnded, NoteAdded, TurnEnded
 from mainspring.sandbox.files import Files
@@ -16,7 +17,6 @@ from mainspring.sandbox.policy import Confinement
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
 from mainspring.tools.primer import Primed, find_named, show_found
-from mainspring.turns.work import WorkSettings
 
 CALC = "def add(first, second):\n    return first - second\n"
 

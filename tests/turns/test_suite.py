@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.context.work import WorkSettings
 from mainspring.events import (
     PRIMING_SOURCE,
     TESTS_SOURCE,
@@ -20,7 +21,6 @@ from mainspring.events import (
 )
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
-from mainspring.turns.work import WorkSettings
 from mainspring.workspace.affected import affected_command, command_for, is_test
 from mainspring.workspace.project import Project, look_at
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import mainspring
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.cli.commands import mainspring as commands
+from mainspring.context.work import UNASSISTED
 from mainspring.errors import MainspringError
 from mainspring.events import Event, Recorded
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
@@ -34,9 +35,11 @@ class World:
         self.root.mkdir(exist_ok=True)
         self.script = folder / "script.json"
         self.write_script(*replies)
-        self.config = load_config(
+        config = load_config(
             {"MAINSPRING_HOME": str(self.home), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
         )
+        settings = msgspec.structs.replace(config.settings, work=UNASSISTED)
+        self.config = msgspec.structs.replace(config, settings=settings)
         self.store = SqliteSessions(self.home)
         self.session = ""
 

@@ -21,6 +21,7 @@ from mainspring.app import build
 from mainspring.app.blocking import run_blocking
 from mainspring.app.programs import OpenOptions
 from mainspring.catalog import Sessions, reading
+from mainspring.context.work import UNASSISTED
 from mainspring.errors import ModelError
 from mainspring.events import Event, Recorded
 from mainspring.models import Price, Request
@@ -32,7 +33,6 @@ from mainspring.settings import Config, load_config
 from mainspring.testing.memory import MemorySessions
 from mainspring.testing.replies import scripted
 from mainspring.tools.output import OutputType
-from mainspring.turns.work import UNASSISTED
 
 E = TypeVar("E", bound=Event)
 M = TypeVar("M", bound=ScriptedModel)

@@ -18,6 +18,7 @@ from mainspring.approvals.permit import Permitted
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
+from mainspring.context.work import UNASSISTED, WorkSettings
 from mainspring.events import Compacted, Delta, Event, Limits, Origin, Recorded, SandboxChosen, StatusDelta
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
@@ -31,7 +32,6 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
-from mainspring.turns.work import UNASSISTED, WorkSettings
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
