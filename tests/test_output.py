@@ -345,7 +345,8 @@ def test_a_session_that_was_recorded_without_the_schema_in_its_hashes_replays(tm
         for item in stage.journal():
             event = item.event
             if isinstance(event, SpendReserved):
-                prompt, messages = stage.events(PromptSet)[-1], stage.requests[0].messages
+                prompt = stage.events(PromptSet)[-1]
+                messages = stage.requests[0].messages[bool(prompt.context) :]
                 event = msgspec.structs.replace(event, request_sha256=Fingerprint().of(prompt, messages))
             await journal.append(event)
         return [request.verdict async for request in replay(journal, lambda _: stage.model())]
