@@ -65,6 +65,7 @@ from mainspring.settings import Config, Template, load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.compactor import Compactor
 from mainspring.turns.permissions import Permissions
+from mainspring.turns.router import Router
 from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.contents import MEGABYTE
@@ -165,7 +166,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
             permissions=_permissions(recorder, policy, approver, store, config),
             budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
-            upkeep=_upkeep(recorder, compactor, store, config),
+            upkeep=_upkeep(recorder, compactor, models.router, store, config),
         )
     except BaseException:
         for each in filter(None, (chosen, recorder)):
@@ -313,11 +314,14 @@ def _workbench(
     )
 
 
-def _upkeep(recorder: Recorder, compactor: Compactor, store: Sessions, config: Config) -> Upkeep:
+def _upkeep(
+    recorder: Recorder, compactor: Compactor, router: Router | None, store: Sessions, config: Config
+) -> Upkeep:
     return Upkeep(
         compactor=compactor,
         compact_at=config.settings.compact_at,
         idle_steps=config.settings.idle_steps,
+        router=router,
         checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
     )
 

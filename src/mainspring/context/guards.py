@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 import msgspec
 
 from mainspring.context.intent import announces
-from mainspring.context.repetition import is_repetition
+from mainspring.context.repetition import REPEATS, REPEATS_AFTER_WARNING, Track, is_repetition
 from mainspring.context.values import canonical
 from mainspring.events import (
     AssistantSaid,
@@ -26,6 +26,7 @@ from mainspring.events import (
     PlanSet,
     Recorded,
     Stop,
+    StuckAction,
     TurnStarted,
     Undone,
     UserSaid,
@@ -34,9 +35,9 @@ from mainspring.events import (
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
 
-REPEATS = 3
-REPEATS_AFTER_WARNING = 2
 MALFORMED = 2
+FAILURES = 2
+LADDER: tuple[StuckAction, ...] = ("told", "sampled", "restarted", "escalated")
 EMPTY = 2
 PLAN_NUDGES = 2
 IDLE_STEPS = 30
@@ -49,6 +50,7 @@ _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
 _WAITING = frozenset({"wait"})
 _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
+_FILE_TOOLS = frozenset({"write", "edit", "patch"})
 _PROGRESS = frozenset({"PlanSet", "Remembered", "FilesChanged"})
 _KINDS = (
     "UserSaid",
@@ -75,33 +77,6 @@ class Deed(msgspec.Struct, frozen=True):
     is_malformed: bool = False
 
 
-class Track(msgspec.Struct):
-    """Things in a row that may come round again: `cycle` is what repeats, empty when nothing does."""
-
-    periods: tuple[int, ...] = (1,)
-    items: list[Hashable] = []
-    warned: tuple[Hashable, ...] = ()
-
-    def add(self, item: Hashable) -> None:
-        if self.warned and item != self.warned[len(self.items) % len(self.warned)]:
-            self.warned, self.items = (), []
-        self.items.append(item)
-        del self.items[: -max(self.periods) * REPEATS]
-
-    def warn(self) -> None:
-        self.warned, self.items = self.cycle, []
-
-    @property
-    def cycle(self) -> tuple[Hashable, ...]:
-        if self.warned:
-            return self.warned if len(self.items) >= REPEATS_AFTER_WARNING * len(self.warned) else ()
-        for period in self.periods:
-            tail = self.items[-period * REPEATS :]
-            if len(tail) == period * REPEATS and tail == tail[:period] * REPEATS:
-                return tuple(tail[:period])
-        return ()
-
-
 class Recent(msgspec.Struct):
     """What the rules look at. `is_new` says that a step has come since a rule last spoke."""
 
@@ -119,6 +94,10 @@ class Recent(msgspec.Struct):
     idle_tools: Counter[str] = msgspec.field(default_factory=Counter[str])
     trips: Counter[str] = msgspec.field(default_factory=Counter[str])
     most_idle_steps: int = IDLE_STEPS
+    failed: tuple[str, str] = ("", "")
+    failures: int = 0
+    rung: int = 0
+    """How often the same call of a tool that changes files failed, and what was changed about that."""
 
 
 class Guards:
@@ -187,6 +166,7 @@ class Guards:
             return
         for deed in deeds:
             recent.deeds.add(deed)
+            self._count_failure(deed)
             if deed.is_malformed:
                 recent.malformed[deed.tool] = recent.malformed.get(deed.tool, 0) + 1
             else:
@@ -198,6 +178,17 @@ class Guards:
         recent.idle_tools.update(deed.tool for deed in deeds)
         if sum(self._is_new(deed) for deed in deeds):
             self._note_progress()
+
+    def _count_failure(self, deed: Deed) -> None:
+        recent, action = self.recent, (deed.tool, deed.arguments)
+        if deed.tool not in _FILE_TOOLS or deed.is_malformed:
+            return
+        if deed.is_ok:
+            recent.failed, recent.failures, recent.rung = ("", ""), 0, 0
+        elif action == recent.failed:
+            recent.failures += 1
+        else:
+            recent.failed, recent.failures, recent.rung = action, 1, 0
 
     def _deed(self, asked: CallAsked, ended: CallEnded) -> Deed:
         is_refused_unread = ended.outcome == "error" and asked.call not in self._started
@@ -234,6 +225,8 @@ class Guards:
         recent.trips[tripped.guard] += 1
         if tripped.is_final:
             self.final = tripped
+        elif tripped.guard == "stuck":
+            recent.rung += 1
         elif tripped.guard == "loop":
             recent.deeds.warn()
         elif tripped.guard == "echo":
@@ -275,6 +268,16 @@ def loop(recent: Recent) -> GuardTripped | None:
         " will not change anything. Say what you expected, then try something else or say that you are stuck."
     )
     return GuardTripped(guard="loop", message=message)
+
+
+def stuck(recent: Recent) -> GuardTripped | None:
+    """The same change of a file that fails again: each time something else is changed about it."""
+    if recent.failures < FAILURES + recent.rung:
+        return None
+    what = f"The same call of {recent.failed[0]} failed {recent.failures} times"
+    if recent.rung < len(LADDER):
+        return GuardTripped(guard="stuck", message=f"{what}.", action=LADDER[recent.rung])
+    return GuardTripped(guard="stuck", message=f"{what}, whatever was changed about it.", is_final=True)
 
 
 def echo(recent: Recent) -> GuardTripped | None:
@@ -370,6 +373,7 @@ def stall(recent: Recent) -> GuardTripped | None:
 
 
 RULES: tuple[Callable[[Recent], GuardTripped | None], ...] = (
+    stuck,
     loop,
     malformed,
     echo,

@@ -1,6 +1,14 @@
-"""Tells noise from an answer: text that only repeats itself, as small models give it when they are lost."""
+"""Tells noise from an answer: text that only repeats itself, as small models give it when they are lost, and
+things in a row that come round again."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+
+REPEATS = 3
+REPEATS_AFTER_WARNING = 2
 
 _LONGEST_UNIT = 200
 _LEAST_REPEATS = 8
@@ -28,3 +36,30 @@ def _run(text: str, size: int) -> int:
     while run < len(text) and text[-run - 1] == text[size - run - 1]:
         run += 1
     return run
+
+
+class Track(msgspec.Struct):
+    """Things in a row that may come round again: `cycle` is what repeats, empty when nothing does."""
+
+    periods: tuple[int, ...] = (1,)
+    items: list[Hashable] = []
+    warned: tuple[Hashable, ...] = ()
+
+    def add(self, item: Hashable) -> None:
+        if self.warned and item != self.warned[len(self.items) % len(self.warned)]:
+            self.warned, self.items = (), []
+        self.items.append(item)
+        del self.items[: -max(self.periods) * REPEATS]
+
+    def warn(self) -> None:
+        self.warned, self.items = self.cycle, []
+
+    @property
+    def cycle(self) -> tuple[Hashable, ...]:
+        if self.warned:
+            return self.warned if len(self.items) >= REPEATS_AFTER_WARNING * len(self.warned) else ()
+        for period in self.periods:
+            tail = self.items[-period * REPEATS :]
+            if len(tail) == period * REPEATS and tail == tail[:period] * REPEATS:
+                return tuple(tail[:period])
+        return ()

@@ -30,6 +30,7 @@ from mainspring.events.values import (
     ShownFile,
     Speed,
     Stop,
+    StuckAction,
     Text,
     ToolSpec,
     Usage,
@@ -329,11 +330,12 @@ class ProcessEnded(Event, frozen=True):
 
 class GuardTripped(Event, frozen=True):
     """A guard saw that the model is stuck. The model is told `message`; when it `is_final`, the turn
-    ends for this reason instead."""
+    ends for this reason instead. `action` is what is changed for it, on record beside this."""
 
     guard: Word
     message: str
     is_final: bool = False
+    action: StuckAction = ""
 
 
 class PlanSet(Event, frozen=True):

@@ -11,6 +11,10 @@ from mainspring.events.base import Id, JsonText, Sealed, SealedBy, Sha256, Word
 Ending = Literal["done", "failed", "blocked", "waiting", "budget", "limit", "interrupted"]
 """How a turn ended: `blocked` needs a person, `limit` is steps or wall time, `budget` is money or tokens."""
 
+StuckAction = Literal["", "told", "sampled", "restarted", "escalated"]
+"""What is changed when the same call fails again: the file is shown, replies are sampled otherwise, the
+history begins anew, a stronger tier takes over."""
+
 Outcome = Literal["ok", "error", "refused", "cancelled", "abandoned", "unknown"]
 """How a call ended. `unknown` means: it had started, and nobody saw its result."""
 

@@ -57,6 +57,9 @@ class _Found(msgspec.Struct, frozen=True):
     earlier: Compacted
 
 
+_RESTART_CHARS = 6_000
+
+
 class Compactor:
     """`model` writes summaries; without one the session's own does."""
 
@@ -116,6 +119,20 @@ class Compactor:
             if told is not None:
                 return told, model.name if told else ""
         return "", ""
+
+
+async def restarted(runtime: Runtime) -> Compacted:
+    """A history that begins anew: what was asked for and what is known from the journal, nothing else."""
+    found = await _read(runtime.journal, runtime.last_seq)
+    before = runtime.history.estimated_tokens(runtime.state.prompt_size)
+    seq = runtime.last_seq + 1
+    summary = compose(
+        found.facts, narrative_of(found.earlier.summary), keep_from_seq=seq, limit=_RESTART_CHARS
+    )
+    tokens = int((runtime.state.prompt_size + len(summary)) / runtime.history.bytes_per_token)
+    return Compacted(
+        summary=summary, keep_from_seq=seq, reason="stuck", tokens_before=before, tokens_after=tokens
+    )
 
 
 async def _told_by(

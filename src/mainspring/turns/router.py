@@ -140,6 +140,20 @@ class Router:
             events.append(RoutingWarned(message=message))
         return events
 
+    def stronger(self, state: State) -> ModelChosen | None:
+        """The next tier for a turn that is stuck, unless there is none or the breaker is open."""
+        task = state.task
+        above = self._tiers[self._tiers.index(task.tier) + 1 :] if task.tier in self._tiers else ()
+        above = above or self._kin(state.model)[-1:]
+        is_spent = self._breaker.max_usd is not None and task.usd >= self._breaker.max_usd
+        is_open = is_spent or task.escalations >= self._breaker.max_escalations
+        if not above or is_open or not self._breaker.after_failures:
+            return None
+        model = self._models[above[0]]
+        rest = tuple(name for name in state.fallbacks if name != model)
+        reason = "the same call kept failing"
+        return ModelChosen(model=model, reason=reason, fallbacks=rest, tier=above[0], by="escalation")
+
     def _kin(self, model: str) -> tuple[str, ...]:
         """The tiers of the provider that a model is asked for from; none when the model is one of theirs."""
         if model in self._models.values():

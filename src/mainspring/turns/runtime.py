@@ -32,6 +32,7 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
+from mainspring.turns.router import Router
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
@@ -93,6 +94,7 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     compactor: HistoryCompactor | None = None
     compact_at: float = COMPACT_AT
     idle_steps: int = IDLE_STEPS
+    router: Router | None = None
     checkpoint: Path | None = None
     """The file in which folds are kept, so that a long session opens quickly."""
 

@@ -13,6 +13,7 @@ from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
 from mainspring.folds.processes import news
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.stuck import sample_as_usual, take_rung
 from mainspring.turns.suite import check_changes
 
 _GROWN = 0.1
@@ -27,11 +28,12 @@ async def check_guards(runtime: Runtime) -> End | None:
     if notes := _new_instructions(runtime):
         await runtime.record(*notes)
     await check_changes(runtime)
+    await sample_as_usual(runtime)
     tripped = runtime.guards.check()
     if tripped is None:
         return None
     if tripped is not runtime.guards.final:
-        await runtime.record(tripped)
+        tripped = await take_rung(runtime, tripped)
     return _end(tripped) if tripped.is_final else None
 
 

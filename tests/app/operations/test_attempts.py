@@ -108,7 +108,7 @@ def test_each_attempt_is_sampled_otherwise_and_the_session_is_as_before_after_th
 def test_a_later_attempt_is_told_what_the_check_said(tmp_path):
     world = Tries(tmp_path, (say("nothing to do"),), (say("still nothing"),))
     world.tried("go", 2, "echo the width is 7, not 8; exit 3")
-    (note,) = world.events(NoteAdded)
+    (note,) = [event for event in world.events(NoteAdded) if event.source == "mainspring:attempts"]
     assert "the width is 7, not 8" in note.text
     assert "exit code 3" in note.text
 

@@ -1,0 +1,99 @@
+"""What is changed when a model sends the same failing call again: it is shown the file, then sampled
+otherwise, then given a fresh history with an account of what did not work, then a stronger tier takes over.
+
+Each of these is one commit with the `GuardTripped` that names it, so a resumed turn goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from mainspring.context.values import touched_by
+from mainspring.errors import MainspringError
+from mainspring.events import Compacted, Event, GuardTripped, SamplingChosen
+from mainspring.turns.compactor import restarted
+from mainspring.turns.runtime import Runtime
+
+_STUCK = "the same call kept failing"
+_LEAST_HEAT, _MORE_HEAT, _MOST_HEAT = 0.3, 0.4, 1.0
+_MAX_SHOWN_BYTES = 6000
+_TOLD = (
+    "{failed} Sending it again will fail again: it does not fit the file. Do not repeat it. Take the text to"
+    " change from what the file holds now, or write the whole file anew."
+)
+_SAMPLED = "{failed} Do something else now: another tool, a smaller change, or the whole file written anew."
+_RESTARTED = (
+    "The work was begun anew, because the same change failed again and again. What did not work: {call}. It"
+    " was answered: {answer}\nThe files stay as they are; read what you need and go on with the task another"
+    " way."
+)
+_ESCALATED = "{failed} Another model goes on from here. Look at the file before you change it."
+
+
+async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
+    """Changes what the guard asks for, on record; gives what was recorded, which is final when nothing is
+    left to change."""
+    beside: list[Event] = []
+    match tripped.action:
+        case "":
+            pass
+        case "told":
+            text = _TOLD.format(failed=tripped.message) + await _files(runtime)
+            tripped = replace(tripped, message=text)
+        case "sampled":
+            now = runtime.state.sampling
+            heat = min((now.temperature or _LEAST_HEAT) + _MORE_HEAT, _MOST_HEAT)
+            beside.append(replace(now, temperature=heat, reason=_STUCK))
+            tripped = replace(tripped, message=_SAMPLED.format(failed=tripped.message))
+        case "restarted":
+            call, answer = await _last_failure(runtime)
+            beside.append(await restarted(runtime))
+            tripped = replace(tripped, message=_RESTARTED.format(call=call, answer=answer))
+        case "escalated":
+            chosen = runtime.upkeep.router.stronger(runtime.state) if runtime.upkeep.router else None
+            if chosen is None:
+                tripped = replace(tripped, action="", is_final=True)
+            else:
+                beside.append(chosen)
+                tripped = replace(tripped, message=_ESCALATED.format(failed=tripped.message))
+        case _:
+            assert_never(tripped.action)
+    await runtime.record(*beside, tripped)
+    if any(isinstance(event, Compacted) for event in beside):
+        await runtime.load_history()
+    return tripped
+
+
+async def sample_as_usual(runtime: Runtime) -> None:
+    """Takes the other sampling back once the model is no longer stuck."""
+    if runtime.state.sampling.reason == _STUCK and not runtime.guards.recent.rung:
+        await runtime.record(SamplingChosen(seed=runtime.state.sampling.seed))
+
+
+async def _files(runtime: Runtime) -> str:
+    """What the files of the last calls hold now."""
+    paths = dict.fromkeys(
+        path for asked in runtime.state.last_reply.calls for path in touched_by(asked.arguments).paths
+    )
+    return "".join([await asyncio.to_thread(_shown, runtime, path) for path in paths])
+
+
+def _shown(runtime: Runtime, path: str) -> str:
+    try:
+        found = runtime.workbench.files.read(path, max_bytes=_MAX_SHOWN_BYTES)
+    except (OSError, MainspringError) as error:
+        why = error.message if isinstance(error, MainspringError) else error.strerror
+        return f"\n\n{path} cannot be read: {why}"
+    cut = "\n[cut here; read the rest]" if found.size > len(found.data) else ""
+    return f"\n\n{path} holds now:\n{found.data.decode('utf-8', 'replace')}{cut}"
+
+
+async def _last_failure(runtime: Runtime) -> tuple[str, str]:
+    """The last call in short, and what it was answered."""
+    asked = runtime.state.last_reply.calls[-1:]
+    ended = await runtime.journal.last("CallEnded")
+    call = f"{asked[0].name} {asked[0].arguments[:300]}" if asked else "a call"
+    return call, getattr(ended.event, "output", "")[:600] if ended else ""
