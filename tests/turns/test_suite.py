@@ -76,6 +76,7 @@ def test_the_tests_that_a_task_names_are_run_first(tmp_path: Path, task: str) ->
     (note,) = notes(stage, PRIMING_SOURCE)
     assert "FAILED (failures=1)" in note
     assert "FAILED (failures=1)" in str(stage.sent(0)[-1])
+    assert "return first - second" in note  # what the test is a test of
 
 
 def test_nothing_is_run_that_would_need_a_question(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import asyncio
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.events import PRIMING_SOURCE, AssistantSaid, NoteAdded, Recorded, ShownFile, UserSaid
 from mainspring.secrets.injection import suspicions
-from mainspring.tools.primer import Found, find_named, show_found, unchanged
+from mainspring.tools.primer import Found, also_named, find_named, show_found, unchanged
 from mainspring.tools.text import whole_characters
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.suite import project_of, run_suite
@@ -34,14 +34,15 @@ async def prime(runtime: Runtime) -> None:
         return
     files = runtime.workbench.files
     found = await asyncio.to_thread(find_named, files, said.text)
+    report = await _test_report(runtime, said.text, found)
     primed = await asyncio.to_thread(
         show_found,
         files,
-        found,
+        also_named(found, report),
         tokens=work.priming_tokens,
         hide=runtime.recorder.vault.redact,
         has_tree=state.turn == 1,
-        report=await _test_report(runtime, said.text, found),
+        report=report,
     )
     if not primed.text:
         return
