@@ -23,10 +23,11 @@ from mainspring.disk.formats import read_toml
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
-from mainspring.events import Cap, Effort, Limits, Origin
+from mainspring.events import Cap, Effort, Limits, Origin, Profile
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
+from mainspring.models.own import ModelSettings
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
 from mainspring.system import account_home
@@ -128,17 +129,26 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Megabytes of file contents that are kept for each workspace, so that `undo` can put them back."""
 
 
+class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How work is done (`[work]` in `config.toml`)."""
+
+    profile: Profile | None = None
+    """`small` or `standard`, whatever is known of the model; unset: by what is known of it."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
     model: str = ""
     """The default model, as `--model` takes it; MAINSPRING_MODEL comes first."""
-    models: tuple[str, ...] = ()
-    """The default model, followed by its fallbacks."""
+    models: tuple[str, ...] | dict[str, ModelSettings] = ()
+    """The default model, followed by its fallbacks; or tables `[models."NAME"]` with what you know of one."""
     fallback: tuple[str, ...] = ()
     """Further fallback models, in order."""
     effort: Effort | None = None
     """Reasoning effort of the model; unset: the provider's default."""
+    work: WorkSettings = WorkSettings()
+    """How work is done."""
     tiers: dict[str, str | dict[str, str]] = {}
     """Models by strength. A tier is one model, or one per provider: the first provider with a key is used."""
     router: bool = False
@@ -219,7 +229,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _models(self) -> tuple[str, ...]:
         settings = self.settings
-        return (settings.model, *settings.models) if settings.model else settings.models
+        line = () if isinstance(settings.models, dict) else settings.models
+        return (settings.model, *line) if settings.model else line
+
+    @property
+    def model_settings(self) -> dict[str, ModelSettings]:
+        """What a person says of models, by their names."""
+        return self.settings.models if isinstance(self.settings.models, dict) else {}
 
     @property
     def gateway(self) -> Gateway:

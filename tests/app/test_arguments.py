@@ -21,6 +21,7 @@ WRONG_TO_OPEN: dict[str, list[Any]] = {
     "model": [5, None, ["x"], ScriptedModel],
     "fallback": ["x", 5, None, [5], [None]],
     "effort": ["huge", 5, True, ["low"]],
+    "profile": ["tiny", 5, True, ["small"]],
     "mode": [5, None, "moon", ["ask"]],
     "limits": [3, "5", {"max_cost_usd": 1}, Limits, Limits(max_cost_usd="x")],  # pyright: ignore[reportArgumentType]
     "instructions": [5, None, ["x"]],

@@ -16,7 +16,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.models import Request, UserMessage
-from mainspring.models.rescue import Rescuing
+from mainspring.models.protocol import ToolProtocol
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel
 from mainspring.session.session import runtime_of
@@ -139,7 +139,7 @@ class Closing(ScriptedModel):
 
 
 @pytest.mark.parametrize(
-    "around", [lambda model: model, Retried, Rescuing, lambda model: Rescuing(Retried(model))]
+    "around", [lambda model: model, Retried, ToolProtocol, lambda model: ToolProtocol(Retried(model))]
 )
 def test_the_stream_of_a_model_is_closed_when_its_reply_is_there(tmp_path, around):
     stage = Stage(tmp_path, says("Done."))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from mainspring.errors import InvalidValue, MainspringError
-from mainspring.events import Effort, EffortChosen, Limits, Origin, TurnStarted
+from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, TurnStarted
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
 from mainspring.session.session import Session
@@ -115,6 +115,10 @@ _OPEN: dict[str, _Kind] = {
     "effort": (
         f"{', '.join(get_args(Effort))} or None",
         lambda value: value is None or value in get_args(Effort),
+    ),
+    "profile": (
+        f"{', '.join(get_args(Profile))} or None",
+        lambda value: value is None or value in get_args(Profile),
     ),
     "mode": ("the name of a mode", _is_name),
     "limits": ("Limits or None", _is(Limits, type(None))),

@@ -16,7 +16,7 @@ from mainspring.app.commands import run_command as take_command
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
-from mainspring.app.models import build_compactor, check_context, priced, ready, ready_later
+from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -41,14 +41,7 @@ from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
-from mainspring.events import (
-    CommandAsked,
-    Effort,
-    Event,
-    Limits,
-    Origin,
-    PromptPart,
-)
+from mainspring.events import CommandAsked, Effort, Event, Limits, Origin, Profile, PromptPart
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
@@ -87,6 +80,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     model: Model | str = "",
     fallback: Sequence[Model | str] = (),
     effort: Effort | None = None,
+    profile: Profile | None = None,
     mode: str = "",
     limits: Limits | None = None,
     instructions: str = "",
@@ -128,16 +122,17 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         allows_home = check_workspace(known.place, config, allow_home=known.allows_home or allow_home)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
-        prompt, warnings = _prompt(
-            known.place, chosen_mode, config, instructions, system_prompt, is_new=not session
-        )
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
-        chosen = await ready(models.model, config.environment)
+        chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox, wanted, compactor = build_toolbox(tools), output_type(output, name), build_compactor(config)
+        toolbox, wanted = build_toolbox(tools, profile), output_type(output, name)
+        compactor = build_compactor(config)
+        prompt, warnings = _prompt(
+            known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
+        )
         system, context = join_prompt(prompt), context_message(prompt)
         for each in models.all:
             check_context(each, system + context, toolbox.specs)
@@ -151,6 +146,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             system=system,
             context=context,
             prompt=tuple(part for part, _ in prompt),
+            profile=profile,
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
@@ -162,7 +158,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         recorder = recorder or await create_recorder(store, config, origin)
         runtime = Runtime(
             recorder,
-            models=models.pool(partial(ready_later, environment=config.environment)),
+            models=models.pool(partial(ready_later, config=config, wanted=known.profile or profile)),
             workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
             permissions=_permissions(recorder, policy, approver, store, config),
             budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
@@ -343,7 +339,7 @@ async def _beginning_in(workspace: Path | str) -> KnownSession:
 
 
 def compose_prompt(
-    workspace: Path, mode: Mode, config: Config
+    workspace: Path, mode: Mode, config: Config, profile: Profile = "standard"
 ) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
     """The prompt of a new session, with what people wrote down for agents; and a sentence for each
     file of theirs that could not be read."""
@@ -358,6 +354,7 @@ def compose_prompt(
         skills=skills,
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
+        profile=profile,
     )
     return parts, tuple(f"{path} is not used: {problem}." for path, problem in unread)
 
@@ -368,6 +365,7 @@ def _prompt(
     config: Config,
     instructions: str,
     system_prompt: str | None,
+    profile: Profile,
     *,
     is_new: bool,
 ) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
@@ -380,7 +378,7 @@ def _prompt(
                 remedy="Add to them with `session.note`, or open a new session.",
             )
         return [], ()
-    parts, warnings = compose_prompt(workspace, mode, config) if system_prompt is None else ([], ())
+    parts, warnings = compose_prompt(workspace, mode, config, profile) if system_prompt is None else ([], ())
     given = (("system", system_prompt or ""), ("instructions", instructions))
     parts += [(PromptPart(name=name, source=PROGRAM, size=len(text)), text) for name, text in given if text]
     return parts, warnings

@@ -12,6 +12,8 @@ from mainspring.events import (
     Limits,
     ModeChosen,
     ModelChosen,
+    Profile,
+    PromptSet,
     SessionResumed,
     SessionStarted,
     SpendReserved,
@@ -35,13 +37,14 @@ class KnownSession(msgspec.Struct, frozen=True):
     mode: str = ""
     engine: EngineChosen | None = None
     allows_home: bool = False
+    profile: Profile | None = None
 
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     """What a session works with, as its journal says, with the names and paths as they are."""
     started, spend = await last_event(journal, SessionStarted), await last_event(journal, SpendReserved)
     model, mode = await last_event(journal, ModelChosen), await last_event(journal, ModeChosen)
-    engine = await last_event(journal, EngineChosen)
+    engine, prompt = await last_event(journal, EngineChosen), await last_event(journal, PromptSet)
     if started is None:
         raise UsageError("This session is empty: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
@@ -57,6 +60,7 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         mode=mode.level or mode.mode if mode else "",
         engine=expanded(engine, vault) if engine else None,
         allows_home=started.allows_home or (resumed is not None and resumed.allows_home),
+        profile=prompt.profile if prompt else "standard",
     )
 
 

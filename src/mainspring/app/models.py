@@ -9,21 +9,23 @@ from pathlib import Path
 import msgspec
 
 from mainspring.context.history import estimated_tokens
+from mainspring.engines import builtin
 from mainspring.errors import MainspringError, ModelError, UsageError
-from mainspring.events import (
-    Limits,
-    ToolSpec,
-)
+from mainspring.events import Limits, Profile, ToolSpec
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
-from mainspring.models.connect import connect, resolve
+from mainspring.models.connect import connect, is_here, resolve
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
+from mainspring.models.own import ModelSettings
 from mainspring.models.prices import PriceBook, refreshed_path
-from mainspring.models.probe import probe_server
-from mainspring.models.providers import find_key, find_provider, provider_of
+from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.protocol import ToolProtocol
+from mainspring.models.providers import ModelSpec, find_key
+from mainspring.models.records import ModelRecord, record_of, settings_for
+from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.tiers import model_of
@@ -58,45 +60,102 @@ def build_model(spec: str, config: Config) -> Model:
         config.environment,
         prices=price_book(config),
         policy=config.settings.retry,
-        healed=Capabilities(config.home / "healed.json"),
+        healed=healed(config),
         gateway=config.gateway,
+        own=settings_for(resolve(spec, config.environment), spec, config.model_settings),
     )
 
 
+def healed(config: Config) -> Capabilities:
+    """What models were found not to take."""
+    return Capabilities(config.home / "healed.json")
+
+
 def price_book(config: Config) -> PriceBook:
-    settings = config.settings
-    return PriceBook(settings.prices, windows=settings.context_tokens, refreshed=refreshed_path(config.home))
+    settings, own = config.settings, config.model_settings
+    prices = {name: each.price for name, each in own.items() if each.price}
+    windows = {name: each.window for name, each in own.items() if each.window}
+    return PriceBook(
+        {**settings.prices, **prices},
+        windows={**settings.context_tokens, **windows},
+        refreshed=refreshed_path(config.home),
+    )
 
 
-async def ready(model: Model, environment: Mapping[str, str]) -> Model:
-    """A model of which it is known what it takes: one on this machine is loaded for that, and a server of
-    one's own is asked."""
+async def ready(model: Model, config: Config, wanted: Profile | None = None) -> tuple[Model, ModelRecord]:
+    """A model that is told of tools as it takes them, and what is known of it: one on this machine is loaded
+    for that, and a server of one's own is asked. Its profile is what was `wanted`, if anything was."""
+    wanted = wanted or config.settings.work.profile
     if isinstance(model, LocalModel):
         await model.start()
-        return Retried(model)
-    window = None if model.context_tokens else await _served_window(model.name, environment)
-    return WithContextSize(model, window) if window else model
+        own = config.model_settings.get(model.name, ModelSettings())
+        record = record_of(
+            model.name, model.path.name, own, is_local=True, served=model.served, wanted=wanted
+        )
+        model.use(record.tools)
+        return Retried(model), record
+    try:
+        record = await look_up(model.name, config, wanted)
+    except UsageError:  # a program's own, which it names as it likes
+        return model, ModelRecord(name=model.name, profile=wanted or "standard")
+    inner = model.inner if isinstance(model, Restricted) else model
+    if isinstance(inner, ToolProtocol):
+        inner.form = record.tools
+    is_new = record.window and not model.context_tokens
+    return WithContextSize(model, record.window) if is_new and record.window else model, record
 
 
-async def ready_later(model: Model, environment: Mapping[str, str]) -> Model:
+async def ready_for(
+    model: Model, engine: str, config: Config, wanted: Profile | None, recorded: Profile | None
+) -> tuple[Model, Profile]:
+    """The model of a session, and that session's profile: an earlier one keeps what is `recorded`."""
+    if wanted and recorded not in (None, wanted):
+        raise UsageError(
+            f"This session has the profile {recorded}, which cannot be changed.",
+            remedy="Open a new session with --profile.",
+        )
+    if engine != builtin.NAME:
+        return model, "standard"
+    chosen, record = await ready(model, config, wanted or recorded)
+    return chosen, record.profile
+
+
+async def ready_later(model: Model, config: Config, wanted: Profile | None = None) -> Model:
     """The same in the middle of a session: what is wrong with a model is said by its first request."""
     try:
-        return await ready(model, environment)
+        return (await ready(model, config, wanted))[0]
     except MainspringError:
         return Retried(model)
 
 
-async def _served_window(name: str, environment: Mapping[str, str]) -> int | None:
-    """What a server such as Ollama gives a model; None when it does not say, or is no such server."""
-    if not (known := find_provider(provider_of(name))) or not known.is_local:
-        return None
-    spec = resolve(name, environment)
+async def look_up(name: str, config: Config, wanted: Profile | None = None) -> ModelRecord:
+    """What is known of a model by its name; a server of one's own is asked. `UsageError` for a name that
+    nobody knows."""
+    spec = resolve(name, config.environment)
+    is_local = spec.provider.is_local or is_here(spec.base_url)
+    return record_of(
+        name,
+        spec.model,
+        settings_for(spec, name, config.model_settings),
+        is_local=is_local,
+        listed=price_book(config).find(spec, name),
+        served=await _served(spec, config.environment) if is_local else None,
+        seen=healed(config).known(f"{spec.base_url} {spec.model}"),
+        wanted=wanted,
+    )
+
+
+async def _served(spec: ModelSpec, environment: Mapping[str, str]) -> ServedModel | None:
+    """What a server such as Ollama says of a model; None when it does not, or is no such server."""
     try:
-        served = await probe_server(spec.base_url, find_key(known, environment), timeout_s=_TOLD_WITHIN_S)
+        key = find_key(spec.provider, environment)
+        served = await probe_server(spec.base_url, key, timeout_s=_TOLD_WITHIN_S)
     except ModelError:
         return None  # its first request says so
     names = (spec.model, f"{spec.model}:latest")
-    return next((model.context_tokens for model in served if model.id in names), None)
+    (only, *others) = served or (None,)
+    # llama.cpp serves one model, whatever it is asked for.
+    return next((model for model in served if model.id in names), None if others else only)
 
 
 def build_local(spec: str, config: Config) -> LocalModel:

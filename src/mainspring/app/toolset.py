@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from mainspring.errors import UsageError
+from mainspring.events import Profile
 from mainspring.system import this_system
 from mainspring.tools import Output, Tool
 from mainspring.tools.ask import TOOL as ASK
@@ -20,6 +21,7 @@ from mainspring.tools.process import TOOL as PROCESS
 from mainspring.tools.read import TOOL as READ
 from mainspring.tools.schema import tool
 from mainspring.tools.shell import TOOL as SHELL
+from mainspring.tools.small import SMALL_TOOLS
 from mainspring.tools.toolbox import Toolbox
 from mainspring.tools.wait import TOOL as WAIT
 from mainspring.tools.write import TOOL as WRITE
@@ -31,7 +33,10 @@ ToolChoice = Tool | str | Callable[..., Awaitable[Output | str]]
 """A tool, the name of a built-in one, or an async function as `mainspring.tool` takes it."""
 
 
-def build_toolbox(choices: Sequence[ToolChoice]) -> Toolbox:
+def build_toolbox(choices: Sequence[ToolChoice], profile: Profile = "standard") -> Toolbox:
+    """The tools that a program wants; where it does not say, those of the profile."""
+    if profile == "small" and choices is DEFAULT_TOOLS:
+        return Toolbox(SMALL_TOOLS)
     if isinstance(choices, str):
         raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")
     return Toolbox([_tool(choice) for choice in choices])

@@ -17,7 +17,11 @@ from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.errors import UsageError
+<<<<<<< HEAD
 from mainspring.events import MAX_ATTEMPTS, Effort
+=======
+from mainspring.events import Effort, Profile
+>>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
 
 _TURN = "mainspring.cli.turn"
 turn_options = with_options(
@@ -37,6 +41,12 @@ turn_options = with_options(
     NO_GATEWAY,
     click.option("--fallback", multiple=True, help="Model to use when the one before it fails."),
     click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
+    click.option(
+        "--profile",
+        type=click.Choice(get_args(Profile)),
+        default=None,
+        help="What the model can do: a small one gets few tools and short texts. By default by its size.",
+    ),
     click.option(
         "--mode",
         type=click.Choice(MODE_NAMES),

@@ -46,7 +46,11 @@ from mainspring.events import (
     Ending,
     Event,
     Limits,
+<<<<<<< HEAD
     Media,
+=======
+    Profile,
+>>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
     Recorded,
     SessionStarted,
     StatusDelta,
@@ -92,6 +96,7 @@ async def take_turn(
     allow_unpriced: bool,
     timeout: float | None,
     allow_home: AllowHome = False,
+    profile: Profile | None = None,
     attach: Sequence[Path] = (),
     output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
@@ -110,6 +115,7 @@ async def take_turn(
         model=next(iter(models), ""),
         fallback=(*models[1:], *fallback),
         effort=effort,
+        profile=profile,
         mode=mode or "",
         sandbox=sandbox or "",
         output=load_schema(output_schema) if output_schema else None,
@@ -138,6 +144,7 @@ def _config() -> Config:
     return load_config()
 
 
+<<<<<<< HEAD
 async def _events(
     session: Session, text: str, media: Sequence[Media], attempts: int, checks: Sequence[str]
 ) -> AsyncGenerator[Recorded]:
@@ -151,6 +158,8 @@ async def _events(
     return session.watch(text, media)
 
 
+=======
+>>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
 @contextmanager
 def say_lost_output(command: str) -> Generator[None]:
     """Says that work ends because its output cannot be written, and how to go on."""

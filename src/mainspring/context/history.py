@@ -275,7 +275,7 @@ class Projection:
     """The history of a journal that goes on growing while it is projected anew."""
 
     def __init__(self, encode: Callable[[Message], bytes]) -> None:
-        self._encode = encode
+        self.encode = encode
         self._newer: list[Recorded] | None = None
         self.history = History(encode)
         self.is_stale = False
@@ -291,7 +291,7 @@ class Projection:
         """Projects the journal anew: what is on disk up to `until`, and what is applied meanwhile."""
         newer = self._newer = list[Recorded]()
         try:
-            history = await load_history(journal, self._encode, until=until)
+            history = await load_history(journal, self.encode, until=until)
             for recorded in newer:
                 history.apply(recorded)
         finally:

@@ -25,6 +25,7 @@ from mainspring.events.values import (
     Outcome,
     Part,
     PlanItem,
+    Profile,
     PromptPart,
     Scope,
     ShownFile,
@@ -65,12 +66,13 @@ class SessionResumed(Event, frozen=True):
 class PromptSet(Event, frozen=True):
     """System prompt and tools: recorded once, so that every request starts with the same bytes. `context` is
     the first message, about this workspace: what comes before it is the same in every session, and a
-    provider's cache knows it."""
+    provider's cache knows it. `profile` is what the model was taken to be able to do."""
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
     parts: tuple[PromptPart, ...] = ()
     context: str = ""
+    profile: Profile = "standard"
 
 
 class ModelChosen(Event, frozen=True):
@@ -136,6 +138,9 @@ class UserSaid(Event, frozen=True):
 
 OUTPUT_SOURCE = "mainspring:output"
 """The source of the note that says why a structured answer was not accepted."""
+
+EFFECT_SOURCE = "mainspring:effect"
+"""The source of the note that asks a model once whether it is done, since it has done nothing."""
 
 RESUMED_SOURCE = "mainspring:resumed"
 """The source of the note that says how old a resumed session is; nothing needs to be answered to it."""

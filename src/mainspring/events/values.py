@@ -50,6 +50,8 @@ Progress = Literal["open", "doing", "done"]
 
 
 Effort = Literal["low", "medium", "high", "max"]
+Profile = Literal["standard", "small"]
+"""What a model is taken to be able to do: `small` ones get few, simple tools and short texts."""
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.approvals.answers import Consenting, Requests
 from mainspring.errors import ELSEWHERE, ContextOverflow, MediaRefused
 from mainspring.events import (
+    EFFECT_SOURCE,
     KEEPS_CALLS_OPEN,
     OUTPUT_SOURCE,
     RESUMED_SOURCE,
@@ -122,6 +123,10 @@ class State:
         """What the next turn must answer with: the last thing said wants it, and no turn has given it."""
         self.is_output_corrected = False
         """Whether the model was told in this turn that its answer does not fit."""
+        self.has_called = False
+        """Whether the model has asked for a call in this turn."""
+        self.is_effect_asked = False
+        """Whether the model was told in this turn that it has done nothing."""
         self.prompt_size = 0
         self.note_sources: set[str] = set()
         self.compacted_tokens = 0
@@ -214,11 +219,18 @@ class State:
             case SessionResumed():
                 self.limits = event.limits or self.limits
                 self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
-            case NoteAdded(source="mainspring"):
+            case NoteAdded():
+                self._apply_note(event.source)
+
+    def _apply_note(self, source: str) -> None:
+        match source:
+            case "mainspring":
                 self.turn_cutoffs += 1
-            case NoteAdded(source=source) if source == OUTPUT_SOURCE:
+            case _ if source == EFFECT_SOURCE:
+                self.is_effect_asked = True
+            case _ if source == OUTPUT_SOURCE:
                 self.is_output_corrected = True
-            case NoteAdded(source=source):
+            case _:
                 self.note_sources.add(source)
                 self.is_said_late = self.is_said_late or source not in ("user", RESUMED_SOURCE)
 
@@ -272,6 +284,7 @@ class State:
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
                 self.output_schema, self.is_output_corrected = event.output_schema, False
+                self.has_called = self.is_effect_asked = False
                 if not self._is_held_up:
                     self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
@@ -300,6 +313,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.has_called = self.has_called or bool(event.calls)
             self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False

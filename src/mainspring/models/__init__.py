@@ -7,7 +7,7 @@ is `retry.py`'s task. Streaming only: a reply that comes whole is a stream of on
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -114,8 +114,9 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 class Request(msgspec.Struct, frozen=True):
     """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
-    provider's own choice. With a `schema` the reply is JSON that fits it. With `must_call`
-    the reply must call a tool. A temperature or a seed is sent where the wire has a field for it."""
+    provider's own choice. With a `schema` the reply is JSON that fits it; where it `is_schema_told` in the
+    system prompt, a model that cannot be held to it is asked without. With `must_call` the reply must call a
+    tool. A temperature or a seed is sent where the wire has a field for it."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -126,6 +127,7 @@ class Request(msgspec.Struct, frozen=True):
     must_call: bool = False
     temperature: float | None = None
     seed: int | None = None
+    is_schema_told: bool = False
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):
@@ -164,8 +166,10 @@ class Model(Protocol):
         """What it costs, or None when nobody said."""
         ...
 
-    def encode(self, message: Message) -> bytes:
-        """A message in this wire's form; pure, so that the same message always has the same bytes."""
+    @property
+    def encode(self) -> Callable[[Message], bytes]:
+        """A message in this wire's form; pure, so that the same message always has the same bytes. A model
+        that changes its form has another one from then on."""
         ...
 
     def media_problem(self, attachment: Attachment, /) -> str:

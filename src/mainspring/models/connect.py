@@ -9,7 +9,9 @@ from mainspring.errors import ConfigError
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
 from mainspring.models.gateway import Gateway
+from mainspring.models.own import ModelSettings
 from mainspring.models.prices import PriceBook
+from mainspring.models.protocol import BAD_CALLS, ToolProtocol
 from mainspring.models.providers import (
     COMPATIBLE,
     ModelSpec,
@@ -18,7 +20,7 @@ from mainspring.models.providers import (
     find_provider,
     parse_model,
 )
-from mainspring.models.rescue import Rescuing
+from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
@@ -38,10 +40,11 @@ def connect(
     policy: RetryPolicy | None = None,
     healed: Capabilities | None = None,
     gateway: Gateway | None = None,
+    own: ModelSettings | None = None,
 ) -> Model:
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent. What a
-    `gateway` is for is asked there, at the same price."""
-    spec = resolve(name, environment)
+    `gateway` is for is asked there, at the same price; `own` is what a person says of the model."""
+    spec, own = resolve(name, environment), own or ModelSettings()
     known = (prices or PriceBook()).find(spec, name)
     if gateway is not None and "@" not in name and gateway.is_for(spec.provider, spec.base_url):
         gateway.check_key(environment)
@@ -55,11 +58,15 @@ def connect(
         price=known.price,
         proxy=proxy_for(spec.base_url, environment),
         healed=healed,
+        sampling=own.sampling,
     )
     wire = _wire(name, spec, key(spec, environment), options)
     retried = Retried(wire, heal=wire.heal, keep=wire.keep, policy=policy)
     # Small models write calls as text, and their servers let them.
-    return Rescuing(retried) if is_local else retried
+    has_forms = spec.provider.wire == "chat" and (is_local or own.tools is not None)
+    form = own.tools or ("schema" if wire.lacks(BAD_CALLS) else "native")
+    made = ToolProtocol(retried, form, note=wire.note_lack) if has_forms else retried
+    return Restricted(made, own) if own.restricts else made
 
 
 def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:

@@ -20,16 +20,19 @@ TIMEOUT_S = 5.0
 
 
 class ServedModel(msgspec.Struct, frozen=True):
-    """`has_tools` says whether the model was taught to make calls."""
+    """`has_tools` says whether the model was taught to make calls, `billions` how many parameters it has."""
 
     id: str
     context_tokens: int | None = None
     has_tools: bool | None = None
+    billions: float | None = None
+    has_images: bool | None = None
 
 
 class _Meta(msgspec.Struct):
     n_ctx: int | None = None
     n_ctx_train: int | None = None
+    n_params: float | None = None
 
 
 class _Listed(msgspec.Struct):
@@ -62,11 +65,17 @@ class _Generation(msgspec.Struct):
 class _Props(msgspec.Struct):
     default_generation_settings: _Generation | None = None
     chat_template_caps: dict[str, Any] | None = None
+    modalities: dict[str, Any] | None = None
+
+
+class _Details(msgspec.Struct, frozen=True):
+    parameter_size: str = ""
 
 
 class _Loaded(msgspec.Struct):
     name: str = ""
     context_length: int | None = None
+    details: _Details = _Details()
 
 
 class _Processes(msgspec.Struct):
@@ -91,14 +100,16 @@ async def probe_server(
         props = await _get(channel, "/props", _Props)
         studio = None if props else await _get(channel, "/api/v0/models", _Models)
         ollama = None if props or studio else await _get(channel, "/api/ps", _Processes)
+        kept = await _get(channel, "/api/tags", _Processes) if ollama else None
     finally:
         await channel.close()
     sizes = {model.id: model.loaded_context_length for model in (studio or _Models()).data}
     sizes |= {model.name: model.context_length for model in (ollama or _Processes()).models}
-    return tuple(_served(model, props or _Props(), sizes) for model in listed.data)
+    weights = {model.name: model.details.parameter_size for model in (kept or _Processes()).models}
+    return tuple(_served(model, props or _Props(), sizes, weights.get(model.id, "")) for model in listed.data)
 
 
-def _served(model: _Listed, props: _Props, sizes: dict[str, int | None]) -> ServedModel:
+def _served(model: _Listed, props: _Props, sizes: dict[str, int | None], weight: str) -> ServedModel:
     running = props.default_generation_settings.n_ctx if props.default_generation_settings else None
     told = (running, sizes.get(model.id), *model.sizes)
     caps = props.chat_template_caps
@@ -106,7 +117,18 @@ def _served(model: _Listed, props: _Props, sizes: dict[str, int | None]) -> Serv
         id=model.id,
         context_tokens=next((size for size in told if size), None),
         has_tools=bool(caps.get("supports_tools")) if caps else None,
+        billions=model.meta.n_params / 1e9 if model.meta and model.meta.n_params else _billions(weight),
+        has_images=bool(props.modalities.get("vision")) if props.modalities else None,
     )
+
+
+def _billions(weight: str) -> float | None:
+    """As Ollama writes it: `7.6B`, `494.03M`."""
+    number, unit = weight[:-1], weight[-1:].upper()
+    try:
+        return float(number) / {"B": 1, "M": 1000}[unit]
+    except (ValueError, KeyError):
+        return None
 
 
 async def _get(channel: Channel, path: str, kind: type[_T]) -> _T | None:

@@ -17,9 +17,8 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta, tool_of
-from mainspring.models import ReplyFinished, Request, Retrying, StreamItem
+from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.models.loose_json import read
-from mainspring.models.wrapper import ModelWrapper
 
 _TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -95,14 +94,6 @@ async def rescued(
                     yield item
                 case _:
                     yield item
-
-
-class Rescuing(ModelWrapper):
-    """A model whose calls are looked for in its text as well."""
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
-        known = frozenset(tool.name for tool in request.tools)
-        return rescued(self._model.stream(request), known, is_tagged_only=request.schema is not None)
 
 
 def _start(text: str) -> int | None:

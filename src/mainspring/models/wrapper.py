@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
-from mainspring.models import Model, Price, Request, StreamItem
+from mainspring.models import Message, Model, Price, Request, StreamItem
 
 
 class ModelWrapper:
     def __init__(self, model: Model) -> None:
         self._model = model
-        self.encode = model.encode  # the innermost model's own: a long history is tens of thousands of calls
         self.media_problem = model.media_problem
+
+    @property
+    def encode(self) -> Callable[[Message], bytes]:
+        # The innermost model's own: a long history is tens of thousands of calls.
+        return self._model.encode
 
     @property
     def name(self) -> str:

@@ -25,6 +25,7 @@ from mainspring.events import (
     ModeChosen,
     ModelChosen,
     NoteAdded,
+    Profile,
     PromptPart,
     PromptSet,
     SessionResumed,
@@ -112,6 +113,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     context: str = ""
     prompt: tuple[PromptPart, ...] = ()
+    profile: Profile = "standard"
     engine_name: str = _BUILTIN
     effort: Effort | None = None
     given_limits: Limits = Limits()
@@ -126,7 +128,8 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         if is_new:
             started = SessionStarted(session=session, workspace=self.workspace, version=__version__)
             events.append(msgspec.structs.replace(started, allows_home=self.allows_home))
-            events.append(PromptSet(system=self.system, tools=tools, parts=self.prompt, context=self.context))
+            prompt = PromptSet(system=self.system, tools=tools, parts=self.prompt, context=self.context)
+            events.append(msgspec.structs.replace(prompt, profile=self.profile))
         else:
             is_relimited = state.is_turn_open and self.given_limits != Limits()
             limits = relimited(state.limits, self.given_limits) if is_relimited else None

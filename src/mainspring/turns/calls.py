@@ -42,10 +42,11 @@ from mainspring.folds.state import OpenCall
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
-from mainspring.tools import MAX_TEXT, CallContext, Output
+from mainspring.tools import CallContext, Output
 from mainspring.tools.toolbox import Prepared
 from mainspring.turns.endings import End, abandoned, lost
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.small import result_text
 from mainspring.turns.spend import CallMoney, settle_call
 
 _FILE_EFFECTS = ("none", "read", "write")
@@ -101,7 +102,7 @@ async def run_calls(runtime: Runtime) -> End | None:
     at one of them stops all."""
     calls = runtime.state.open_calls
     doubles = _doubles(runtime.state.last_reply.calls)
-    room = min(MAX_TEXT, _MAX_STEP_TEXT // max(len(calls), 1))
+    room = min(result_text(runtime), _MAX_STEP_TEXT // max(len(calls), 1))
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [

@@ -18,6 +18,7 @@ from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.small import is_asked_for_effect
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.upkeep import (
     check_guards,
@@ -127,6 +128,8 @@ async def _answered(runtime: Runtime) -> End | None:
         return End("failed", detail, "Say it differently, or use another model.")
     if runtime.state.output_schema is not None:
         return await check_output(runtime, runtime.state.output_schema)
+    if await is_asked_for_effect(runtime):
+        return None
     return End("done", lines[-1].strip() if lines else "")
 
 

@@ -246,10 +246,13 @@ class Runtime:
             return self._sandbox
 
     async def take_model(self) -> Model:
-        """The model that the journal names by now, with the history projected for it."""
+        """The model that the journal names by now, with the history projected for it, in the form in which it
+        takes calls by now."""
         if self.state.model != self.models.current.name:
-            model = await self.models.take(self.state.model)
-            self._projection = Projection(model.encode)
+            await self.models.take(self.state.model)
+        encode = self.models.current.encode
+        if self._projection.encode != encode:
+            self._projection = Projection(encode)
             await self.load_history()
         return self.models.current
 

@@ -23,6 +23,7 @@ from mainspring.models.pool import ModelPool
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.settings import load_config
 from mainspring.testing.server import ModelServer
 
 STREAMS = Path(__file__).parent.parent.parent / "streams"
@@ -152,7 +153,7 @@ def test_the_request_holds_it_to_a_schema_and_describes_the_tools() -> None:
     assert "tools" not in sent
     assert sent["response_format"]["type"] == "json_schema"
     assert "read: Reads a file." in sent["messages"][0]["content"]
-    assert sent["max_tokens"] == 1024
+    assert sent["max_tokens"] == 2048
 
 
 def test_a_structured_answer_beside_tools_is_held_to_its_schema_and_told() -> None:
@@ -207,7 +208,10 @@ def test_a_model_that_cannot_be_loaded_says_why() -> None:
 
 
 SERVERS = {
-    "llama.cpp": (RECORDED, ServedModel("smollm2.gguf", 8192, has_tools=False)),
+    "llama.cpp": (
+        RECORDED,
+        ServedModel("smollm2.gguf", 8192, has_tools=False, billions=0.134515008, has_images=False),
+    ),
     "vLLM": (
         {"/v1/models": b'{"data":[{"id":"q","max_model_len":32768}]}'},
         ServedModel("q", 32768),
@@ -262,7 +266,9 @@ def test_a_local_model_that_is_taken_later_is_loaded_before_anything_is_said_in_
 
     async def take(model: LocalModel, *_: Any) -> bytes:
         fresh = LocalModel("local", Path("m.gguf"), model._start_server, context_tokens=4096)
-        lineup = ModelPool(ScriptedModel(Script()), (fresh,), ready=partial(ready_later, environment={}))
+        lineup = ModelPool(
+            ScriptedModel(Script()), (fresh,), ready=partial(ready_later, config=load_config({}))
+        )
         taken = await lineup.take("local")
         assert isinstance(taken, Retried)
         assert lineup.find("local") is taken
@@ -282,7 +288,7 @@ def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request(
         lineup = ModelPool(
             ScriptedModel(Script()),
             (LocalModel("local", Path("m.gguf"), start, context_tokens=4096),),
-            ready=partial(ready_later, environment={}),
+            ready=partial(ready_later, config=load_config({})),
         )
         model = await lineup.take("local")
         async for _ in model.stream(Request("s", (), [])):

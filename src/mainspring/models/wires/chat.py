@@ -142,11 +142,18 @@ class ChatModel(Wire):
         return with_cache_mark(encoded) if self._is_marked() else encoded
 
     def heal(self, error: ModelError) -> bool:
-        """A server that refuses a request for no known reason is asked once more without marks."""
+        """A server that refuses a request for no known reason is asked once more without marks, and without a
+        schema that it may do without."""
         is_healed = super().heal(error)
-        if is_healed or not isinstance(error, BadRequest) or error.cause or not self._is_marked():
+        if is_healed or not isinstance(error, BadRequest) or error.cause:
             return is_healed
-        self._lacks.add(CACHE_MARK)
+        sent = self._opening[0] if self._opening else None
+        if self._is_marked():
+            self._lacks.add(CACHE_MARK)
+        elif sent and sent.schema is not None and sent.is_schema_told:
+            self._lacks.add(self.schema_field)
+        else:
+            return False
         self._opening = None
         return True
 

@@ -108,7 +108,12 @@ class GeminiModel(Wire):
             settings["thinkingConfig"] = _thinking(name, self._effort(request), limit)
         if request.schema is not None:
             settings |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
+        sampled = {"temperature": "temperature", "top_p": "topP"}
+        settings |= {sampled[name]: value for name, value in self._sampling.items()}
         return {"generationConfig": settings} if settings else {}
+
+    def _sampled(self) -> dict[str, Any]:
+        return {}
 
     def _takes_schema(self, request: Request) -> bool:
         # Models before Gemini 3 refuse a schema beside tools.

@@ -50,6 +50,7 @@ class Options(TypedDict, total=False):
     bounds: TransportLimits | None
     proxy: str
     healed: Capabilities | None
+    sampling: dict[str, float]
 
 
 class Wire(ABC):
@@ -74,6 +75,7 @@ class Wire(ABC):
         headers = {**self._key_headers(api_key), **options.get("headers", {})}
         self._channel = Channel(self._endpoint, headers, options.get("bounds"), options.get("proxy", ""))
         self._opening: tuple[Request, bytes, bytes] | None = None
+        self._sampling = options.get("sampling", {})
         self._healed = options.get("healed")
         self._lacks = set(self._healed.known(self._id)) if self._healed else set[str]()
         learned = [int(lack[len(_MOST_OUTPUT) :]) for lack in self._lacks if lack.startswith(_MOST_OUTPUT)]
@@ -116,6 +118,9 @@ class Wire(ABC):
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         if request.schema is None or self._takes_schema(request):
             return self._channel.stream(self._path(), self.body(request), self._reader())
+        if request.is_schema_told:
+            plain = msgspec.structs.replace(request, schema=None)
+            return self._channel.stream(self._path(), self.body(plain), self._reader())
         body = self.body(with_answer_tool(request))
         return answered(self._channel.stream(self._path(), body, self._reader()))
 
@@ -158,6 +163,14 @@ class Wire(ABC):
         """Remembers what was found, also for other processes, once a request without it has succeeded."""
         if self._healed is not None:
             self._healed.keep(self._id, self._lacks)
+
+    def lacks(self, what: str) -> bool:
+        return what in self._lacks
+
+    def note_lack(self, what: str) -> None:
+        """What was seen of the model by who reads its replies."""
+        self._lacks.add(what)
+        self.keep()
 
     def _lower_output(self, most: str) -> bool:
         """Learns how many tokens of output the model takes at most, as it said; unsaid, half of what it was
@@ -203,6 +216,10 @@ class Wire(ABC):
     @abstractmethod
     def _without_thinking(self, message: bytes) -> bytes:
         """An encoded message without what only its author can verify."""
+
+    def _sampled(self) -> dict[str, Any]:
+        """How to choose the next token, where a person said so."""
+        return self._sampling
 
     def _takes_schema(self, _request: Request) -> bool:
         """Whether the wire has a field for the schema of a reply, and the model takes it."""
@@ -253,7 +270,7 @@ class Wire(ABC):
     def _begin(self, request: Request) -> tuple[bytes, bytes]:
         like = msgspec.structs.replace(request, messages=(), max_output_tokens=None)
         if self._opening is None or self._opening[0] != like:
-            fields = ENCODER.encode(self._without_lacks(self._opening_fields(request)))
+            fields = ENCODER.encode(self._without_lacks({**self._opening_fields(request), **self._sampled()}))
             separator = "," if len(fields) > 2 else ""
             opening = fields[:-1] + f'{separator}"{self.messages_field}":['.encode()
             self._opening = (like, opening, self._leading(request))
@@ -272,7 +289,8 @@ class Wire(ABC):
             return False
         request = msgspec.structs.replace(self._opening[0], max_output_tokens=1)
         within, _, name = parameter.rpartition(".")
-        place = _place({**self._opening_fields(request), **self._closing_fields(request)}, within)
+        fields = {**self._opening_fields(request), **self._sampled(), **self._closing_fields(request)}
+        place = _place(fields, within)
         return place is not None and name in place
 
 

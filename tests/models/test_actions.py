@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mainspring.events import CallAsked, CallDelta, Text, ToolSpec
 from mainspring.models import AssistantMessage, ResultsMessage, ToolResult, UserMessage
-from mainspring.models.local.actions import Actions, described, encode, schema
+from mainspring.models.actions import Actions, described, encode, schema
 
 READ = ToolSpec(
     name="read",
@@ -93,7 +93,7 @@ def test_history_is_told_in_the_form_that_the_model_writes() -> None:
     assert encode(AssistantMessage((Text(text="hm"), call))) == (
         b'{"content":"{\\"action\\": \\"read\\", \\"arguments\\": {\\"path\\":\\"a\\"}}","role":"assistant"}'
     )
-    assert b'\\"action\\":\\"answer\\",\\"text\\":\\"done\\"' in encode(
+    assert b'\\"action\\": \\"answer\\", \\"text\\": \\"done\\"' in encode(
         AssistantMessage((Text(text="done"),))
     )
     result = ToolResult("c1", "read", "x" * 7000, is_error=True)

@@ -1,26 +1,35 @@
-"""Calls for models that were never taught to make them: each reply is one JSON object that fits a schema.
+"""Calls for models that make them badly or not at all: each reply is one JSON object that fits a schema.
 
 The server lets the model write nothing else, so that a call always parses: `{"action": "read", "arguments":
-{…}}`, or `{"action": "answer", "text": "…"}`. Its history is told in the same form. Pure, but for `Actions`,
-which reads one reply as it comes.
+{…}}`, or `{"action": "answer", "text": "…"}`, either with a short `thought` before it. Its history is told in
+the same form. Where the server cannot hold it to that, what it writes is read leniently, and the first action
+counts. Pure, but for `Actions`, which reads one reply as it comes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from mainspring.events import CallAsked, CallDelta, Text, TextDelta, ToolSpec
+from mainspring.events import CallAsked, CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolSpec
 from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, structured
-from mainspring.models.wires.messages import ENCODER, attached_text, object_text
+from mainspring.models.loose_json import loads, read
+from mainspring.models.rescue import rescue
+from mainspring.models.wires.messages import ENCODER, attached_text, is_object, object_text
 
 ANSWER = "answer"
+WIRE = "actions"
+"""What marks a thought as one of this form."""
+FINISH = "finish"
+"""The tool that ends work; here the answer does."""
 _MAX_RESULT_CHARACTERS = 6000
-_ANSWERING = re.compile(r'\s*\{\s*"action"\s*:\s*"answer"\s*,\s*"text"\s*:\s*"')
-_CALLING = re.compile(r'\s*\{\s*"action"\s*:\s*"([^"]*)"\s*,\s*"arguments"\s*:\s*')
+_MAX_THOUGHT_CHARACTERS = 200
+_HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
+_ANSWERING = re.compile(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
+_CALLING = re.compile(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
 _UNFINISHED_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
 
@@ -35,16 +44,19 @@ def described(system: str, tools: Sequence[ToolSpec], *, must_call: bool = False
         "Reply with one JSON object and nothing else. To use a tool:",
         '{"action": "NAME", "arguments": {…}}',
         *(() if must_call else (answer,)),
-        "After each use of a tool you are told its result. The tools:",
+        'A short "thought" may stand before "action". After each tool you are told its result. The tools:',
     ]
-    lines.extend(f"\n{tool.name}: {tool.description}\n{_signature(tool)}" for tool in tools)
+    lines.extend(f"\n{tool.name}: {tool.description}\n{_signature(tool)}" for tool in _offered(tools))
     return f"{system}\n\n" + "\n".join(lines)
 
 
 def schema(tools: Sequence[ToolSpec], *, must_call: bool = False) -> dict[str, Any]:
     """What a reply must fit."""
-    answer = _object({"action": {"const": ANSWER}, "text": {"type": "string"}})
-    calls = [_object({"action": {"const": tool.name}, "arguments": _plain(_needed(tool))}) for tool in tools]
+    answer = _action({"action": {"const": ANSWER}, "text": {"type": "string"}})
+    calls = [
+        _action({"action": {"const": tool.name}, "arguments": _plain(_needed(tool))})
+        for tool in _offered(tools)
+    ]
     return {"anyOf": calls if must_call else [*calls, answer]}
 
 
@@ -60,33 +72,47 @@ def encode(message: Message) -> bytes:
 
 
 class Actions:
-    """One reply: gives the text of an answer as it comes, and a call when it is whole."""
+    """One reply: gives the text of an answer as it comes, and a call when it is whole. Where the reply is in
+    another form, calls of `known` tools are looked for in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Collection[str] = ()) -> None:
+        self._known = known
         self._written = ""
         self._shown = 0
         self._is_answer: bool | None = None
         self._is_over = False
 
-    def feed(self, text: str) -> list[TextDelta]:
+    def feed(self, text: str) -> list[TextDelta | ThinkingDelta]:
         self._written += text
+        deltas: list[TextDelta | ThinkingDelta] = []
         if self._is_answer is None:
-            if found := _ANSWERING.match(self._written):
-                self._is_answer, self._shown = True, found.end()
-            elif _CALLING.match(self._written):
-                self._is_answer = False
+            found = _ANSWERING.match(self._written) or _CALLING.match(self._written)
+            if found:
+                self._is_answer, self._shown = found.re is _ANSWERING, found.end()
+                deltas += _thought(found[1])
         new = self._answered() if self._is_answer and not self._is_over else ""
-        return [TextDelta(text=new)] if new else []
+        return [*deltas, TextDelta(text=new)] if new else deltas
 
-    def end(self) -> list[TextDelta | CallDelta]:
+    def end(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
         """What is left: a call, or text that is no action, as it stands."""
         if self._is_answer:
             return []
         called = _CALLING.match(self._written)
         if called is None:
-            return [TextDelta(text=self._written)] if self._written else []
+            return self._loosely()
         arguments = self._written[called.end() :].rstrip().removesuffix("}").rstrip()
-        return [CallDelta(index=0, name=called[1], arguments=arguments)]
+        return [CallDelta(index=0, name=called[2], arguments=_first_object(arguments))]
+
+    def _loosely(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
+        """A reply that nothing held to its form: the first action in it, or its text."""
+        if isinstance(text := _read(self._written).get("text"), str):
+            return [TextDelta(text=text)]
+        found = rescue(self._written, self._known)
+        self._is_answer = not found.calls
+        if not found.calls:
+            return [TextDelta(text=self._written)] if self._written else []
+        first = found.calls[0]
+        return [CallDelta(index=0, name=first.name, arguments=first.arguments)]
 
     @property
     def has_call(self) -> bool:
@@ -105,6 +131,31 @@ class Actions:
                     rest = rest[: found.start(1) if unfinished is _UNFINISHED_ESCAPE else found.start()]
         self._shown += len(rest)
         return _unescaped(rest)
+
+
+def _thought(written: str | None) -> list[TextDelta | ThinkingDelta]:
+    return [ThinkingDelta(text=_unescaped(written), wire=WIRE)] if written else []
+
+
+def _read(written: str) -> dict[str, Any]:
+    """An answer whose fields stand in another order, or whose JSON is not right in every sign."""
+    try:
+        value = loads(written)
+    except ValueError:
+        return {}
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return fields if fields.get("action") == ANSWER else {}
+
+
+def _first_object(arguments: str) -> str:
+    """The arguments without what a model wrote behind its action; as they stand when they are no object."""
+    if is_object(arguments):
+        return arguments
+    try:
+        value, _ = read(arguments, is_closed=True)
+    except ValueError:
+        return arguments
+    return _text(value) if isinstance(value, dict) else arguments
 
 
 def _closing_quote(text: str) -> int | None:
@@ -126,11 +177,13 @@ def _said(role: str, content: str) -> bytes:
 def _actions(message: AssistantMessage) -> Iterator[str]:
     calls = [part for part in message.parts if isinstance(part, CallAsked)]
     text = "".join(part.text for part in message.parts if isinstance(part, Text))
+    thought = "".join(part.text for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE)
+    head = f'"thought": {_text(thought)}, ' if thought else ""
     if text and not calls:
-        yield _text({"action": ANSWER, "text": text})
+        yield f'{{{head}"action": "{ANSWER}", "text": {_text(text)}}}'
     for call in calls:
         name = _text(call.name)
-        yield f'{{"action": {name}, "arguments": {object_text(call.arguments)}}}'
+        yield f'{{{head}"action": {name}, "arguments": {object_text(call.arguments)}}}'
 
 
 def _results(message: ResultsMessage) -> Iterator[str]:
@@ -147,13 +200,18 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _action(properties: dict[str, Any]) -> dict[str, Any]:
+    thought = {"type": "string", "maxLength": _MAX_THOUGHT_CHARACTERS}
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {"thought": thought, **properties},
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def _offered(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    return [tool for tool in tools if tool.name != FINISH]
 
 
 def _plain(parameters: Any) -> Any:
@@ -176,11 +234,12 @@ def _plain(parameters: Any) -> Any:
 
 def _needed(tool: ToolSpec) -> dict[str, Any]:
     """The parameters without those that may be left out: a small model fills in whatever it is offered. A
-    tool that requires nothing keeps what it has, and so does a structured answer."""
+    tool that requires nothing, or may do without one alone, keeps what it has, and so does a structured
+    answer."""
     parameters = tool.parameters
     required = cast("list[str]", parameters.get("required", []))
     fields = cast("dict[str, Any]", parameters.get("properties", {}))
-    if not required or tool.name == structured.ANSWER:
+    if not required or len(fields) == len(required) + 1 == 2 or tool.name == structured.ANSWER:
         return parameters
     return {**parameters, "properties": {name: fields[name] for name in required if name in fields}}
 

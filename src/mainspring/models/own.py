@@ -1,0 +1,47 @@
+"""What a person says of a model in `config.toml`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from mainspring.events import Profile
+from mainspring.models import Price
+
+ToolForm = Literal["native", "schema", "text"]
+"""How a model is told of tools; `protocol.py` says what each means."""
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person says of a model (`[models."NAME"]` in `config.toml`); it comes before what others say.
+    NAME is what `--model` takes, `PROVIDER/MODEL`, or the model's own name."""
+
+    window: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Context window in tokens."""
+    profile: Profile | None = None
+    """`small`: few, simple tools, a short prompt and short results; `standard`."""
+    tools: ToolForm | None = None
+    """How it is told of tools: `native` calls, replies held to a JSON `schema`, or `text`. Takes effect with
+    chat completions."""
+    images: bool | None = None
+    """Whether it is sent images."""
+    thinking: bool | None = None
+    """Whether it is told how hard to think (`effort`)."""
+    parallel_calls: bool | None = None
+    """Whether more than the first call of a reply counts."""
+    price: Price | None = None
+    """What it costs."""
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    """Sampling temperature; unset: the provider's."""
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    """Nucleus sampling; unset: the provider's."""
+
+    @property
+    def restricts(self) -> bool:
+        return False in (self.images, self.thinking, self.parallel_calls)
+
+    @property
+    def sampling(self) -> dict[str, float]:
+        given = {"temperature": self.temperature, "top_p": self.top_p}
+        return {name: value for name, value in given.items() if value is not None}

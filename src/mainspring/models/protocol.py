@@ -1,0 +1,113 @@
+"""How a model on a server of one's own is told of tools, and how its calls are read.
+
+`native`: the server's own calls, and those that the model wrote as text. `schema`: every reply is held to one
+action (`actions.py`), and generation ends with it; a server that refuses the schema gets the same words
+without it. `text`: those words alone. A model that makes its native calls badly is moved to `schema`, and
+`note` keeps that for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
+
+import msgspec
+
+from mainspring.events import CallDelta, TextDelta
+from mainspring.models import Message, Model, ReplyFinished, Request, Retrying, StreamItem, actions
+from mainspring.models.own import ToolForm
+from mainspring.models.rescue import rescued
+from mainspring.models.structured import answered, with_answer_tool
+from mainspring.models.wires.messages import is_object
+from mainspring.models.wrapper import ModelWrapper
+
+BAD_CALLS = "native calls"
+"""Noted of a model whose native calls could not be relied on."""
+_MAX_ACTION_TOKENS = 2048
+_MAX_BAD_REPLIES = 2
+
+
+class ToolProtocol(ModelWrapper):
+    def __init__(
+        self, model: Model, form: ToolForm = "native", *, note: Callable[[str], None] | None = None
+    ) -> None:
+        super().__init__(model)
+        self.form: ToolForm = form
+        self._note = note
+        self._bad_replies = 0
+
+    @property
+    def encode(self) -> Callable[[Message], bytes]:
+        return self._model.encode if self.form == "native" else actions.encode
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        known = frozenset(tool.name for tool in request.tools)
+        if self.form == "native" or not request.tools:
+            items = self._watched(self._model.stream(request), known)
+            return rescued(items, known, is_tagged_only=request.schema is not None)
+        if request.schema is not None:
+            request = with_answer_tool(request)
+            return answered(_acted(self._model.stream(self._constrained(request)), known))
+        return _acted(self._model.stream(self._constrained(request)), known)
+
+    def _constrained(self, request: Request) -> Request:
+        """The request for a model that is not told of calls."""
+        allowed = request.max_output_tokens
+        is_held = self.form == "schema"
+        return msgspec.structs.replace(
+            request,
+            system=actions.described(request.system, request.tools, must_call=request.must_call),
+            tools=(),
+            must_call=False,
+            schema=actions.schema(request.tools, must_call=request.must_call) if is_held else None,
+            is_schema_told=True,
+            max_output_tokens=_MAX_ACTION_TOKENS if allowed is None else min(allowed, _MAX_ACTION_TOKENS),
+        )
+
+    async def _watched(
+        self, items: AsyncGenerator[StreamItem], known: Collection[str]
+    ) -> AsyncGenerator[StreamItem]:
+        """The same stream; what it says of how the model makes calls is counted."""
+        text, calls = "", dict[int, str]()
+        async with aclosing(items):
+            async for item in items:
+                match item:
+                    case TextDelta():
+                        text += item.text
+                    case CallDelta():
+                        calls[item.index] = calls.get(item.index, "") + item.arguments
+                    case Retrying():
+                        text, calls = "", {}
+                    case ReplyFinished() if known and item.stop != "length":
+                        self._judge(text, calls.values(), known)
+                    case _:
+                        pass
+                yield item
+
+    def _judge(self, text: str, calls: Collection[str], known: Collection[str]) -> None:
+        is_written = not calls and bool(actions.rescue(text, known).calls)
+        is_malformed = any(arguments.strip() and not is_object(arguments) for arguments in calls)
+        self._bad_replies += is_written or is_malformed
+        if self._bad_replies >= _MAX_BAD_REPLIES and self._note is not None:
+            self.form = "schema"
+            self._note(BAD_CALLS)
+
+
+async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:
+    reading = actions.Actions(known)
+    async with aclosing(items):
+        async for item in items:
+            match item:
+                case TextDelta():
+                    for delta in reading.feed(item.text):
+                        yield delta
+                case Retrying():
+                    reading = actions.Actions(known)
+                    yield item
+                case ReplyFinished():
+                    for delta in reading.end():
+                        yield delta
+                    is_call = reading.has_call and item.stop == "end"
+                    yield msgspec.structs.replace(item, stop="calls") if is_call else item
+                case _:
+                    yield item
