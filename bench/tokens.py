@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.measure import row
 from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
+from mainspring.events import Profile, ToolSpec
+from mainspring.models.actions import described as described_actions
+from mainspring.tools import Tool
+from mainspring.tools.small import SMALL_TOOLS
 from mainspring.tools.toolbox import Toolbox
 
 NODE = Path(__file__).parent.parent / "requirements" / "node"
@@ -23,23 +28,31 @@ console.log(JSON.stringify(texts.map((text) => encode(text).length)));
 
 
 def main() -> None:
-    parts = prompt_parts(workspace=Path("/home/somebody/project"), mode="auto")
-    tools = [
-        {
-            "type": "function",
-            "function": {"name": each.name, "description": each.description, "parameters": each.parameters},
-        }
-        for each in Toolbox(DEFAULT_TOOLS).specs
+    rows: list[tuple[Profile, Sequence[Tool], int]] = [
+        ("standard", DEFAULT_TOOLS, 2000),
+        ("small", SMALL_TOOLS, 700),
     ]
-    system, about, schemas = tokens([system_prompt(parts), context_message(parts), _json(tools)])
-    row("system prompt", f"{system:,} tokens")
-    row(f"schemas of {len(tools)} tools", f"{schemas:,} tokens")
-    row("about the workspace, in the first message", f"{about:,} tokens")
-    row(
-        "start-up, before the user's text",
-        f"{system + schemas + about:,} tokens",
-        target="target 2,000 tokens",
-    )
+    for profile, tools, most in rows:
+        parts = prompt_parts(workspace=Path("/home/somebody/project"), mode="auto", profile=profile)
+        specs = Toolbox(tools).specs
+        texts = [system_prompt(parts), context_message(parts), _json([_wire(each) for each in specs])]
+        system, about, schemas, described = tokens([*texts, described_actions(texts[0], specs)])
+        row(f"{profile}: system prompt", f"{system:,} tokens")
+        row(f"{profile}: schemas of {len(specs)} tools", f"{schemas:,} tokens")
+        row(f"{profile}: about the workspace, in the first message", f"{about:,} tokens")
+        target = f"target {most:,} tokens"
+        row(
+            f"{profile}: start-up, before the user's text",
+            f"{system + schemas + about:,} tokens",
+            target=target,
+        )
+        if profile == "small":
+            row(f"{profile}: the same, held to a schema", f"{described + about:,} tokens", target=target)
+
+
+def _wire(tool: ToolSpec) -> dict[str, object]:
+    about = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": about}
 
 
 def tokens(texts: list[str]) -> list[int]:

@@ -23,7 +23,7 @@ from mainspring.disk.formats import read_toml
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
-from mainspring.events import Cap, Effort, Limits, Origin, Profile
+from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
@@ -129,13 +129,6 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Megabytes of file contents that are kept for each workspace, so that `undo` can put them back."""
 
 
-class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How work is done (`[work]` in `config.toml`)."""
-
-    profile: Profile | None = None
-    """`small` or `standard`, whatever is known of the model; unset: by what is known of it."""
-
-
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `config.toml` may say."""
 
@@ -147,8 +140,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Further fallback models, in order."""
     effort: Effort | None = None
     """Reasoning effort of the model; unset: the provider's default."""
-    work: WorkSettings = WorkSettings()
-    """How work is done."""
     tiers: dict[str, str | dict[str, str]] = {}
     """Models by strength. A tier is one model, or one per provider: the first provider with a key is used."""
     router: bool = False

@@ -6,6 +6,8 @@ import msgspec
 
 from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
+from mainspring.models import actions
+from mainspring.tools.small import SMALL_TOOLS
 from mainspring.tools.toolbox import Toolbox
 
 CHARACTERS_PER_TOKEN = 4.1
@@ -17,6 +19,16 @@ def test_the_base_prompt_stays_small():
     tools = msgspec.json.encode(Toolbox(DEFAULT_TOOLS).specs).decode()
     whole = system_prompt(parts) + context_message(parts) + tools
     assert len(whole) / CHARACTERS_PER_TOKEN < 2000
+
+
+def test_a_small_model_starts_with_a_third_of_that_in_either_form():
+    parts = prompt_parts(workspace=Path("/home/somebody/projects/something"), mode="auto", profile="small")
+    specs = Toolbox(SMALL_TOOLS).specs
+    assert len(specs) <= 6
+    native = system_prompt(parts) + context_message(parts) + msgspec.json.encode(specs).decode()
+    told = actions.described(system_prompt(parts), specs) + context_message(parts)
+    for whole in (native, told):
+        assert len(whole) / CHARACTERS_PER_TOKEN < 700
 
 
 def test_there_are_at_most_fifteen_tools():

@@ -115,6 +115,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     check_open(locals())
     config = _private(config)
+    _check_instructions(session, instructions, system_prompt)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
@@ -171,6 +172,14 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     async with aclosing(compactor), made as running, retention_beside(config if sessions is None else None):
         yield running
+
+
+def _check_instructions(session: str, instructions: str, system_prompt: str | None) -> None:
+    if session and (instructions or system_prompt is not None):
+        raise UsageError(
+            "Instructions cannot be changed in a session that exists.",
+            remedy="Add to them with `session.note`, or open a new session.",
+        )
 
 
 def _private(config: Config | None) -> Config:
@@ -372,11 +381,6 @@ def _prompt(
     """The system prompt as a program wants it, with warnings. An earlier session keeps the one that it began
     with."""
     if not is_new:
-        if instructions or system_prompt is not None:
-            raise UsageError(
-                "Instructions cannot be changed in a session that exists.",
-                remedy="Add to them with `session.note`, or open a new session.",
-            )
         return [], ()
     parts, warnings = compose_prompt(workspace, mode, config, profile) if system_prompt is None else ([], ())
     given = (("system", system_prompt or ""), ("instructions", instructions))

@@ -31,7 +31,7 @@ from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Policy
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
-from mainspring.events import Effort, Limits, Origin
+from mainspring.events import Effort, Limits, Origin, Profile
 from mainspring.models import Model
 from mainspring.sandbox import MIB, Sandbox
 from mainspring.session.reply import Reply
@@ -48,6 +48,7 @@ class OpenOptions(TypedDict, total=False):
     model: Model | str
     fallback: Sequence[Model | str]
     effort: Effort | None
+    profile: Profile | None
     mode: str
     limits: Limits | None
     instructions: str

@@ -17,11 +17,7 @@ from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.errors import UsageError
-<<<<<<< HEAD
-from mainspring.events import MAX_ATTEMPTS, Effort
-=======
-from mainspring.events import Effort, Profile
->>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
+from mainspring.events import MAX_ATTEMPTS, Effort, Profile
 
 _TURN = "mainspring.cli.turn"
 turn_options = with_options(

@@ -46,11 +46,8 @@ from mainspring.events import (
     Ending,
     Event,
     Limits,
-<<<<<<< HEAD
     Media,
-=======
     Profile,
->>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
     Recorded,
     SessionStarted,
     StatusDelta,
@@ -144,7 +141,6 @@ def _config() -> Config:
     return load_config()
 
 
-<<<<<<< HEAD
 async def _events(
     session: Session, text: str, media: Sequence[Media], attempts: int, checks: Sequence[str]
 ) -> AsyncGenerator[Recorded]:
@@ -158,8 +154,6 @@ async def _events(
     return session.watch(text, media)
 
 
-=======
->>>>>>> 6eb06ce (Give small models few, flat tools, a short prompt and replies held to a schema)
 @contextmanager
 def say_lost_output(command: str) -> Generator[None]:
     """Says that work ends because its output cannot be written, and how to go on."""

@@ -6,10 +6,14 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from mainspring.events import Profile
+
 
 class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a model is helped with its work (`[work]` in `config.toml`)."""
 
+    profile: Profile | None = None
+    """`small` or `standard`, whatever is known of the model; unset: by what is known of it."""
     priming: Literal["on", "off"] = "on"
     """Show the model what its task names before its first step: files by path, module, symbol or stack trace,
     the list of files of a small project, and the result of the tests that the task names."""

@@ -39,9 +39,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def restricts(self) -> bool:
-        return False in (self.images, self.thinking, self.parallel_calls)
+        return self.temperature is not None or False in (self.images, self.thinking, self.parallel_calls)
 
     @property
     def sampling(self) -> dict[str, float]:
-        given = {"temperature": self.temperature, "top_p": self.top_p}
-        return {name: value for name, value in given.items() if value is not None}
+        """What each request says; a temperature stands in the request, which may want another one."""
+        return {} if self.top_p is None else {"top_p": self.top_p}

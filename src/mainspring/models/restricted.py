@@ -1,4 +1,6 @@
-"""A model of which a person said what it does not take: images, an effort, several calls in one reply."""
+"""A model of which a person said what it does not take (images, an effort, several calls in one reply), and
+its usual temperature.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,8 @@ class Restricted(ModelWrapper):
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         if self._own.thinking is False:
             request = msgspec.structs.replace(request, effort=None)
+        if request.temperature is None:
+            request = msgspec.structs.replace(request, temperature=self._own.temperature)
         first: int | None = None
         async with aclosing(self._model.stream(request)) as items:
             async for item in items:

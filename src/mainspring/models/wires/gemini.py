@@ -108,8 +108,7 @@ class GeminiModel(Wire):
             settings["thinkingConfig"] = _thinking(name, self._effort(request), limit)
         if request.schema is not None:
             settings |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
-        sampled = {"temperature": "temperature", "top_p": "topP"}
-        settings |= {sampled[name]: value for name, value in self._sampling.items()}
+        settings |= {"topP": value for value in self._sampling.values()}
         return {"generationConfig": settings} if settings else {}
 
     def _sampled(self) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""What a session gives a small model, over real HTTP: few tools, one action a reply, and one question."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mainspring
+from mainspring.app.models import look_up
+from mainspring.errors import UsageError
+from mainspring.events import EFFECT_SOURCE, AssistantSaid, CallEnded, NoteAdded, PromptSet, TurnEnded
+from mainspring.models.capabilities import Capabilities
+from mainspring.models.protocol import BAD_CALLS
+from mainspring.models.scripted import Fault, Script, ScriptedCall, ScriptedReply
+from mainspring.session.session import runtime_of
+from mainspring.settings import Config, load_config
+from mainspring.testing.server import ModelServer
+
+SMALL = "coder-1.5b"
+
+
+def act(action: str, **arguments: object) -> ScriptedReply:
+    return ScriptedReply(text=json.dumps({"action": action, "arguments": arguments}))
+
+
+def answer(text: str) -> ScriptedReply:
+    return ScriptedReply(text=json.dumps({"thought": "that is all", "action": "answer", "text": text}))
+
+
+def settings(tmp_path: Path, text: str = "") -> Config:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text('work.priming = "off"\n' + text)
+    return load_config({"HOME": str(tmp_path), "MAINSPRING_HOME": str(home)})
+
+
+def session(
+    tmp_path: Path, script: Script, *, config: Config | None = None, name: str = SMALL, task: str = "Do it."
+) -> tuple[list[Any], list[Any]]:
+    """The events of one turn, and the requests that the server saw."""
+    config = config or settings(tmp_path)
+    workspace = tmp_path / "work"
+    workspace.mkdir(exist_ok=True)
+
+    async def run() -> tuple[list[Any], list[Any]]:
+        async with ModelServer(script) as server:
+            model = f"openai-compatible@{server.url}#{name}"
+            async with mainspring.open(workspace, model=model, mode="auto", config=config) as opened:
+                await opened.ask(task)
+                events = [each.event for each in await runtime_of(opened).journal.read()]
+            return events, [seen.json() for seen in server.seen]
+
+    return asyncio.run(run())
+
+
+def only(events: list[Any], kind: type) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_small_model_gets_flat_tools_and_is_held_to_one_action(tmp_path: Path) -> None:
+    replies = (
+        act("write", path="a.txt", content="one\n"),
+        act("edit", path="a.txt", old="one", new="two"),
+        act("find", text="two"),
+        act("shell", command="cat a.txt"),
+        answer("It says two."),
+    )
+    events, requests = session(tmp_path, Script(replies=replies))
+    (prompt,) = only(events, PromptSet)
+    assert prompt.profile == "small"
+    assert [tool.name for tool in prompt.tools] == ["read", "write", "edit", "shell", "find", "finish"]
+    assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
+    assert [ended.outcome for ended in only(events, CallEnded)] == ["ok"] * 4
+    assert only(events, AssistantSaid)[-1].text == "It says two."
+    for request in requests:
+        assert "tools" not in request
+        assert request["response_format"]["type"] == "json_schema"
+    assert not only(events, NoteAdded)
+
+
+def test_what_the_profile_is_can_be_said_and_is_kept(tmp_path: Path) -> None:
+    config = settings(tmp_path, f'[models."{SMALL}"]\nprofile = "standard"\n')
+    events, requests = session(tmp_path, Script(replies=(ScriptedReply(text="Hello."),)), config=config)
+    assert only(events, PromptSet)[0].profile == "standard"
+    assert len(requests[0]["tools"]) > 6
+    config = settings(tmp_path, 'work.profile = "small"\n')
+    events, _ = session(tmp_path, Script(replies=(answer("Hello."),) * 2), config=config, name="large")
+    assert only(events, PromptSet)[0].profile == "small"
+
+    async def resume() -> str:
+        script = Script(replies=(answer("Hello."),) * 4)
+        async with ModelServer(script) as server:
+            model = f"openai-compatible@{server.url}#large"
+            async with mainspring.open(tmp_path / "work", model=model, config=config) as first:
+                name = first.id
+            plain = settings(tmp_path)
+            async with mainspring.open(session=name, model=model, config=plain) as again:
+                state = runtime_of(again).state
+            with pytest.raises(UsageError, match="profile small"):
+                async with mainspring.open(session=name, model=model, profile="standard", config=plain):
+                    pass
+            return state.prompt.profile
+
+    assert asyncio.run(resume()) == "small"
+
+
+def test_a_small_model_that_did_nothing_is_asked_once(tmp_path: Path) -> None:
+    replies = (answer("Ändere Zeile 3."), answer("Ändere Zeile 3."))
+    events, requests = session(tmp_path, Script(replies=replies), task="Repariere die Datei.")
+    (note,) = only(events, NoteAdded)
+    assert note.source == EFFECT_SOURCE
+    assert len(requests) == 2
+    assert only(events, TurnEnded)[0].ending == "done"
+
+
+def test_a_large_model_is_not_asked(tmp_path: Path) -> None:
+    replies = (ScriptedReply(text="Hello."),)
+    events, requests = session(tmp_path, Script(replies=replies), name="coder-70b")
+    assert not only(events, NoteAdded)
+    assert len(requests) == 1
+
+
+def test_a_server_that_refuses_the_schema_gets_the_same_words_without_it(tmp_path: Path) -> None:
+    body = {"error": {"message": "Failed to initialize the grammar", "type": "invalid_request_error"}}
+    written = 'I will.\n```json\n{"action": "write", "arguments": {"path": "a", "content": "x"}}\n```\nDone!'
+    replies = (ScriptedReply(text=written), ScriptedReply(text='{"text": "Done.", "action": "answer"}'))
+    script = Script(faults=(Fault(kind="status", status=400, body=body),), replies=replies)
+    events, requests = session(tmp_path, script)
+    assert "response_format" in requests[0]
+    assert all("response_format" not in request and "tools" not in request for request in requests[1:])
+    assert (tmp_path / "work" / "a").read_text() == "x"
+    assert only(events, AssistantSaid)[-1].text == "Done."
+    kept = Capabilities(tmp_path / "home" / "healed.json")
+    (known,) = json.loads((tmp_path / "home" / "healed.json").read_text())["models"]
+    assert "response_format" in kept.known(known)
+
+
+def test_a_model_that_writes_calls_as_text_is_held_to_actions_from_then_on(tmp_path: Path) -> None:
+    text = '```json\n{"name": "find", "arguments": {"glob": "%s"}}\n```'
+    replies = (
+        ScriptedReply(text=text % "*.a"),
+        ScriptedReply(text=text % "*.b"),
+        act("find", glob="*.c"),
+        answer("Nothing there."),
+    )
+    events, requests = session(tmp_path, Script(replies=replies), name="coder-70b")
+    assert [("tools" in request, "response_format" in request) for request in requests] == [
+        (True, False),
+        (True, False),
+        (False, True),
+        (False, True),
+    ]
+    assert all("tool_calls" not in message for message in requests[2]["messages"])
+    assert [ended.outcome for ended in only(events, CallEnded)] == ["ok"] * 3
+    assert BAD_CALLS in (tmp_path / "home" / "healed.json").read_text()
+
+
+def test_a_native_call_that_cannot_be_read_counts_as_well(tmp_path: Path) -> None:
+    broken = ScriptedReply(calls=(ScriptedCall(name="find", arguments='{"glob": '),))
+    replies = (broken, broken, answer("Stuck."))
+    _, requests = session(tmp_path, Script(replies=replies), name="coder-70b")
+    assert ["response_format" in request for request in requests] == [False, False, True]
+
+
+def test_results_for_a_small_model_are_short_and_the_rest_is_kept(tmp_path: Path) -> None:
+    replies = (act("shell", command="seq 1 5000"), answer("Many."))
+    events, _ = session(tmp_path, Script(replies=replies))
+    (ended,) = only(events, CallEnded)
+    assert len(ended.output) <= 6_000
+    assert ended.full is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "profile", "tools", "source"),
+    [
+        ("ollama@http://127.0.0.1:9/v1#qwen2.5-coder:1.5b", "", "small", "schema", "billions, name"),
+        ("ollama@http://127.0.0.1:9/v1#qwen3:30b-a3b", "", "standard", "native", "default"),
+        ("ollama@http://127.0.0.1:9/v1#mixtral:8x7b", "", "standard", "native", "default"),
+        ("groq/llama-3.1-8b-instant", "", "small", "native", "billions, name"),
+        ("anthropic/claude-opus-4-5", "", "standard", "native", "default"),
+        ("groq/big", '[models."groq/big"]\nwindow = 8192', "small", "native", "window, config"),
+        (
+            "ollama@http://127.0.0.1:9/v1#q:7b",
+            '[models."q:7b"]\ntools = "text"',
+            "small",
+            "text",
+            "billions, name",
+        ),
+    ],
+)
+def test_the_profile_follows_from_what_is_known(
+    tmp_path: Path, name: str, text: str, profile: str, tools: str, source: str
+) -> None:
+    record = asyncio.run(look_up(name, settings(tmp_path, text)))
+    assert (record.profile, record.tools, record.sources["profile"]) == (profile, tools, source)
+
+
+def test_what_a_person_says_of_a_model_goes_into_its_requests(tmp_path: Path) -> None:
+    said = (
+        f'[models."{SMALL}"]\nprofile = "standard"\nparallel_calls = false\ntemperature = 0.5\ntop_p = 0.9\n'
+    )
+    calls = tuple(ScriptedCall(name="find", arguments=f'{{"glob": "*.{each}"}}') for each in "ab")
+    replies = (ScriptedReply(calls=calls), ScriptedReply(text="Nothing."))
+    events, requests = session(tmp_path, Script(replies=replies), config=settings(tmp_path, said))
+    assert (requests[0]["temperature"], requests[0]["top_p"]) == (0.5, 0.9)
+    assert len(only(events, CallEnded)) == 1
