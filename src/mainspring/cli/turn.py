@@ -124,9 +124,7 @@ async def take_turn(
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
-        for warning in () if session else rule_warnings(config):
-            click.echo(plain(f"note: {warning}"), err=True)
-        collect_garbage_again()
+        _begin(config, is_new=not session)
         obey_signals(lambda _: running.stop_soon())
         for given in answers:
             await running.answer(given)
@@ -139,6 +137,12 @@ async def take_turn(
 def _config() -> Config:
     say_limits()
     return load_config()
+
+
+def _begin(config: Config, *, is_new: bool) -> None:
+    for warning in rule_warnings(config) if is_new else ():
+        click.echo(plain(f"note: {warning}"), err=True)
+    collect_garbage_again()
 
 
 async def _events(

@@ -136,23 +136,6 @@ class UserSaid(Event, frozen=True):
     output_schema: dict[str, Any] | None = None
 
 
-OUTPUT_SOURCE = "mainspring:output"
-"""The source of the note that says why a structured answer was not accepted."""
-
-EFFECT_SOURCE = "mainspring:effect"
-"""The source of the note that asks a model once whether it is done, since it has done nothing."""
-
-RESUMED_SOURCE = "mainspring:resumed"
-"""The source of the note that says how old a resumed session is; nothing needs to be answered to it."""
-
-
-PRIMING_SOURCE = "mainspring:files"
-"""The source of the note that shows what a task names, before the first step."""
-
-TESTS_SOURCE = "mainspring:tests"
-"""The source of the note that tells what the project's tests say after a change."""
-
-
 class NoteAdded(Event, frozen=True):
     """Something said aside: the model sees it between steps, and it does not start a turn.
     `suspicious` quotes what reads like orders in the note of a program; `command` as in `UserSaid`; `files`

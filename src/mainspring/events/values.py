@@ -52,6 +52,21 @@ Progress = Literal["open", "doing", "done"]
 Effort = Literal["low", "medium", "high", "max"]
 Profile = Literal["standard", "small"]
 """What a model is taken to be able to do: `small` ones get few, simple tools and short texts."""
+
+OUTPUT_SOURCE = "mainspring:output"
+"""The source of the note that says why a structured answer was not accepted."""
+
+EFFECT_SOURCE = "mainspring:effect"
+"""The source of the note that asks a model once whether it is done, since it has done nothing."""
+
+RESUMED_SOURCE = "mainspring:resumed"
+"""The source of the note that says how old a resumed session is; nothing needs to be answered to it."""
+
+PRIMING_SOURCE = "mainspring:files"
+"""The source of the note that shows what a task names, before the first step."""
+
+TESTS_SOURCE = "mainspring:tests"
+"""The source of the note that tells what the project's tests say after a change."""
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 

@@ -123,10 +123,8 @@ class State:
         """What the next turn must answer with: the last thing said wants it, and no turn has given it."""
         self.is_output_corrected = False
         """Whether the model was told in this turn that its answer does not fit."""
-        self.has_called = False
-        """Whether the model has asked for a call in this turn."""
-        self.is_effect_asked = False
-        """Whether the model was told in this turn that it has done nothing."""
+        self.is_idle = True
+        """Whether the model has made no call in this turn, and was not asked about that."""
         self.prompt_size = 0
         self.note_sources: set[str] = set()
         self.compacted_tokens = 0
@@ -223,16 +221,14 @@ class State:
                 self._apply_note(event.source)
 
     def _apply_note(self, source: str) -> None:
-        match source:
-            case "mainspring":
-                self.turn_cutoffs += 1
-            case _ if source == EFFECT_SOURCE:
-                self.is_effect_asked = True
-            case _ if source == OUTPUT_SOURCE:
-                self.is_output_corrected = True
-            case _:
-                self.note_sources.add(source)
-                self.is_said_late = self.is_said_late or source not in ("user", RESUMED_SOURCE)
+        if source == "mainspring":
+            self.turn_cutoffs += 1
+        elif source in (EFFECT_SOURCE, OUTPUT_SOURCE):
+            self.is_idle = False
+            self.is_output_corrected = self.is_output_corrected or source == OUTPUT_SOURCE
+        else:
+            self.note_sources.add(source)
+            self.is_said_late = self.is_said_late or source not in ("user", RESUMED_SOURCE)
 
     def _apply_room(self, _recorded: Recorded, event: _Room) -> None:
         """Overflowing: a step's request was too large. Shrunk: history was cut since, without a reply."""
@@ -283,8 +279,7 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
-                self.output_schema, self.is_output_corrected = event.output_schema, False
-                self.has_called = self.is_effect_asked = False
+                self.output_schema, self.is_output_corrected, self.is_idle = event.output_schema, False, True
                 if not self._is_held_up:
                     self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
@@ -313,7 +308,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
-            self.has_called = self.has_called or bool(event.calls)
+            self.is_idle = self.is_idle and not event.calls
             self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False

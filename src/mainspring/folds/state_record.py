@@ -70,8 +70,7 @@ class _Plain(msgspec.Struct, frozen=True):
     output_schema: dict[str, Any] | None
     wanted_schema: dict[str, Any] | None
     is_output_corrected: bool
-    has_called: bool
-    is_effect_asked: bool
+    is_idle: bool
     prompt_size: int
     compacted_tokens: int
     is_overflowing: bool

@@ -21,7 +21,7 @@ def result_text(runtime: Runtime) -> int:
 async def is_asked_for_effect(runtime: Runtime) -> bool:
     """Asks a model once a turn that wants to end without having used a tool; whether it was asked now."""
     state = runtime.state
-    if state.prompt.profile != "small" or not state.prompt.tools or state.has_called or state.is_effect_asked:
+    if state.prompt.profile != "small" or not state.prompt.tools or not state.is_idle:
         return False
     await runtime.record(NoteAdded(text=_IDLE, source=EFFECT_SOURCE))
     return True

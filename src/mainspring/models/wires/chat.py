@@ -148,12 +148,9 @@ class ChatModel(Wire):
         if is_healed or not isinstance(error, BadRequest) or error.cause:
             return is_healed
         sent = self._opening[0] if self._opening else None
-        if self._is_marked():
-            self._lacks.add(CACHE_MARK)
-        elif sent and sent.schema is not None and sent.is_schema_told:
-            self._lacks.add(self.schema_field)
-        else:
+        if not self._is_marked() and not (sent and sent.schema is not None and sent.is_schema_told):
             return False
+        self._lacks.add(CACHE_MARK if self._is_marked() else self.schema_field)
         self._opening = None
         return True
 

@@ -108,7 +108,8 @@ class GeminiModel(Wire):
             settings["thinkingConfig"] = _thinking(name, self._effort(request), limit)
         if request.schema is not None:
             settings |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
-        settings |= {"topP": value for value in self._sampling.values()}
+        if "top_p" in self._sampling:
+            settings["topP"] = self._sampling["top_p"]
         return {"generationConfig": settings} if settings else {}
 
     def _sampled(self) -> dict[str, Any]:
