@@ -313,13 +313,13 @@ def test_what_cannot_be_shown_is_said_before_anything_begins(
 
 
 def test_a_server_of_ones_own_is_asked_how_much_its_model_takes(machine: Machine) -> None:
-    model = machine.serve({"text": "done"}, models=["test"], context_tokens=2048)
+    model = machine.serve({"text": "done"}, models=["test"], context_tokens=1280)
     small = model.replace("openai-compatible@", "vllm@")
     refused = machine.run("run", "--model", small, "go")
     assert refused.returncode == 2
-    assert "takes 2,048 tokens" in refused.stderr
+    assert "takes 1,280 tokens" in refused.stderr
     assert machine.seen == []
-    other = machine.serve({"text": "done"}, models=["test:latest"], context_tokens=2048)
+    other = machine.serve({"text": "done"}, models=["test:latest"], context_tokens=1280)
     assert machine.run("run", "--model", other.replace("openai-compatible@", "ollama@"), "go").returncode == 2
     silent = machine.serve({"text": "done"}, models=["test"])
     assert machine.run("run", "--model", silent.replace("openai-compatible@", "vllm@"), "go").returncode == 0
@@ -329,6 +329,8 @@ def test_the_window_that_a_server_tells_is_kept_to(machine: Machine) -> None:
     (machine.workspace / "big.txt").write_text("many words in a line\n" * 700)
     read = {"calls": [{"name": "read", "arguments": {"path": "big.txt"}}]}
     model = machine.serve(read, read, {"text": "done"}, models=["test"], context_tokens=10_000)
-    ran = machine.run("run", "--model", model.replace("openai-compatible@", "vllm@"), "read it")
+    ran = machine.run(
+        "run", "--profile", "standard", "--model", model.replace("openai-compatible@", "vllm@"), "read it"
+    )
     assert ran.returncode == 0, ran.stderr
     assert "history compacted (window)" in ran.stderr
