@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
-from mainspring.errors import InvalidValue, MainspringError
+from mainspring.errors import InvalidValue, MainspringError, UsageError
 from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, TurnStarted
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
@@ -37,6 +37,14 @@ def check_open(given: Mapping[str, object]) -> None:
         check_event(TurnStarted(turn=1, limits=given["limits"] or Limits()))  # pyright: ignore[reportArgumentType]
     except MainspringError as error:
         raise InvalidValue(f"limits cannot be that: {error.message}", remedy=error.remedy) from error
+
+
+def check_instructions(session: str, instructions: str, system_prompt: str | None) -> None:
+    if session and (instructions or system_prompt is not None):
+        raise UsageError(
+            "Instructions cannot be changed in a session that exists.",
+            remedy="Add to them with `session.note`, or open a new session.",
+        )
 
 
 def _has(*names: str) -> Callable[[object], bool]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring.app.arguments import check_open
+from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.commands import Runner
 from mainspring.app.commands import run_command as take_command
 from mainspring.app.engines import build_engine, engine_name, outside_engine
@@ -115,7 +115,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     """
     check_open(locals())
     config = _private(config)
-    _check_instructions(session, instructions, system_prompt)
+    check_instructions(session, instructions, system_prompt)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
@@ -172,14 +172,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     async with aclosing(compactor), made as running, retention_beside(config if sessions is None else None):
         yield running
-
-
-def _check_instructions(session: str, instructions: str, system_prompt: str | None) -> None:
-    if session and (instructions or system_prompt is not None):
-        raise UsageError(
-            "Instructions cannot be changed in a session that exists.",
-            remedy="Add to them with `session.note`, or open a new session.",
-        )
 
 
 def _private(config: Config | None) -> Config:
