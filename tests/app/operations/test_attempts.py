@@ -149,6 +149,14 @@ def test_without_checks_the_first_turn_that_is_done_is_enough(tmp_path):
     assert (ended.kept, ended.is_passed, ended.end_seqs[1:]) == (1, True, ())
 
 
+def test_without_checks_the_test_command_of_the_project_decides(tmp_path):
+    world = Tries(tmp_path, (say("done"),), (shell("touch made"), say("done")))
+    (world.root / "Makefile").write_text("test:\n\ttest -e made\n")
+    ended = world.tried("go", 3)
+    assert (ended.kept, ended.is_passed) == (2, True)
+    assert [check.check for check in world.events(CheckEnded)] == ["make test"] * 2
+
+
 def test_the_limits_of_one_turn_hold_for_all_attempts_together(tmp_path):
     steps = (shell("true"), shell("true"), say("done"))
     world = Tries(tmp_path, steps, steps, steps)

@@ -8,8 +8,10 @@ something undone: going back to its end takes it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 import msgspec
 
@@ -47,6 +49,7 @@ from mainspring.secrets.redaction import expanded
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session, runtime_of
 from mainspring.turns.runtime import Runtime
+from mainspring.workspace.project import look_at
 
 _TEMPERATURES = (0.4, 0.7, 1.0)
 """Of the second attempt and those after it; the first is sampled as the model chooses."""
@@ -117,7 +120,8 @@ async def take_attempts(
 ) -> AsyncGenerator[Recorded]:
     """Says something up to so many times, each from here, and gives what happens, until one attempt is kept
     or a person is needed. An attempt passes when every one of the `checks` (command lines) exits with 0;
-    without any, when its turn is done. A `judge` looks in their place. The caps of one turn hold for all
+    without any the test command of the project decides, and where none is known an attempt passes when its
+    turn is done. A `judge` looks in their place. The caps of one turn hold for all
     attempts together."""
     require_type(attempts, int, "attempts")
     if not 1 <= attempts <= MAX_ATTEMPTS:
@@ -130,6 +134,8 @@ async def take_attempts(
         )
     runtime = runtime_of(session)
     before = used(runtime)
+    if attempts > 1 and not checks and judge is None:
+        checks = await asyncio.to_thread(known_checks, session.state.workspace)
     opening = AttemptsStarted(
         attempts=attempts, checks=tuple(checks), cap=cap_of(runtime.budget.limits, "turn"), before=before
     )
@@ -196,6 +202,12 @@ async def leave_attempts(session: Session, reason: str) -> None:
     found = await _load(session)
     if found is not None:
         await _record_end(session, found, found.made[-1], reason)
+
+
+def known_checks(folder: Path) -> tuple[str, ...]:
+    """The test command of the project in a folder; nothing when none is known."""
+    test = look_at(folder).test
+    return (test,) if test else ()
 
 
 def command_judge(checks: Sequence[str]) -> Judge:
