@@ -64,3 +64,18 @@ def test_refreshing_prices_takes_over_a_newer_genai_prices_and_only_that(machine
     assert ran.returncode == 0, ran.stderr
     assert "from genai-prices 999.1 on" in ran.stdout
     assert "from genai-prices 999.1 on" in machine.run("models", "prices").stdout
+
+
+def test_a_model_is_shown_with_what_is_known_and_from_where(machine: Machine) -> None:
+    model = machine.serve({"text": "done"}, models=["coder-7b"], context_tokens=32_768)
+    name = f"vllm@{model.partition('@')[2].partition('#')[0]}#coder-7b"
+    machine.home.mkdir(exist_ok=True)
+    (machine.home / "config.toml").write_text('[models."coder-7b"]\ntop_p = 0.9\n')
+    shown = machine.run("models", "show", name)
+    assert shown.returncode == 0, shown.stderr
+    facts = {line[:17].strip(): line[17:].strip() for line in shown.stdout.splitlines()[1:]}
+    assert facts["profile"] == "small (billions, name)"
+    assert facts["tools"] == "schema (profile)"
+    assert facts["window"] == "32,768 tokens (server)"
+    assert facts["top_p"] == "0.9 (config)"
+    assert facts["images"] == "unknown"

@@ -15,7 +15,9 @@ from mainspring.app.operations.models import (
     ProviderStatus,
     ServedModel,
     Weights,
+    facts_of,
     find_pullable,
+    known_of,
     list_local_models,
     list_providers,
     price_table,
@@ -46,6 +48,21 @@ def models_command(context: click.Context, *, is_json: bool) -> None:
         click.echo(f"local/{model.name}  {model.about}  ({where})")
     if not is_json:
         click.echo(f"prices: {price_table(config)}")
+
+
+@models_command.command("show")
+@click.argument("name", default="")
+@click.option("--json", "is_json", is_flag=True, help="Print it as JSON.")
+def show_command(name: str, *, is_json: bool) -> None:
+    """Say what is known of the model NAME, by default the one in use, and from where."""
+    config = load_config()
+    record = asyncio.run(known_of(name or config.model, config))
+    if is_json:
+        click.echo(json_line(record))
+        return
+    click.echo(plain(record.name))
+    for field, value in facts_of(record):
+        click.echo(plain(f"  {field:<15} {value}"))
 
 
 @models_command.command("prices")

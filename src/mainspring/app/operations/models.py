@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mainspring.app.models import look_up
 from mainspring.disk.files import write_private
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import ModelError, UsageError
@@ -24,6 +25,8 @@ from mainspring.models.pricelist import PriceTable, is_newer, load_table
 from mainspring.models.prices import refreshed_path
 from mainspring.models.probe import ServedModel, probe_server
 from mainspring.models.providers import COMPATIBLE, PROVIDERS, ModelSpec, Provider, WireName, find_key
+from mainspring.models.records import ModelRecord
+from mainspring.models.tiers import model_of
 from mainspring.settings import Config
 
 DEFAULT_MODEL = DEFAULT
@@ -57,6 +60,42 @@ class LocalModelStatus(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     path: Path
     is_here: bool
+
+
+async def known_of(name: str, config: Config) -> ModelRecord:
+    """What is known of a model: from config.toml, its server, the prices, what was seen, its name."""
+    spec = model_of(
+        name, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
+    )
+    return await look_up(spec, config, config.settings.work.profile)
+
+
+def facts_of(record: ModelRecord) -> list[tuple[str, str]]:
+    """Each fact in words, with who said it; `unknown` where nobody did."""
+    values = {
+        "profile": record.profile,
+        "tools": record.tools,
+        "window": f"{record.window:,} tokens" if record.window else None,
+        "parameters": f"{record.billions:g}B" if record.billions else None,
+        "images": _yes(record.images),
+        "thinking": _yes(record.thinking),
+        "parallel calls": _yes(record.parallel_calls),
+        "price": f"${record.price.input:g} in, ${record.price.output:g} out per million"
+        if record.price
+        else None,
+        "temperature": None if record.temperature is None else f"{record.temperature:g}",
+        "top_p": None if record.top_p is None else f"{record.top_p:g}",
+    }
+    fields = {"parameters": "billions", "parallel calls": "parallel_calls"}
+    facts = [
+        (name, "unknown" if value is None else f"{value} ({record.sources[fields.get(name, name)]})")
+        for name, value in values.items()
+    ]
+    return [*facts, *(("lacks", f"{lack} (seen)") for lack in record.lacks)]
+
+
+def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - a fact, or None
+    return None if value is None else ("yes" if value else "no")
 
 
 async def list_providers(config: Config) -> list[ProviderStatus]:
