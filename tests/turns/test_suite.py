@@ -107,6 +107,13 @@ def test_after_a_change_the_affected_tests_are_told_when_they_say_something_else
     assert "exit code 0" in str(stage.sent(-1)[-1])
 
 
+@pytest.mark.parametrize(("profile", "runs"), [("small", 1), ("standard", 0)])
+def test_unasked_changes_are_tested_for_small_models_alone(tmp_path: Path, profile: str, runs: int) -> None:
+    stage = changed(tmp_path, RIGHT, after_change=None, profile=profile)
+    assert (stage.workspace / "calc.py").read_text(encoding="utf-8") == RIGHT
+    assert len(stage.events(SuiteEnded)) == runs
+
+
 def test_a_step_that_changes_nothing_runs_nothing(tmp_path: Path) -> None:
     assert not changed(tmp_path).events(SuiteStarted)
 

@@ -17,14 +17,20 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priming: Literal["on", "off"] = "on"
     """Show the model what its task names before its first step: files by path, module, symbol or stack trace,
     the list of files of a small project, and the result of the tests that the task names."""
-    priming_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1500
-    """Maximum tokens that are shown so, estimated."""
-    after_change: Literal["affected", "off"] = "off"
+    priming_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Maximum tokens that are shown so, estimated; unset: 1500, or 1000 for small models."""
+    after_change: Literal["affected", "off"] | None = None
     """Run the tests that changed files may affect after each step that changed any, and tell the model when
     their result is another one. Only what may run without asking is run; a run that takes too long is the
-    last one of its session."""
+    last one of its session. Unset: `affected` for small models, else `off`."""
     test_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that such a run may take; the tests that a task names get twice as long."""
+
+    def tokens_to_prime(self, profile: Profile) -> int:
+        return self.priming_tokens or (1000 if profile == "small" else 1500)
+
+    def is_testing_changes(self, profile: Profile) -> bool:
+        return (self.after_change or ("affected" if profile == "small" else "off")) == "affected"
 
 
 UNASSISTED = WorkSettings(priming="off", after_change="off")

@@ -39,7 +39,7 @@ async def prime(runtime: Runtime) -> None:
         show_found,
         files,
         also_named(found, report),
-        tokens=work.priming_tokens,
+        tokens=work.tokens_to_prime(state.prompt.profile),
         hide=runtime.recorder.vault.redact,
         has_tree=state.turn == 1,
         report=report,

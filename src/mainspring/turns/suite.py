@@ -54,7 +54,8 @@ async def project_of(runtime: Runtime) -> Project:
 async def check_changes(runtime: Runtime) -> None:
     """After calls that changed files, runs the tests that may notice, and tells the model their result when
     it is another one than before."""
-    if runtime.workbench.work.after_change == "off" or not runtime.state.last_reply.calls:
+    state, work = runtime.state, runtime.workbench.work
+    if not state.last_reply.calls or not work.is_testing_changes(state.prompt.profile):
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")
     since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged",))
@@ -64,7 +65,7 @@ async def check_changes(runtime: Runtime) -> None:
     project = await project_of(runtime)
     command = await asyncio.to_thread(_affected, runtime.workbench.files, project, changed)
     before = await runtime.journal.last("SuiteEnded")
-    ended = await run_suite(runtime, command, "change", timeout_s=runtime.workbench.work.test_timeout_s)
+    ended = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s)
     known = before.event if before else None
     if ended and ended.outcome in ("passed", "failed") and not _is_same(known, ended):
         text = ended.summary
