@@ -79,7 +79,7 @@ def test_a_full_window_is_compacted_before_it_overflows_with_one_user_message(ma
     summary = machine.serve(SUMMARY)
     model = machine.serve(*reading(5), {"text": "All read."})
     configure(machine, compaction_model=summary, context_tokens={model: 12_000, "test": 12_000})
-    ran = machine.run("run", "--model", model, *FREE, "--max-steps", "9", GOAL)
+    ran = machine.run("run", "--profile", "standard", "--model", model, *FREE, "--max-steps", "9", GOAL)
     assert ran.returncode in (0, 5), ran.stderr
     assert "Compacted" in kinds(machine)
     assert "history compacted" in ran.stderr
@@ -201,7 +201,7 @@ def test_a_file_larger_than_the_window_is_read_in_part_and_the_run_goes_on(machi
     read = {"calls": [{"name": "read", "arguments": {"path": "big.txt", "limit": 5000}}]}
     model = machine.serve(read, {"text": "I saw its size."})
     configure(machine, context_tokens={"test": 10_000})
-    ran = machine.run("run", "--model", model, *FREE, "look at big.txt")
+    ran = machine.run("run", "--profile", "standard", "--model", model, *FREE, "look at big.txt")
     assert ran.returncode == 0, ran.stderr
     told = json.dumps(machine.seen[1].json())
     assert "left out to save room" in told
