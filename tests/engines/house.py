@@ -74,7 +74,8 @@ class Acting(ScriptedModel):
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         async for item in super().stream(request):
             if self._said.startswith("size") and not isinstance(item, ReplyFinished):
-                text = json.loads(request.messages[0])["text"]
+                texts = (json.loads(message).get("text", "") for message in request.messages)
+                text = next(text for text in texts if text.startswith("size"))
                 item = TextDelta(text=f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}")
             yield item
 

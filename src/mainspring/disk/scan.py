@@ -8,6 +8,7 @@ So a reader never relies on when another one looked; at worst a folder is read a
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, KeysView
@@ -23,6 +24,8 @@ _LONG_S = 1.0
 _SELDOM_S = 10.0
 
 T = TypeVar("T")
+
+_FOLDER = 0 if sys.platform == "win32" else os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderListing(msgspec.Struct, frozen=True):
@@ -103,7 +106,7 @@ class ScanProgress:
 
 def open_folder(path: str) -> int:
     """A descriptor of a folder; a link in its place is an `OSError`."""
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.open(path, os.O_RDONLY | _FOLDER)
 
 
 def walk(roots: Iterable[T], enter: Callable[[T], Iterable[T]], *, is_over: Callable[[], bool]) -> None:

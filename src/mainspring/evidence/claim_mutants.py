@@ -1,8 +1,9 @@
 """Wrong versions of a check that a true check does not pass: a check that passes one proves nothing.
 
 Of a Python script: every `assert` negated, when nothing else in it can fail; and the numbers of the claim
-that it asserts to be equal to something, each another. Of a command line: the numbers of the claim that it
-is given, each another. Claims about bounds are left alone there: a weaker bound may be true as well. Pure.
+that it asserts to be equal to something, each another. Of a command line: the last number of the claim that
+it is given, another; it may be given the same number twice, as in f(1) = 1. Claims about bounds are left
+alone there: a weaker bound may be true as well. Pure.
 """
 
 from __future__ import annotations
@@ -104,12 +105,13 @@ def _is_one_of(value: object, numbers: set[float]) -> bool:
 
 
 def _other_line(check: str, numbers: set[float]) -> str:
-    """The command line with other numbers, where one of its words is one of the claim's."""
+    """The command line with another number in place of its last word that is one of the claim's."""
     try:
         words = shlex.split(check)
     except ValueError:
         return check
     given = [word for word in words if _NUMBER.fullmatch(word) and float(word) in numbers]
-    for word in dict.fromkeys(given):
-        check = re.sub(rf"(?<![\w.]){re.escape(word)}(?![\w.])", f"{float(word) + 1:g}", check)
-    return check
+    if not given:
+        return check
+    found = [*re.finditer(rf"(?<![\w.]){re.escape(given[-1])}(?![\w.])", check)][-1]
+    return f"{check[: found.start()]}{float(given[-1]) + 1:g}{check[found.end() :]}"

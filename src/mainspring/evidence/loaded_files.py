@@ -192,7 +192,7 @@ class _Finder:
             loads.scripts[path] = None
             self.take_line(self._read(path) or "", loads, folder=folder, depth=depth + 1)
         else:
-            loads.is_open = loads.is_open or not script.startswith("/")
+            loads.is_open = loads.is_open or not _leads_out(script, folder)
 
     def _take_python(self, given: list[str], loads: Loads, folder: str) -> None:
         loads.runs_python = True
@@ -210,7 +210,7 @@ class _Finder:
         if path := self._named(script, folder):
             loads.scripts[path] = None
         else:
-            loads.is_open = loads.is_open or not script.startswith("/")
+            loads.is_open = loads.is_open or not _leads_out(script, folder)
 
     def follow_imports(self, loads: Loads) -> None:
         """Notes what the Python files among the scripts and tests import from the workspace, and theirs."""
@@ -265,6 +265,11 @@ class _Finder:
 def _joined(folder: str, word: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, word)) if word else ""
     return "" if path == "." else path
+
+
+def _leads_out(word: str, folder: str) -> bool:
+    """Whether a word names something outside the workspace."""
+    return word.startswith("/") or _joined(folder, word).startswith("../")
 
 
 def _commands(line: str) -> Iterator[list[str]]:

@@ -131,10 +131,7 @@ def _unescaped(text: str) -> str:
     pieces: list[str] = []
     at = 0
     for found in _ESCAPE.finditer(text):
-        try:
-            sign = msgspec.json.decode(f'"{found[0]}"', type=str)
-        except msgspec.MsgspecError:  # half a character
-            sign = found[0]
+        sign = msgspec.json.decode(f'"{found[0]}"', type=str)  # raises for half a character
         pieces += [text[at : found.start()], sign]
         at = found.end()
     return "".join([*pieces, text[at:]])
