@@ -123,6 +123,14 @@ def test_white_space_is_not_forgiven_where_two_places_fit(shop):
     assert edit(shop, "a.py", ("\t\tx = 1", "y")).is_error
 
 
+def test_writing_what_stands_there_is_told_and_changes_nothing(shop):
+    shop.put("a.py", "one\n")
+    shop.text("read", path="a.py")
+    before = shop.path("a.py").stat()
+    assert "already" in shop.text("write", path="a.py", content="one\n")
+    assert shop.path("a.py").stat() == before
+
+
 @pytest.mark.parametrize(
     "line",
     [

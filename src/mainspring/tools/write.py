@@ -21,7 +21,10 @@ async def _run(arguments: WriteArguments, place: CallContext) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
     replaced = await _to_replace(place, arguments.path)
     if replaced:
-        before = decode((await look_at(place, arguments.path)).data)
+        there = (await look_at(place, arguments.path)).data
+        if there == data:
+            return Output(text=f"{arguments.path} has exactly this content already; nothing was changed.")
+        before = decode(there)
         if left_out := placeholder(arguments.content, before.text if before else ""):
             raise ToolFailed(
                 f"The content has {left_out!r} in place of real lines; nothing was written."
