@@ -68,7 +68,7 @@ class Meter:
 
     @property
     def model(self) -> str:
-        return self._reservation.reserved.model
+        return self._reservation.reserved.model or self._runtime.state.model
 
     @property
     def usage(self) -> Usage:

@@ -25,6 +25,10 @@ from mainspring.sandbox.files import Files
 LONGEST_S = 300.0
 """A check that takes longer is not run again."""
 
+_LEAST_S = 10.0
+_TIMES_AS_LONG = 5
+"""With other files it may wait for something that never comes."""
+
 MAX_WRITTEN = 20
 _THEN = "as when the goal was set"
 _MAX_ROUNDS = 20
@@ -45,9 +49,14 @@ class PutBack(msgspec.Struct, frozen=True):
     files: Files
     sandbox: Sandbox
     fetch: Fetch
+    limit_s: float = 2 * LONGEST_S
 
     async def graded(self, check: CheckEnded) -> CheckEnded:
         """A look that passed, with what it is worth."""
+        limit_s = max(_LEAST_S, _TIMES_AS_LONG * check.duration_s)
+        return await msgspec.structs.replace(self, limit_s=limit_s)._graded(check)
+
+    async def _graded(self, check: CheckEnded) -> CheckEnded:
         deciding = await asyncio.to_thread(self.decide, self.read)
         if not deciding.written:
             return msgspec.structs.replace(check, grade="verified")
@@ -139,7 +148,7 @@ class PutBack(msgspec.Struct, frozen=True):
             if copy is None:
                 raise _Impossible("the workspace is too large to be copied")
             try:
-                return await run_line(self.sandbox, copy, self.line, 2 * LONGEST_S, policy=copy.policy)
+                return await run_line(self.sandbox, copy, self.line, self.limit_s, policy=copy.policy)
             except SandboxError as error:
                 raise _Impossible(error.message) from error
 

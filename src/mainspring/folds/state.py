@@ -123,7 +123,7 @@ class State:
         """What the next turn must answer with: the last thing said wants it, and no turn has given it."""
         self.is_output_corrected = False
         """Whether the model was told in this turn that its answer does not fit."""
-        self.is_idle = True
+        self.is_effect_asked = False
         """Whether the model has made no call in this turn, and was not asked about that."""
         self.prompt_size = 0
         self.note_sources: set[str] = set()
@@ -224,7 +224,7 @@ class State:
         if source == "mainspring":
             self.turn_cutoffs += 1
         elif source in (EFFECT_SOURCE, OUTPUT_SOURCE):
-            self.is_idle = False
+            self.is_effect_asked = True
             self.is_output_corrected = self.is_output_corrected or source == OUTPUT_SOURCE
         else:
             self.note_sources.add(source)
@@ -279,7 +279,8 @@ class State:
                 self.is_turn_open = self.is_turn_wanted = True
                 self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
                 self.turn_cutoffs = 0
-                self.output_schema, self.is_output_corrected, self.is_idle = event.output_schema, False, True
+                self.output_schema = event.output_schema
+                self.is_output_corrected = self.is_effect_asked = False
                 if not self._is_held_up:
                     self.failed_models = {}
                 self.is_overflowing = self.is_shrunk = False
@@ -308,7 +309,6 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
-            self.is_idle = self.is_idle and not event.calls
             self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False

@@ -70,7 +70,7 @@ class _Plain(msgspec.Struct, frozen=True):
     output_schema: dict[str, Any] | None
     wanted_schema: dict[str, Any] | None
     is_output_corrected: bool
-    is_idle: bool
+    is_effect_asked: bool
     prompt_size: int
     compacted_tokens: int
     is_overflowing: bool

@@ -21,7 +21,8 @@ def result_text(runtime: Runtime) -> int:
 async def is_asked_for_effect(runtime: Runtime) -> bool:
     """Asks a model once a turn that wants to end without having used a tool; whether it was asked now."""
     state = runtime.state
-    if state.prompt.profile != "small" or not state.prompt.tools or not state.is_idle:
+    has_acted = state.is_effect_asked or bool(state.ledger.tally("turn").calls)
+    if state.prompt.profile != "small" or not state.prompt.tools or has_acted:
         return False
     await runtime.record(NoteAdded(text=_IDLE, source=EFFECT_SOURCE))
     return True
