@@ -202,7 +202,6 @@ class Runtime:
         file, seq = self.upkeep.checkpoint, self.last_seq
         if file is None or seq - self._kept_seq < CHECKPOINT_EVENTS:
             return
-        self._kept_seq = seq
         keep, model = import_module(_CHECKPOINT).keep_checkpoint, self.models.current
         await keep(
             file,
@@ -213,6 +212,7 @@ class Runtime:
             state=self.state,
             projection=self._projection,
         )
+        self._kept_seq = seq  # not when it was cancelled: whoever closes the session does it then
 
     async def load_history(self) -> None:
         """Projects the history anew, after something was taken out of it."""
