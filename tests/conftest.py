@@ -14,7 +14,8 @@ settings.register_profile("same", settings.get_profile("patient"), derandomize=T
 settings.register_profile("explore", settings.get_profile("patient"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-# A background job is started with SIGINT ignored, and what it starts would ignore it too. A handler is not passed
-# on: children begin with the default, and this process still takes no notice.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, lambda *_: None)
+# A background job is started with SIGINT and SIGQUIT ignored (`nohup`: SIGHUP), and so is what it starts. A
+# handler is not passed on: children begin with the default, and this process still takes no notice.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
