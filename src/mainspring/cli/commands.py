@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "say": Entry("messages", "Say something to a session that is running."),
         "note": Entry("messages", "Tell a session something, without asking for anything."),
         "exec": Entry("exec_run", "Run one command in the sandbox, without an agent.", is_common=True),
+        "acp": Entry("acp", "Be the agent of an editor (Agent Client Protocol)."),
         "exploop": Entry("loops", "Run experiments towards a goal."),
         "drvloop": Entry("loops", "Derive a result claim by claim, each decided by a check."),
     },

@@ -69,7 +69,7 @@ async def window_use(config: Config, session: str) -> WindowUse:
     return WindowUse(
         model=name,
         engine="" if outside == builtin.NAME else outside,
-        window=None if outside not in ("", builtin.NAME) else _window(vault.expand(name), config),
+        window=None if outside not in ("", builtin.NAME) else window_of(vault.expand(name), config),
         tokens=sum(part.tokens for part in parts),
         last=last,
         parts=parts,
@@ -109,7 +109,8 @@ async def _last_usage(journal: JournalReader) -> Usage:
     return Usage()
 
 
-def _window(model: str, config: Config) -> int | None:
+def window_of(model: str, config: Config) -> int | None:
+    """How many tokens a model takes; None when nobody can say."""
     try:
         return build_model(model, config).context_tokens
     except MainspringError:
