@@ -24,7 +24,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("tools", ("tools",)),
     ("turns", ("turns",)),
     ("session", ("session",)),
-    ("work", ("engines", "evidence", "documents", "goals", "report")),
+    ("work", ("engines", "mcp", "evidence", "documents", "goals", "report")),
     ("application", ("settings", "daemon", "app")),
     ("faces", ("cli", "protocols", "testing")),
 ]
@@ -91,6 +91,7 @@ CLI_IMPORTS = (
     "mainspring.settings",
     "mainspring.errors",
     "mainspring.events",
+    "mainspring.mcp.settings",  # what a server that is added may be
     "mainspring.session.session",  # what `mainspring.open` gives
     "mainspring.system",  # what works here, who is at work
 )
@@ -125,6 +126,7 @@ OTHER_READERS = {
     "daemon/supervisor.py": "our own data",
     "disk/inbox.py": "our own data",
     "approvals/grants.py": "our own data",
+    "approvals/trust.py": "our own data",
     "secrets/vault.py": "our own data",
     "evidence/artifact_scan.py": "our own data",
     "models/capabilities.py": "our own data",

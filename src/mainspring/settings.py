@@ -25,6 +25,7 @@ from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
+from mainspring.mcp.settings import McpSettings
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
 from mainspring.models.own import ModelSettings
@@ -186,6 +187,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long data is kept, and how much of it."""
     work: WorkSettings = WorkSettings()
     """How a model is helped before and after its own steps."""
+    mcp: McpSettings = McpSettings()
+    """MCP servers, whose tools agents can use."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"

@@ -64,11 +64,13 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
+        "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
         "ps": Entry("processes", "List the background processes of sessions."),
         "stop": Entry("processes", "Stop a session's turn, or a background process."),
         "export": Entry("transfer", "Write a session to one portable file."),
         "import": Entry("imports", "Import a session, also from Claude Code or Codex."),
+        "trust": Entry("trust", "List and revoke what you approved of what projects bring."),
         "uninstall": Entry("disk", "List all that mainspring wrote on this machine; remove it."),
     },
 }

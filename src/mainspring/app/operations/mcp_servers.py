@@ -1,0 +1,175 @@
+"""MCP servers for every face: which there are and how they stand, adding, removing and importing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainspring.app.operations.trust import approve
+from mainspring.approvals.trust import TrustFile
+from mainspring.errors import ConfigError, UsageError
+from mainspring.mcp.edit import add_to_project, add_to_settings, remove_from_project, remove_from_settings
+from mainspring.mcp.entries import FILE_NAME
+from mainspring.mcp.others import OtherProgram, servers_of
+from mainspring.mcp.servers import McpServer, ServerList, list_servers
+from mainspring.mcp.settings import McpServerSettings
+from mainspring.settings import Config
+
+
+class McpRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server stands. `state` is one of: disabled, invalid, unapproved, configured, known, starting,
+    ready, needs-auth, failed."""
+
+    name: str
+    state: str
+    scope: str
+    source: str
+    target: str
+    detail: str = ""
+    tools: int | None = None
+
+
+class McpImported(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of servers that were taken over, and of those that were there already."""
+
+    added: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+
+
+def servers_for(config: Config, workspace: Path) -> ServerList:
+    source = str(config.folder / "config.toml")
+    return list_servers(workspace, config.settings.mcp, config.environment, source=source)
+
+
+def server_named(config: Config, workspace: Path, name: str) -> McpServer:
+    """The server of this name that is in use; raises when there is none, or it cannot be used."""
+    found = servers_for(config, workspace)
+    named = [server for server in found.servers if server.name == name]
+    if not named:
+        if found.problem:
+            raise found.problem
+        raise UsageError(f"There is no MCP server {name!r}.", remedy="`mainspring mcp list` lists them.")
+    server = named[0]
+    if why := unusable(config, server):
+        raise UsageError(f"The MCP server {name} cannot be used: {why}.", remedy=_remedy(server))
+    return server
+
+
+def unusable(config: Config, server: McpServer) -> str:
+    """Why a server is not started; empty when it may be."""
+    if server.problem:
+        return server.problem
+    if not server.settings.enabled:
+        return "it is disabled"
+    if server.subject and (state := TrustFile(config.home).state(server.subject)) != "trusted":
+        return "it changed since it was approved" if state == "changed" else "nobody has approved it yet"
+    return ""
+
+
+def _remedy(server: McpServer) -> str:
+    is_waiting = server.subject is not None and not server.problem and server.settings.enabled
+    return (
+        f"Look at it and approve it: mainspring trust add {server.name}"
+        if is_waiting
+        else f"See {server.source}."
+    )
+
+
+def target_of(server: McpServer) -> str:
+    """The command or address of a server, without what fills its variables in: arguments may be secret."""
+    settings = server.settings
+    return settings.url.partition("?")[0] if settings.url else " ".join((settings.command, *settings.args))
+
+
+def add_server(
+    config: Config, name: str, settings: McpServerSettings, *, workspace: Path | None = None
+) -> None:
+    """Adds a server to the user's settings or, with a workspace, to its `.mcp.json`; whoever adds it there
+    has seen it, so it is approved."""
+    checked = list_servers(Path("/nonexistent"), _only(config, {name: settings}), config.environment)
+    if (problem := checked.servers[0].problem) and "is not set" not in problem:
+        raise UsageError(f"The server {name!r} cannot be added: {problem}.")
+    if workspace is None:
+        add_to_settings(config.folder / "config.toml", name, settings)
+        return
+    add_to_project(workspace / FILE_NAME, name, _entry(settings))
+    found = [server for server in servers_for(config, workspace).servers if server.name == name]
+    for server in found:
+        if server.subject:
+            approve(config, server.subject)
+
+
+def remove_server(config: Config, name: str, *, workspace: Path | None = None) -> None:
+    file = config.folder / "config.toml" if workspace is None else workspace / FILE_NAME
+    is_removed = remove_from_settings(file, name) if workspace is None else remove_from_project(file, name)
+    if not is_removed:
+        raise UsageError(f"{file} has no server {name!r}.", remedy="`mainspring mcp list` lists them.")
+
+
+def import_servers(config: Config, program: OtherProgram, workspace: Path) -> McpImported:
+    """Takes the servers of another program over into the user's settings."""
+    home = Path(config.variable("HOME") or "/")
+    entries = servers_of(program, home=home, workspace=workspace, environment=config.environment)
+    if not entries:
+        raise UsageError(f"No MCP servers of {program} were found.", remedy=f"Looked for them in {home}.")
+    added: list[str] = []
+    present = set(config.settings.mcp.servers)
+    for entry in entries:
+        if entry.name not in present:
+            add_server(config, entry.name, entry.settings)
+            present.add(entry.name)
+            added.append(entry.name)
+    left = tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in added))
+    return McpImported(added=tuple(added), present=left)
+
+
+def rows(config: Config, workspace: Path) -> tuple[list[McpRow], ConfigError | None]:
+    """Each server with its state; and what is wrong with a file."""
+    found = servers_for(config, workspace)
+    return [_row(config, server) for server in found.servers], found.problem
+
+
+def _row(config: Config, server: McpServer) -> McpRow:
+    row = McpRow(
+        name=server.name,
+        state="configured",
+        scope=server.scope,
+        source=server.source,
+        target=target_of(server),
+    )
+    why = unusable(config, server)
+    if why:
+        state = "invalid" if server.problem else "unapproved" if server.settings.enabled else "disabled"
+        return msgspec.structs.replace(row, state=state, detail=why)
+    return row
+
+
+def _only(config: Config, servers: Mapping[str, McpServerSettings]) -> Any:
+    return msgspec.structs.replace(config.settings.mcp, servers=dict(servers), project_servers=False)
+
+
+def _entry(settings: McpServerSettings) -> dict[str, Any]:
+    """A server as `.mcp.json` has it."""
+    entry: dict[str, Any] = {"type": settings.kind}
+    for field in ("command", "args", "env", "url", "headers"):
+        if value := getattr(settings, field):
+            entry[field] = value
+    if settings.timeout_s != McpServerSettings().timeout_s:
+        entry["timeout"] = round(settings.timeout_s * 1000)
+    if settings.always_load:
+        entry["alwaysLoad"] = True
+    return entry
+
+
+def pairs(given: Sequence[str], what: str) -> dict[str, str]:
+    """`NAME=VALUE` words as a table."""
+    found: dict[str, str] = {}
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise UsageError(f"{word!r} is not a {what}.", remedy="Write NAME=VALUE.")
+        found[name] = value
+    return found

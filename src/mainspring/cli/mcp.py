@@ -1,0 +1,123 @@
+"""`mcp`: the servers whose tools agents can use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import click
+
+from mainspring.app.operations.mcp_servers import (
+    McpRow,
+    OtherProgram,
+    add_server,
+    import_servers,
+    pairs,
+    remove_server,
+    rows,
+)
+from mainspring.cli.config import load_config, load_config_or_defaults
+from mainspring.cli.json_output import json_line
+from mainspring.errors import UsageError
+from mainspring.mcp.settings import McpServerSettings
+from mainspring.secrets.screen import plain
+
+_folder = click.option(
+    "-C", "folder", type=click.Path(path_type=Path, exists=True), default=Path(), help="The workspace."
+)
+_project = click.option("--project", "is_project", is_flag=True, help="In .mcp.json of the workspace.")
+
+
+@click.group("mcp")
+def mcp_command() -> None:
+    """MCP servers: programs whose tools agents can use."""
+
+
+@mcp_command.command("list")
+@_folder
+@click.option("--json", "is_json", is_flag=True, help="Print one server per line as JSON.")
+def list_command(folder: Path, *, is_json: bool) -> None:
+    """List the servers for work in this folder, and how each stands."""
+    found, problem = rows(load_config_or_defaults(), folder.resolve())
+    for row in found:
+        click.echo(json_line(row) if is_json else plain(_line(row)))
+    if problem:
+        raise problem
+    if not found and not is_json:
+        click.echo("No MCP servers. Add one: mainspring mcp add NAME -- COMMAND ARGS", err=True)
+
+
+@mcp_command.command("add", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("target", nargs=-1, required=True)
+@click.option(
+    "--transport", type=click.Choice(("stdio", "http", "sse")), help="By default stdio, or http for a URL."
+)
+@click.option("--env", "-e", "env", multiple=True, metavar="NAME=VALUE", help="A variable that it gets.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of each request.")
+@click.option("--timeout-s", type=click.FloatRange(min=0.001), help="Maximum duration of a call.")
+@click.option("--no-network", is_flag=True, help="A command without network: its tools are contained.")
+@click.option("--writable", multiple=True, help="A folder outside the workspace that it may write.")
+@click.option("--always-load", is_flag=True, help="Show its tools in every request, however many.")
+@_project
+@_folder
+def add_command(
+    name: str,
+    target: tuple[str, ...],
+    transport: str | None,
+    env: tuple[str, ...],
+    headers: tuple[str, ...],
+    timeout_s: float | None,
+    writable: tuple[str, ...],
+    folder: Path,
+    *,
+    no_network: bool,
+    always_load: bool,
+    is_project: bool,
+) -> None:
+    """Add the server NAME: a URL, or after -- a command with its arguments."""
+    is_url = len(target) == 1 and target[0].startswith(("http://", "https://"))
+    given = {"url": target[0]} if is_url else {"command": target[0], "args": target[1:]}
+    if is_project and (no_network or writable):
+        raise UsageError("--no-network and --writable are settings of yours, not of a project.")
+    settings = McpServerSettings(
+        **given,  # pyright: ignore[reportArgumentType]
+        transport=transport or "",  # pyright: ignore[reportArgumentType]
+        env=pairs(env, "variable"),
+        headers=pairs(headers, "header"),
+        network=not no_network,
+        writable=writable,
+        always_load=always_load,
+        **({"timeout_s": timeout_s} if timeout_s else {}),
+    )
+    add_server(load_config(), name, settings, workspace=folder.resolve() if is_project else None)
+    click.echo(f"added {name}. Try it: mainspring mcp test {name}")
+
+
+@mcp_command.command("remove")
+@click.argument("name")
+@_project
+@_folder
+def remove_command(name: str, folder: Path, *, is_project: bool) -> None:
+    """Remove the server NAME from the settings."""
+    remove_server(load_config(), name, workspace=folder.resolve() if is_project else None)
+    click.echo(f"removed {name}")
+
+
+@mcp_command.command("import")
+@click.argument("program", type=click.Choice(("claude", "codex", "vscode")))
+@_folder
+def import_command(program: str, folder: Path) -> None:
+    """Take over the servers that Claude Code, Codex or VS Code has, for you and this folder."""
+    done = import_servers(load_config(), cast("OtherProgram", program), folder.resolve())
+    for name in done.added:
+        click.echo(plain(f"added {name}"))
+    for name in done.present:
+        click.echo(plain(f"{name} was there already"), err=True)
+
+
+def _line(row: McpRow) -> str:
+    tools = "" if row.tools is None else f" ({row.tools} tools)"
+    detail = f"  {json.dumps(row.detail, ensure_ascii=False)[1:-1]}" if row.detail else ""
+    return f"{row.name:<20} {row.state:<11} {row.scope:<8} {row.target}{tools}{detail}"
