@@ -130,6 +130,7 @@ OTHER_READERS = {
     "secrets/vault.py": "our own data",
     "evidence/artifact_scan.py": "our own data",
     "models/capabilities.py": "our own data",
+    "models/model_lists.py": "our own data",
     "models/pricelist.py": "our own data, and what is shipped",
     "turns/checkpoint.py": "our own data",
     "tools/files.py": "what is shipped",

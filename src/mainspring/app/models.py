@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,21 +17,23 @@ from mainspring.events import Limits, Profile, ToolSpec
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
-from mainspring.models.connect import connect, is_here, resolve
+from mainspring.models.connect import connect, did_you_mean, is_here, resolve
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.local.weights import find_weights
 from mainspring.models.own import ModelSettings
 from mainspring.models.prices import PriceBook, refreshed_path
-from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.probe import probe_server
 from mainspring.models.protocol import ToolProtocol
-from mainspring.models.providers import ModelSpec, find_key
+from mainspring.models.providers import ModelSpec, find_key, provider_of
 from mainspring.models.records import ModelRecord, record_of, settings_for
 from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
+from mainspring.models.served import ServedModel
 from mainspring.models.tiers import model_of
 from mainspring.models.wrapper import WithContextSize
+from mainspring.net.proxies import proxy_for
 from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.settings import Config
 from mainspring.turns.compactor import Compactor
@@ -41,7 +45,8 @@ _LEAST_ROOM_TOKENS = 1024
 
 def priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced: bool) -> Model:
     model = build_model(named, config) if isinstance(named, str) else named
-    check_price(model, limits, allow_unpriced=allow_unpriced)
+    close_names = partial(_close_to, model.name, config) if isinstance(named, str) else tuple
+    check_price(model, limits, allow_unpriced=allow_unpriced, close_names=close_names)
     return model
 
 
@@ -62,8 +67,24 @@ def build_model(spec: str, config: Config) -> Model:
         policy=config.settings.retry,
         healed=healed(config),
         gateway=config.gateway,
-        own=settings_for(resolve(spec, config.environment), spec, config.model_settings),
+        own=settings_for(known_spec(spec, config), spec, config.model_settings),
+        close_names=partial(_close_to, spec, config),
     )
+
+
+def known_spec(name: str, config: Config) -> ModelSpec:
+    """What a name stands for; `UsageError` with close ones when nobody is known to offer it."""
+    try:
+        return resolve(name, config.environment)
+    except UsageError as error:
+        if not name or provider_of(name) or not (names := _close_to(name, config)):
+            raise
+        raise UsageError(error.message, remedy=f"{did_you_mean(names)} {error.remedy}") from error
+
+
+def _close_to(name: str, config: Config) -> Sequence[str]:
+    # Loaded with the table of prices when it is needed: reading that takes 5 ms.
+    return import_module("mainspring.app.model_names").close_to(name, config)
 
 
 def healed(config: Config) -> Capabilities:
@@ -149,7 +170,10 @@ async def _served(spec: ModelSpec, environment: Mapping[str, str]) -> ServedMode
     """What a server such as Ollama says of a model; None when it does not, or is no such server."""
     try:
         key = find_key(spec.provider, environment)
-        served = await probe_server(spec.base_url, key, timeout_s=_TOLD_WITHIN_S)
+        proxy = proxy_for(spec.base_url, environment)
+        served = await probe_server(
+            spec.base_url, key, model=spec.model, timeout_s=_TOLD_WITHIN_S, proxy=proxy
+        )
     except ModelError:
         return None  # its first request says so
     names = (spec.model, f"{spec.model}:latest")
@@ -194,11 +218,20 @@ def build_compactor(config: Config) -> Compactor:
     return Compactor(build_model(writer, config) if writer else None)
 
 
-def check_price(model: Model, limits: Limits, *, allow_unpriced: bool) -> None:
+def check_price(
+    model: Model,
+    limits: Limits,
+    *,
+    allow_unpriced: bool,
+    close_names: Callable[[], Sequence[str]] = tuple,
+) -> None:
     """A capped run needs a price: a cap that cannot be kept is not given."""
     if model.price is None and is_money_capped(limits) and not allow_unpriced:
+        names = close_names()
         raise UsageError(
             f"The price of {model.name} is unknown, so the cost limit cannot be kept.",
-            remedy=f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
+            remedy=f"{did_you_mean(names)} "
+            * bool(names)
+            + f'Set it in config.toml ([prices."{model.name}"] input = …, output = …, in USD per million'
             " tokens), or run with --allow-unpriced.",
         )

@@ -13,6 +13,7 @@ from mainspring.settings import Config
 DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models"),
     *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
+    "model-lists.json",
 )
 SETTINGS_NAMES = ("config.toml", "approvals.toml", "daemon.env")
 """What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other

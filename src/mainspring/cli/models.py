@@ -1,4 +1,5 @@
-"""`models`: the models on this machine, `pull`, which fetches a small one, and `prices`, the table in use."""
+"""`models`: the models on this machine; `list` asks a provider for its own, `pull` fetches a small one,
+`show` says what is known of one, and `prices` which table is in use."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 import click
+import msgspec
 
+from mainspring.app.operations.model_lists import ModelList, list_all, list_provider
 from mainspring.app.operations.models import (
     DEFAULT_MODEL,
     ProviderStatus,
@@ -20,6 +23,7 @@ from mainspring.app.operations.models import (
     known_of,
     list_local_models,
     list_providers,
+    names_instead,
     price_table,
     pull_model,
     pulled_path,
@@ -63,6 +67,43 @@ def show_command(name: str, *, is_json: bool) -> None:
     click.echo(plain(record.name))
     for field, value in facts_of(record):
         click.echo(plain(f"  {field:<15} {value}"))
+    if names := names_instead(record, config):
+        click.echo(plain(f"  not listed; close are {', '.join(names)}"))
+
+
+@models_command.command("list")
+@click.argument("provider", default="")
+@click.option("--refresh", "is_refresh", is_flag=True, help="Ask again instead of using a list of today.")
+@click.option("--json", "is_json", is_flag=True, help="Print one model per line as JSON.")
+def list_command(provider: str, *, is_refresh: bool, is_json: bool) -> None:
+    """Ask PROVIDER for its models, by default every one with a key; what it says is kept for a day.
+
+    PROVIDER is an id such as anthropic or ollama, or one with an address: openai-compatible@URL."""
+    config = load_config()
+    if provider:
+        lists: tuple[ModelList, ...] = (asyncio.run(list_provider(provider, config, is_refresh=is_refresh)),)
+    else:
+        lists = asyncio.run(list_all(config, is_refresh=is_refresh))
+    for listed in lists:
+        for model in listed.models:
+            name = listed.name_of(model)
+            fields = {"name": name, "provider": listed.provider, "asked_at": listed.asked_at}
+            size = f"  {model.context_tokens:,} tokens" if model.context_tokens else ""
+            click.echo(
+                json_line({**fields, **msgspec.structs.asdict(model)}) if is_json else plain(f"{name}{size}")
+            )
+        click.echo(plain(_about(listed)), err=True)
+    if not lists:
+        click.echo("No provider has a key here, and no server on this machine answers.", err=True)
+
+
+def _about(listed: ModelList) -> str:
+    problem = f" {listed.problem}" if listed.problem else ""
+    if listed.asked_at is None:
+        return f"{listed.provider}:{problem}"
+    when = listed.asked_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    kept = "; --refresh asks again" if listed.is_cached else ""
+    return f"{listed.provider}: {len(listed.models):,} models, asked {when}{kept}.{problem}"
 
 
 @models_command.command("prices")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
-from mainspring.errors import ConfigError
+import msgspec
+
+from mainspring.errors import ConfigError, ModelError, ModelUnknown, UsageError
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
 from mainspring.models.gateway import Gateway
 from mainspring.models.own import ModelSettings
 from mainspring.models.prices import PriceBook
+from mainspring.models.probe import probe_server
 from mainspring.models.protocol import BAD_CALLS, ToolProtocol
 from mainspring.models.providers import (
     COMPATIBLE,
+    PROVIDERS,
     ModelSpec,
     Provider,
     find_key,
@@ -22,14 +27,18 @@ from mainspring.models.providers import (
 )
 from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried, RetryPolicy
+from mainspring.models.served import ServedModel
 from mainspring.models.wires.anthropic import AnthropicModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.models.wires.gemini import GeminiModel
 from mainspring.models.wires.responses import ResponsesModel
+from mainspring.models.wires.transport import TransportLimits
 from mainspring.models.wires.wire import Options, Wire
 from mainspring.net.hosts import is_loopback
 from mainspring.net.http import place
 from mainspring.net.proxies import proxy_for
+
+_LISTED_WITHIN_S = 30.0
 
 
 def connect(
@@ -41,14 +50,15 @@ def connect(
     healed: Capabilities | None = None,
     gateway: Gateway | None = None,
     own: ModelSettings | None = None,
+    close_names: Callable[[], Sequence[str]] = tuple,
 ) -> Model:
     """Raises `UsageError` when the name cannot be understood or its key is missing. Nothing is sent. What a
-    `gateway` is for is asked there, at the same price; `own` is what a person says of the model."""
+    `gateway` is for is asked there, at the same price; `own` is what a person says of the model, and
+    `close_names` are asked for when the provider does not know it."""
     spec, own = resolve(name, environment), own or ModelSettings()
     known = (prices or PriceBook()).find(spec, name)
-    if gateway is not None and "@" not in name and gateway.is_for(spec.provider, spec.base_url):
-        gateway.check_key(environment)
-        spec = gateway.through(spec)
+    if "@" not in name:
+        spec = asked_at(spec, environment, gateway)
     is_local = spec.provider.is_local or is_here(spec.base_url)
     options = Options(
         provider=spec.provider.title,
@@ -61,12 +71,71 @@ def connect(
         sampling=own.sampling,
     )
     wire = _wire(name, spec, key(spec, environment), options)
-    retried = Retried(wire, heal=wire.heal, keep=wire.keep, policy=policy)
+    retried = Retried(
+        wire, heal=wire.heal, keep=wire.keep, policy=policy, explain=partial(with_close_names, close_names)
+    )
     # Small models write calls as text, and their servers let them.
     has_forms = spec.provider.wire == "chat" and (is_local or own.tools is not None)
     form = own.tools or ("schema" if wire.lacks(BAD_CALLS) else "native")
     made = ToolProtocol(retried, form, note=wire.note_lack) if has_forms else retried
     return Restricted(made, own) if own.restricts else made
+
+
+async def list_models(
+    spec: ModelSpec, environment: Mapping[str, str], *, is_local: bool
+) -> tuple[ServedModel, ...]:
+    """What a provider says that it serves; the model of `spec` plays no part. A server of one's own
+    (`is_local`) may say more than others do."""
+    proxy = proxy_for(spec.base_url, environment)
+    if is_local and spec.provider.wire == "chat":
+        return await probe_server(spec.base_url, find_key(spec.provider, environment), proxy=proxy)
+    options = Options(
+        provider=spec.provider.title,
+        key_variable=spec.provider.key_variable,
+        bounds=TransportLimits(silence_s=_LISTED_WITHIN_S, total_s=_LISTED_WITHIN_S),
+        proxy=proxy,
+    )
+    wire = _wire("", spec, key(spec, environment), options)
+    try:
+        return await wire.list_models()
+    finally:
+        await wire.close()
+
+
+def asked_at(spec: ModelSpec, environment: Mapping[str, str], gateway: Gateway | None) -> ModelSpec:
+    """The same model where it is asked: through a gateway that is for it, else at its provider."""
+    if gateway is None or not gateway.is_for(spec.provider, spec.base_url):
+        return spec
+    gateway.check_key(environment)
+    return gateway.through(spec)
+
+
+def with_close_names(close_names: Callable[[], Sequence[str]], error: ModelError) -> ModelError:
+    """The same error; one about an unknown model says which names are close."""
+    if not isinstance(error, ModelUnknown) or not (names := close_names()):
+        return error
+    return ModelUnknown(error.message, remedy=f"{did_you_mean(names)} {error.remedy}")
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(names)}?"
+
+
+def resolve_provider(text: str, environment: Mapping[str, str]) -> ModelSpec:
+    """A provider that a user named, as `PROVIDER` or `PROVIDER@URL`: a model of it without a name."""
+    name, _, rest = text.partition("@")
+    provider, url = find_provider(name), rest.partition("#")[0]
+    if provider is None:
+        ids = [each.id for each in PROVIDERS]
+        raise UsageError(f"There is no provider {name!r}.", remedy=f"Choose one of {', '.join(ids)}.")
+    if not url and provider.id == "openai" and address(COMPATIBLE, environment):
+        provider = COMPATIBLE
+    url = url or address(provider, environment)
+    if not url:
+        raise UsageError(
+            f"{provider.id} has no address.", remedy=f"Write {provider.id}@URL, or set OPENAI_BASE_URL."
+        )
+    return msgspec.structs.replace(resolve(f"{provider.id}@{url}#-", environment), model="")
 
 
 def resolve(name: str, environment: Mapping[str, str]) -> ModelSpec:

@@ -14,9 +14,9 @@ from mainspring.events import Profile
 from mainspring.models import Price
 from mainspring.models.own import ModelSettings, ToolForm
 from mainspring.models.prices import KnownPrice
-from mainspring.models.probe import ServedModel
 from mainspring.models.protocol import BAD_CALLS
 from mainspring.models.providers import ModelSpec
+from mainspring.models.served import ServedModel
 
 SMALL_BILLIONS = 9.5
 SMALL_WINDOW_TOKENS = 16 * 1024
@@ -69,11 +69,11 @@ def record_of(
         ],
         "billions": [("server", served.billions), ("name", billions_in(model))],
         "images": [("config", own.images), ("server", served.has_images)],
-        "thinking": [("config", own.thinking)],
-        "parallel_calls": [("config", own.parallel_calls)],
+        "thinking": [("config", own.thinking), ("server", served.has_thinking)],
+        "parallel_calls": [("config", own.parallel_calls), ("server", served.has_parallel_calls)],
         "price": [("config", own.price), ("table", listed.price)],
-        "temperature": [("config", own.temperature)],
-        "top_p": [("config", own.top_p)],
+        "temperature": [("config", own.temperature), ("server", served.temperature)],
+        "top_p": [("config", own.top_p), ("server", served.top_p)],
     }
     found = {
         field: next(((who, what) for who, what in ways if what is not None), None)

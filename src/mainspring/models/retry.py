@@ -41,7 +41,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Retried(ModelWrapper):
     """A `Model` over another. `heal` adapts the model to an error; True means that it is worth a new try.
-    `keep` is called when that try succeeded."""
+    `keep` is called when that try succeeded, and `explain` may say more of an error that is final."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Retried(ModelWrapper):
         *,
         heal: Callable[[ModelError], bool] | None = None,
         keep: Callable[[], None] | None = None,
+        explain: Callable[[ModelError], ModelError] | None = None,
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -57,6 +58,7 @@ class Retried(ModelWrapper):
         super().__init__(model)
         self._heal = heal
         self._keep = keep
+        self._explain = explain
         self._is_healed = False
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
@@ -78,7 +80,10 @@ class Retried(ModelWrapper):
             except ModelError as error:
                 wait_s = self._wait_s(error, attempt, self._clock() - started)
                 if wait_s is None:
-                    raise
+                    explained = self._explain(error) if self._explain is not None else error
+                    if explained is error:
+                        raise
+                    raise explained from error
                 retrying = Retrying(attempt, type(error).__name__, error.message, wait_s)
             yield retrying
             await self._sleep(wait_s)

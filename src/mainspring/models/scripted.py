@@ -121,7 +121,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
     first of the `cases` that fits a request takes the place of `replies`. `models` is what a server lists,
-    with `context_tokens`."""
+    with `context_tokens`; `pages` is what it answers at further paths, with or without their query."""
 
     replies: tuple[ScriptedReply, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -130,6 +130,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: tuple[Case, ...] = ()
     context_tokens: int | None = None
     price: Price = Price()
+    pages: dict[str, Any] = {}
 
     @property
     def has_faults(self) -> bool:

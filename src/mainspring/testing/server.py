@@ -67,6 +67,7 @@ class Scripted:
     def __init__(self, script: Script, *, keep_bodies: bool = True) -> None:
         self.script = script
         self.seen: list[SeenRequest] = []
+        self.looks: list[SeenRequest] = []
         self._keep_bodies = self._is_strict = keep_bodies
         self._answered_ns: int | None = None
         self._faults: dict[int, list[Fault]] = {}
@@ -74,8 +75,9 @@ class Scripted:
     def answer(self, incoming: Incoming) -> HttpAnswer:
         arrived_ns = time.monotonic_ns()
         path = incoming.path.partition("?")[0]
-        if incoming.method == "GET":
-            return self._read(path)
+        if incoming.method == "GET" or path in self.script.pages:
+            self.looks.append(self._seen(incoming, arrived_ns))
+            return self._read(incoming)
         dialect = _dialect(path)
         if incoming.method != "POST" or dialect is None:
             return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')
@@ -100,20 +102,21 @@ class Scripted:
         self._answered_ns = time.monotonic_ns()
 
     def _record(self, incoming: Incoming, arrived_ns: int, reply: int | None, fault: Fault | None) -> None:
-        self.seen.append(
-            SeenRequest(
-                number=len(self.seen),
-                method=incoming.method,
-                path=incoming.path,
-                headers=incoming.headers,
-                body=incoming.body if self._keep_bodies else b"",
-                size=len(incoming.body),
-                connection=incoming.connection,
-                arrived_ns=arrived_ns,
-                answered_before_ns=self._answered_ns,
-                reply=reply,
-                fault=fault.kind if fault else "",
-            )
+        seen = self._seen(incoming, arrived_ns)
+        kind = fault.kind if fault else ""
+        self.seen.append(msgspec.structs.replace(seen, number=len(self.seen), reply=reply, fault=kind))
+
+    def _seen(self, incoming: Incoming, arrived_ns: int) -> SeenRequest:
+        return SeenRequest(
+            number=len(self.looks),
+            method=incoming.method,
+            path=incoming.path,
+            headers=incoming.headers,
+            body=incoming.body if self._keep_bodies else b"",
+            size=len(incoming.body),
+            connection=incoming.connection,
+            arrived_ns=arrived_ns,
+            answered_before_ns=self._answered_ns,
         )
 
     def _next_fault(self, reply: ScriptedReply) -> Fault | None:
@@ -145,16 +148,29 @@ class Scripted:
         seconds = fault.seconds if fault is not None else 0.0
         return msgspec.structs.replace(answer, first_delay_s=seconds, delay_s=reply.delay_s)
 
-    def _read(self, path: str) -> HttpAnswer:
+    def _read(self, incoming: Incoming) -> HttpAnswer:
+        path, pages = incoming.path.partition("?")[0], self.script.pages
+        if (page := pages.get(incoming.path, pages.get(path))) is not None:
+            return whole(200, msgspec.json.encode(page))
         match path:
             case "/requests":
                 return whole(200, msgspec.json.encode([_as_json(seen) for seen in self.seen]))
-            case "/v1/models":
-                sizes = {"max_model_len": size} if (size := self.script.context_tokens) else {}
-                models = [{"id": model, "object": "model", **sizes} for model in self.script.models]
-                return whole(200, msgspec.json.encode({"object": "list", "data": models}))
+            case "/v1/models" | "/v1beta/models":
+                is_gemini = "x-goog-api-key" in {name.lower() for name in incoming.headers}
+                listed = self._gemini_models() if is_gemini else self._models()
+                return whole(200, msgspec.json.encode(listed))
             case _:
                 return whole(404, b'{"error":{"message":"There is nothing here.","type":"not_found"}}')
+
+    def _models(self) -> dict[str, Any]:
+        sizes = {"max_model_len": size} if (size := self.script.context_tokens) else {}
+        models = [{"id": model, "object": "model", **sizes} for model in self.script.models]
+        return {"object": "list", "data": models}
+
+    def _gemini_models(self) -> dict[str, Any]:
+        sizes = {"inputTokenLimit": size} if (size := self.script.context_tokens) else {}
+        methods = {"supportedGenerationMethods": ["generateContent"]}
+        return {"models": [{"name": f"models/{each}", **methods, **sizes} for each in self.script.models]}
 
 
 class ModelServer:
@@ -170,6 +186,11 @@ class ModelServer:
     @property
     def seen(self) -> list[SeenRequest]:
         return self._scripted.seen
+
+    @property
+    def looks(self) -> list[SeenRequest]:
+        """What was read, and not said to the model: lists of models and other pages."""
+        return self._scripted.looks
 
     @property
     def address(self) -> str:
@@ -212,6 +233,10 @@ class HostedModelServer:
     @property
     def seen(self) -> list[SeenRequest]:
         return self._server.seen
+
+    @property
+    def looks(self) -> list[SeenRequest]:
+        return self._server.looks
 
     @property
     def url(self) -> str:

@@ -20,9 +20,10 @@ from mainspring.models import ReplyFinished, Request, UserMessage
 from mainspring.models.local import LocalAnswer, LocalSettings
 from mainspring.models.local.model import LocalModel, threads
 from mainspring.models.pool import ModelPool
-from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.probe import probe_server
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.models.served import ServedModel
 from mainspring.settings import load_config
 from mainspring.testing.server import ModelServer
 
@@ -210,7 +211,16 @@ def test_a_model_that_cannot_be_loaded_says_why() -> None:
 SERVERS = {
     "llama.cpp": (
         RECORDED,
-        ServedModel("smollm2.gguf", 8192, has_tools=False, billions=0.134515008, has_images=False),
+        ServedModel(
+            "smollm2.gguf",
+            8192,
+            has_tools=False,
+            billions=0.134515008,
+            has_images=False,
+            has_parallel_calls=False,
+            temperature=0.2,
+            top_p=0.95,
+        ),
     ),
     "vLLM": (
         {"/v1/models": b'{"data":[{"id":"q","max_model_len":32768}]}'},
@@ -219,16 +229,22 @@ SERVERS = {
     "LM Studio": (
         {
             "/v1/models": b'{"data":[{"id":"q"}]}',
-            "/api/v0/models": b'{"data":[{"id":"q","loaded_context_length":4096,"max_context_length":9}]}',
+            "/api/v0/models": b'{"data":[{"id":"q","type":"vlm","loaded_context_length":4096,'
+            b'"max_context_length":9,"capabilities":["tool_use"]}]}',
         },
-        ServedModel("q", 4096),
+        ServedModel("q", 4096, has_tools=True, has_images=True),
     ),
     "Ollama": (
         {
             "/v1/models": b'{"data":[{"id":"q:1b"}]}',
             "/api/ps": b'{"models":[{"name":"q:1b","context_length":4096}]}',
+            "/api/tags": b'{"models":[{"name":"q:1b","details":{"parameter_size":"1.2B"}}]}',
         },
-        ServedModel("q:1b", 4096),
+        ServedModel("q:1b", 4096, billions=1.2),
+    ),
+    "an old Ollama": (
+        {"/api/ps": b'{"models":[]}', "/api/tags": b'{"models":[{"name":"q:1b"}]}'},
+        ServedModel("q:1b"),
     ),
     "one that says no more": ({"/v1/models": b'{"data":[{"id":"q"}]}'}, ServedModel("q")),
 }
@@ -244,6 +260,39 @@ def test_a_server_by_its_url_says_what_it_serves(name: str, suffix: str) -> None
             return await probe_server(url + suffix)
 
     assert asyncio.run(probe()) == (expected,)
+
+
+def test_ollama_is_asked_for_more_of_the_model_that_is_wanted() -> None:
+    shown = {
+        "capabilities": ["completion", "tools", "thinking"],
+        "parameters": 'num_ctx                        8192\nstop "<|im_end|>"\ntemperature 0.7\ntop_p 0.8',
+        "details": {"parameter_size": "7.6B"},
+        "model_info": {"general.parameter_count": 7_615_616_512, "qwen2.context_length": 131072},
+    }
+    replies = {
+        "/v1/models": b'{"data":[{"id":"q:latest"},{"id":"other"}]}',
+        "/api/ps": b'{"models":[]}',
+        "/api/show": json.dumps(shown).encode(),
+    }
+
+    async def probe() -> tuple[ServedModel, ...]:
+        async with serving(replies) as (url, seen):
+            served = await probe_server(url, model="q")
+            assert b'{"model":"q"}' in seen
+            return served
+
+    asked, other = asyncio.run(probe())
+    assert asked == ServedModel(
+        "q:latest",
+        8192,
+        has_tools=True,
+        billions=7.615616512,
+        has_images=False,
+        has_thinking=True,
+        temperature=0.7,
+        top_p=0.8,
+    )
+    assert other == ServedModel("other")
 
 
 def test_a_url_without_a_server_is_told() -> None:

@@ -327,7 +327,7 @@ def test_a_refusal_stands_without_the_rest_of_its_reason(refusal: bytes) -> None
             endpoint = Endpoint("Test", f"http://127.0.0.1:{port}/v1", "m", is_local=True)
             channel = Channel(endpoint, {})
             with pytest.raises(errors.AuthFailed):
-                await channel.get("/models")
+                await channel.read("/models")
             await channel.close()
 
     asyncio.run(run())

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mainspring.app.models import look_up
+from mainspring.app.model_names import close_to, is_unlisted
+from mainspring.app.models import known_spec, look_up
 from mainspring.disk.files import write_private
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import ModelError, UsageError
@@ -23,10 +24,12 @@ from mainspring.models.gateway import Gateway
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
 from mainspring.models.pricelist import PriceTable, is_newer, load_table
 from mainspring.models.prices import refreshed_path
-from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.probe import probe_server
 from mainspring.models.providers import COMPATIBLE, PROVIDERS, ModelSpec, Provider, WireName, find_key
 from mainspring.models.records import ModelRecord
+from mainspring.models.served import ServedModel
 from mainspring.models.tiers import model_of
+from mainspring.net.proxies import proxy_for
 from mainspring.settings import Config
 
 DEFAULT_MODEL = DEFAULT
@@ -67,7 +70,15 @@ async def known_of(name: str, config: Config) -> ModelRecord:
     spec = model_of(
         name, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
     )
+    known_spec(spec, config)
     return await look_up(spec, config, config.settings.work.profile)
+
+
+def names_instead(record: ModelRecord, config: Config) -> tuple[str, ...]:
+    """Close names for a model that neither its provider listed nor the table of prices has."""
+    if record.price is not None:
+        return ()
+    return close_to(record.name, config) if is_unlisted(record.name, config) else ()
 
 
 def facts_of(record: ModelRecord) -> list[tuple[str, str]]:
@@ -118,7 +129,8 @@ async def _look(provider: Provider, environment: Mapping[str, str], gateway: Gat
     models = None
     if is_local:
         with suppress(ModelError):
-            models = await probe_server(base_url, api_key, timeout_s=_PATIENCE_S)
+            proxy = proxy_for(base_url, environment)
+            models = await probe_server(base_url, api_key, timeout_s=_PATIENCE_S, proxy=proxy)
     return ProviderStatus(
         provider=provider.id,
         title="OPENAI_BASE_URL" if provider is COMPATIBLE else provider.title,

@@ -19,9 +19,10 @@ from mainspring.errors import MainspringError, ModelError, UsageError
 from mainspring.models import Attachment, Message, Price, Request, StreamItem
 from mainspring.models.local import LocalAnswer, LocalSettings
 from mainspring.models.own import ToolForm
-from mainspring.models.probe import ServedModel, probe_server
+from mainspring.models.probe import probe_server
 from mainspring.models.protocol import ToolProtocol
 from mainspring.models.providers import ChatQuirks
+from mainspring.models.served import ServedModel
 from mainspring.models.wires.chat import ChatModel
 from mainspring.system import usable_cores
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -81,6 +82,9 @@ class AnthropicModel(Wire):
 
     def _path(self) -> str:
         return "/v1/messages"
+
+    def _models_path(self, after: str) -> str:
+        return f"/v1/models?limit=1000{f'&after_id={quote(after)}' if after else ''}"
 
     def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -73,6 +74,9 @@ class GeminiModel(Wire):
     def _path(self) -> str:
         name = self._endpoint.model.removeprefix("models/")
         return f"/models/{name}:streamGenerateContent?alt=sse"
+
+    def _models_path(self, after: str) -> str:
+        return f"/models?pageSize=1000{f'&pageToken={quote(after)}' if after else ''}"
 
     def _reader(self) -> StreamReader:
         return _Reader(self._endpoint)

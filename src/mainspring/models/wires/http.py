@@ -72,9 +72,9 @@ class Channel:
         for item in intake.end():
             yield item
 
-    async def get(self, path: str) -> bytes:
+    async def read(self, path: str, body: bytes = b"") -> bytes:
         """The whole answer to a plain question."""
-        answer = await self._ask("GET", path, b"")
+        answer = await self._ask("POST" if body else "GET", path, body)
         received: list[bytes] = []
         try:
             while (chunk := await answer.read()) is not None:

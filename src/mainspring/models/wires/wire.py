@@ -26,12 +26,14 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import MediaLimits, media_problem, sendable
 from mainspring.models.capabilities import Capabilities
-from mainspring.models.failures import Endpoint
+from mainspring.models.failures import Endpoint, not_the_protocol
+from mainspring.models.served import Listed, ListPage, ServedModel, as_served
 from mainspring.models.structured import answered, with_answer_tool
 from mainspring.models.wires.http import Channel, StreamReader
 from mainspring.models.wires.messages import ENCODER, described_tools
 from mainspring.models.wires.transport import TransportLimits
 
+_MOST_PAGES = 50
 _STALE = "signatures until "
 _MOST_OUTPUT = "output tokens above "
 THINKING_ORDER = "thinking order"
@@ -124,6 +126,21 @@ class Wire(ABC):
         body = self.body(with_answer_tool(request))
         return answered(self._channel.stream(self._path(), body, self._reader()))
 
+    async def list_models(self) -> tuple[ServedModel, ...]:
+        """The models that this server says it has."""
+        listed, after = list[Listed](), ""
+        for _ in range(_MOST_PAGES):
+            answer = await self._channel.read(self._models_path(after))
+            try:
+                page = msgspec.json.decode(answer, type=ListPage)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise not_the_protocol(self._endpoint, answer[:200].decode("utf-8", "replace")) from error
+            listed += page.data or page.models or ()
+            after = page.after
+            if not after:
+                break
+        return as_served(listed)
+
     async def close(self) -> None:
         await self._channel.close()
 
@@ -201,6 +218,10 @@ class Wire(ABC):
 
     @abstractmethod
     def _path(self) -> str: ...
+
+    def _models_path(self, _after: str) -> str:
+        """Where a page of its models is listed."""
+        return "/models"
 
     @abstractmethod
     def _reader(self) -> StreamReader: ...
