@@ -82,6 +82,21 @@ def test_a_small_model_gets_flat_tools_and_is_held_to_one_action(tmp_path: Path)
     assert not only(events, NoteAdded)
 
 
+def test_a_small_model_thinks_first_and_names_the_file_before_what_it_writes_there(tmp_path: Path) -> None:
+    """Servers make grammars of schemas, and those have the order of the bytes that are sent."""
+    _, (request, _) = session(tmp_path, Script(replies=(answer("Done."),) * 2))
+    actions = request["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert all(next(iter(action["properties"])) == "thought" for action in actions)
+    assert all(list(action["properties"])[1] == "action" for action in actions)
+    orders = {
+        action["properties"]["action"]["const"]: list(action["properties"]["arguments"]["properties"])
+        for action in actions
+        if "arguments" in action["properties"]
+    }
+    assert orders["write"] == ["path", "content"]
+    assert orders["edit"] == ["path", "old", "new"]
+
+
 def test_what_the_profile_is_can_be_said_and_is_kept(tmp_path: Path) -> None:
     config = settings(tmp_path, f'[models."{SMALL}"]\nprofile = "standard"\n')
     events, requests = session(tmp_path, Script(replies=(ScriptedReply(text="Hello."),)), config=config)

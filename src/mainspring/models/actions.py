@@ -235,13 +235,15 @@ def _plain(parameters: Any) -> Any:
 def _needed(tool: ToolSpec) -> dict[str, Any]:
     """The parameters without those that may be left out: a small model fills in whatever it is offered. A
     tool that requires nothing, or may do without one alone, keeps what it has, and so does a structured
-    answer."""
+    answer. Fields stand in the order in which they are required, which a grammar holds a model to: a path
+    comes before what is written there. Journals sort their names."""
     parameters = tool.parameters
     required = cast("list[str]", parameters.get("required", []))
     fields = cast("dict[str, Any]", parameters.get("properties", {}))
+    ordered = {name: fields[name] for name in required if name in fields}
     if not required or len(fields) == len(required) + 1 == 2 or tool.name == structured.ANSWER:
-        return parameters
-    return {**parameters, "properties": {name: fields[name] for name in required if name in fields}}
+        ordered |= fields
+    return {**parameters, "properties": ordered} if fields else parameters
 
 
 def _signature(tool: ToolSpec) -> str:

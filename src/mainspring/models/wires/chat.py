@@ -99,7 +99,9 @@ class ChatModel(Wire):
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
         if request.schema is not None:
-            described = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
+            # Local servers make a grammar of it: fields are written in the order in which they stand here.
+            ordered = msgspec.Raw(msgspec.json.encode(request.schema))
+            described = {"name": "reply", "schema": ordered, "strict": is_strict(request.schema)}
             fields["response_format"] = {"type": "json_schema", "json_schema": described}
         sampling = {"temperature": request.temperature, "seed": request.seed}
         fields |= {name: value for name, value in sampling.items() if value is not None}
