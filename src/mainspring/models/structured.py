@@ -58,6 +58,13 @@ async def answered(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamIt
                     yield item
 
 
+def named_schema(schema: Any) -> dict[str, Any]:
+    """A schema as OpenAI's wires take it. Servers make grammars of it: fields are written in the order in
+    which they stand here, which is kept."""
+    ordered = msgspec.Raw(msgspec.json.encode(schema))
+    return {"name": "reply", "schema": ordered, "strict": is_strict(schema)}
+
+
 def is_strict(schema: Any) -> bool:
     """Whether every object of a schema names all of its fields, and requires them."""
     if isinstance(schema, list):

@@ -26,7 +26,7 @@ from mainspring.models import (
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
-from mainspring.models.structured import is_strict
+from mainspring.models.structured import named_schema
 from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, with_cache_mark
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
@@ -99,10 +99,7 @@ class ChatModel(Wire):
         if self._quirks.has_stream_options:
             fields["stream_options"] = {"include_usage": True}
         if request.schema is not None:
-            # Local servers make a grammar of it: fields are written in the order in which they stand here.
-            ordered = msgspec.Raw(msgspec.json.encode(request.schema))
-            described = {"name": "reply", "schema": ordered, "strict": is_strict(request.schema)}
-            fields["response_format"] = {"type": "json_schema", "json_schema": described}
+            fields["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
         sampling = {"temperature": request.temperature, "seed": request.seed}
         fields |= {name: value for name, value in sampling.items() if value is not None}
         effort = self._effort(request)

@@ -25,7 +25,7 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.structured import is_strict
+from mainspring.models.structured import named_schema
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -93,7 +93,7 @@ class ResponsesModel(Wire):
         if request.must_call:
             fields["tool_choice"] = "required"
         if request.schema is not None:
-            schema = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
+            schema = named_schema(request.schema)
             fields["text"] = {"format": {"type": "json_schema", **schema}}
         return fields
 
