@@ -53,6 +53,7 @@ LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 100}  # names every part 
 BROAD_EXCEPTS = {
     "protocols/acp/hosted.py": "a fault of one session, on record there, leaves a client's other sessions alone",
     "app/blocking.py": "an error of a thread is raised where it is waited for",
+    "secrets/key_store.py": "every keyring has errors of its own; they are told by whoever needs the key",
     "tools/toolbox.py": "a tool's fault is an answer to the model",
     "session/session.py": "a fault in a turn is recorded, then raised again",
 }
@@ -127,6 +128,7 @@ OTHER_READERS = {
     "disk/inbox.py": "our own data",
     "approvals/grants.py": "our own data",
     "approvals/trust.py": "our own data",
+    "secrets/key_store.py": "our own data",
     "secrets/vault.py": "our own data",
     "evidence/artifact_scan.py": "our own data",
     "models/capabilities.py": "our own data",

@@ -29,8 +29,11 @@ from mainspring.mcp.settings import McpSettings
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
 from mainspring.models.own import ModelSettings
+from mainspring.models.providers import PROVIDERS
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
+from mainspring.secrets.key_store import read_keys
+from mainspring.secrets.vault import secret_variables
 from mainspring.system import account_home
 from mainspring.waits.patience import Patience
 
@@ -236,6 +239,26 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Where models are asked instead of at their providers; its address is empty when at none."""
         is_off = self.variable(GATEWAY_VARIABLE).lower() in _NO
         return Gateway() if is_off else self.settings.gateway
+
+    @property
+    def key_environment(self) -> Mapping[str, str]:
+        """The environment, with the stored keys of providers that it has none for. Models are asked with it;
+        commands and other programs get `environment`."""
+        stored = read_keys(self.folder).values
+        return {**self.environment, **{name: key for name, key in stored.items() if not self.has_key(name)}}
+
+    def has_key(self, variable: str) -> bool:
+        """Whether the environment has a key for the provider that this variable belongs to."""
+        alike = next(
+            (each.key_variables for each in PROVIDERS if variable in each.key_variables), (variable,)
+        )
+        return any(map(self.variable, alike))
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What is hidden wherever it turns up, by name: secret variables, and the stored keys."""
+        known, stored = secret_variables(self.environment), read_keys(self.folder).values
+        return known | {f"{name}_stored" if name in known else name: key for name, key in stored.items()}
 
     @property
     def zone(self) -> tzinfo:

@@ -106,4 +106,4 @@ def test_a_gateway_without_its_key_is_said(machine: Machine) -> None:
     with_gateway(machine, {"text": "hello"})
     ran = machine.run("run", "hi", "--model", "openai/gpt-5")
     assert (ran.returncode, machine.seen) == (2, [])
-    assert "Set GATEWAY_KEY" in ran.stderr
+    assert "GATEWAY_KEY" in ran.stderr

@@ -19,7 +19,7 @@ def test_providers_are_listed_with_their_wire_address_and_whether_they_have_a_ke
     assert rows["anthropic"]["base_url"] == "https://api.anthropic.com"
     assert "openai-compatible" not in rows
     shown = machine.run("models").stdout
-    assert "no key: set OPENAI_API_KEY" in shown
+    assert "no key: mainspring keys add openai, or set OPENAI_API_KEY" in shown
 
 
 def test_a_server_on_this_machine_is_asked_what_it_serves(machine: Machine) -> None:

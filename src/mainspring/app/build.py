@@ -51,7 +51,7 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.secrets.recorder import Recorder
-from mainspring.secrets.vault import Vault, secret_variables
+from mainspring.secrets.vault import Vault
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, Template, load_config, with_caps
@@ -389,6 +389,6 @@ def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken
 
 def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:
     """What is remembered about the project that a folder belongs to. Without the vault of a session, secrets
-    are those of the environment."""
-    vault = vault or Vault(secret_variables(config.environment))
+    are those of the settings."""
+    vault = vault or Vault(config.secrets)
     return ProjectMemory(config.home, repository_root(workspace), hide=vault.redact)

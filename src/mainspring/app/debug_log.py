@@ -18,7 +18,7 @@ from mainspring.disk.files import make_folder
 from mainspring.disk.log import open_log
 from mainspring.errors import ConfigError, MainspringError
 from mainspring.secrets.screen import plain
-from mainspring.secrets.vault import Vault, secret_variables
+from mainspring.secrets.vault import Vault
 from mainspring.settings import Config, is_log_wanted
 
 _LOGGER = logging.getLogger("mainspring")
@@ -53,7 +53,7 @@ def start_log(config: Config, *, is_debug: bool) -> Path | None:
             remedy="Set MAINSPRING_LOG to a file that can be written.",
         ) from error
     handler = logging.StreamHandler(os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace"))
-    handler.setFormatter(_Redacted(Vault(secret_variables(config.environment))))
+    handler.setFormatter(_Redacted(Vault(config.secrets)))
     for logger in (_LOGGER, logging.getLogger("asyncio")):
         logger.addHandler(handler)
         logger.propagate = False

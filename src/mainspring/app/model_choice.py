@@ -61,7 +61,7 @@ def _connected_tiers(model: str, config: Config, connect: Connect, *, is_needed:
     known, tiers = config.settings.tiers, dict[str, Model]()
     for name in ranked(known):
         try:
-            tiers[name] = connect(model_of(name, known, config.environment, usual=model))
+            tiers[name] = connect(model_of(name, known, config.key_environment, usual=model))
         except UsageError:
             if is_needed:
                 raise

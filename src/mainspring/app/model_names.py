@@ -35,7 +35,7 @@ def close_to(name: str, config: Config) -> tuple[str, ...]:
         return close_names(name, _all_names(config))
     kept = model_lists(config).all()
     if "@" not in name:
-        spec = asked_at(spec, config.environment, config.gateway)
+        spec = asked_at(spec, config.key_environment, config.gateway)
     prefix = name.removesuffix(spec.model)
     names = _names(spec.provider, kept.get(place_of(spec)), load_table(refreshed_path(config.home)))
     return close_names(name, (f"{prefix}{each}" for each in names))
@@ -45,14 +45,14 @@ def is_unlisted(name: str, config: Config) -> bool:
     """Whether its provider, when it was asked, did not list a model."""
     spec = resolve(name, config.environment)
     if "@" not in name:
-        spec = asked_at(spec, config.environment, config.gateway)
+        spec = asked_at(spec, config.key_environment, config.gateway)
     kept = model_lists(config).all().get(place_of(spec))
     return kept is not None and all(model.id != spec.model for model in kept.models)
 
 
 def _all_names(config: Config) -> Iterator[str]:
     """Those that can be asked with a key that is set come first."""
-    settings, environment = config.settings, config.environment
+    settings, environment = config.settings, config.key_environment
     yield from (*settings.tiers, *config.model_settings)
     kept, table = model_lists(config).all(), load_table(refreshed_path(config.home))
     for provider in sorted(PROVIDERS, key=lambda each: not find_key(each, environment)):

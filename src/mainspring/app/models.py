@@ -12,7 +12,7 @@ import msgspec
 
 from mainspring.context.history import estimated_tokens
 from mainspring.engines import builtin
-from mainspring.errors import MainspringError, ModelError, UsageError
+from mainspring.errors import ConfigError, MainspringError, ModelError, UsageError
 from mainspring.events import Limits, Profile, ToolSpec
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
@@ -35,6 +35,7 @@ from mainspring.models.tiers import model_of
 from mainspring.models.wrapper import WithContextSize
 from mainspring.net.proxies import proxy_for
 from mainspring.sandbox.companion import Companion, start_companion
+from mainspring.secrets.key_store import read_keys
 from mainspring.settings import Config
 from mainspring.turns.compactor import Compactor
 
@@ -54,15 +55,16 @@ def build_model(spec: str, config: Config) -> Model:
     """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
     `local` and `local/FILE.gguf`, which are on this machine."""
     spec = model_of(
-        spec, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
+        spec, config.settings.tiers, config.key_environment, usual=config.model, gateway=config.gateway
     )
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    _refuse_unread_key(spec, config)
     return connect(
         spec,
-        config.environment,
+        config.key_environment,
         prices=price_book(config),
         policy=config.settings.retry,
         healed=healed(config),
@@ -85,6 +87,17 @@ def known_spec(name: str, config: Config) -> ModelSpec:
 def _close_to(name: str, config: Config) -> Sequence[str]:
     # Loaded with the table of prices when it is needed: reading that takes 5 ms.
     return import_module("mainspring.app.model_names").close_to(name, config)
+
+
+def _refuse_unread_key(name: str, config: Config) -> None:
+    """`ConfigError` when the key was stored and cannot be read, which is not the same as having none."""
+    for variable in known_spec(name, config).provider.key_variables:
+        problem = read_keys(config.folder).problems.get(variable)
+        if problem and not config.has_key(variable):
+            raise ConfigError(
+                f"The key for {name} is stored, but {problem}.",
+                remedy=f"Unlock the keyring, store the key again (mainspring keys add), or set {variable}.",
+            )
 
 
 def healed(config: Config) -> Capabilities:
@@ -160,7 +173,7 @@ async def look_up(name: str, config: Config, wanted: Profile | None = None) -> M
         settings_for(spec, name, config.model_settings),
         is_local=is_local,
         listed=price_book(config).find(spec, name),
-        served=await _served(spec, config.environment) if is_local else None,
+        served=await _served(spec, config.key_environment) if is_local else None,
         seen=healed(config).known(f"{spec.base_url} {spec.model}"),
         wanted=wanted,
     )

@@ -109,4 +109,4 @@ async def _with_vault(journal: Journal, store: Sessions, config: Config, origin:
 
 
 def _vault_in(folder: Path, config: Config) -> Vault:
-    return open_vault(folder / _SECRETS_FILE, config.environment)
+    return open_vault(folder / _SECRETS_FILE, config.secrets)

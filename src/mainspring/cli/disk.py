@@ -106,7 +106,7 @@ def clean_command(*, is_dry: bool, days: float, is_json: bool) -> None:
 
 
 @click.command("uninstall")
-@click.option("--keep-settings", is_flag=True, help="Leave config.toml and approvals.toml.")
+@click.option("--keep-settings", is_flag=True, help="Leave config.toml, approvals.toml and the keys.")
 @_YES
 def uninstall_command(*, keep_settings: bool, is_agreed: bool) -> None:
     """List every place that mainspring wrote to on this machine, and remove it after a yes. The package
@@ -117,6 +117,8 @@ def uninstall_command(*, keep_settings: bool, is_agreed: bool) -> None:
     places = tuple(each for each in found.places if not (keep_settings and each.kind == "settings"))
     for each in places:
         click.echo(plain(f"{each.kind:<9} {readable_bytes(each.bytes):>9}  {each.path}"))
+    for variable in () if keep_settings else found.keyring:
+        click.echo(f"key                  {variable} in the OS keyring")
     for workspace in found.workspaces:
         click.echo(plain(f"stays                {workspace} (a project; also its branches and goal files)"))
     if places:

@@ -116,7 +116,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  {_mark(check)} {check.name}: {check.found or 'not found'}" + (
             "" if check.is_ok else f". To fix it: {check.remedy}"
         )
-    yield f"  keys: {', '.join(diagnosis.keys) or 'none in the environment'}"
+    keys = [f"{name} (from {origin})" for name, origin in diagnosis.key_origins.items()]
+    yield f"  keys: {', '.join(keys) or 'none; store one with mainspring keys add PROVIDER'}"
     is_plain = any(rung.name == "none" and rung.is_available for rung in diagnosis.rungs)
     without = f"none works, so {'commands run only with --sandbox none' if is_plain else 'no commands run'}"
     yield f"sandbox: {diagnosis.rung or without}"

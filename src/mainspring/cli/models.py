@@ -163,7 +163,8 @@ def _line(listed: ProviderStatus) -> str:
         status = "does not answer" if listed.serves is None else f"serves {len(listed.serves)}"
     else:
         page = f" ({listed.key_page})" if listed.key_page else ""
-        status = "key set" if listed.has_key else f"no key: set {' or '.join(listed.key_variables)}{page}"
+        how = f"mainspring keys add {listed.provider}, or set {' or '.join(listed.key_variables)}{page}"
+        status = f"key from {listed.key_origin}" if listed.has_key else f"no key: {how}"
         status += ", through the gateway" if listed.is_through_gateway else ""
     head = f"{listed.provider:<18} {listed.wire:<10} {listed.base_url}  {status}"
     return "\n".join([head, *(f"  {_name(listed, model)}" for model in listed.serves or ())])

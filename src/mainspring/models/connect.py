@@ -179,7 +179,8 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
         return found
     raise ConfigError(
         f"There is no key for {provider.title}.",
-        remedy=f"Set {provider.key_variable}; get a key at {provider.key_page}.",
+        remedy=f"Store one (mainspring keys add {provider.id}), or set {provider.key_variable}; get a key at"
+        f" {provider.key_page}.",
     )
 
 

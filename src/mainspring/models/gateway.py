@@ -46,5 +46,6 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.key_variable and not environment.get(self.key_variable, "").strip():
             raise ConfigError(
                 "There is no key for the gateway.",
-                remedy=f"Set {self.key_variable}, or run with --no-gateway.",
+                remedy=f"Store one (mainspring keys add gateway), set {self.key_variable}, or run with"
+                " --no-gateway.",
             )

@@ -83,5 +83,5 @@ def model_of(
             return model
     raise ConfigError(
         f"The tier {tier} has models of {', '.join(models)}, and none of them has a key.",
-        remedy="Set a key (mainspring models shows the variables), or name a model.",
+        remedy="Store a key (mainspring keys add PROVIDER), or name a model.",
     )

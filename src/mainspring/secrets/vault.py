@@ -265,8 +265,8 @@ class RedactingStream:
         return self._vault.redact(ready)
 
 
-def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
-    """The vault of a session, kept in a private file, with the secrets of an environment."""
+def open_vault(path: Path, known: Mapping[str, str]) -> Vault:
+    """The vault of a session, kept in a private file, with the secrets that are known by name."""
     try:
         data = path.read_bytes()
         refuse_newer_json(path, data, _FORMAT)
@@ -279,7 +279,7 @@ def open_vault(path: Path, environment: Mapping[str, str]) -> Vault:
             remedy="Move the file away; what was hidden in this session can then not be written back.",
         ) from error
     return Vault(
-        secret_variables(environment),
+        known,
         kept=kept,
         keep=lambda content: write_private(path, msgspec.json.encode(content)),
     )

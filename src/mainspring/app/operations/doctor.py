@@ -18,6 +18,7 @@ from mainspring import __version__
 from mainspring.app.build import skills_of
 from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.operations.cleaning import disk_use
+from mainspring.app.operations.keys import KeyOrigin, key_origin, list_keys
 from mainspring.app.operations.models import without_login
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
@@ -54,6 +55,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     rungs: tuple[Rung, ...]
     checks: tuple[DoctorCheck, ...]
     keys: tuple[str, ...]
+    key_origins: dict[str, KeyOrigin] = {}
 
     @property
     def is_healthy(self) -> bool:
@@ -68,7 +70,8 @@ async def diagnose(config: Config, folder: Path) -> Diagnosis:
         rung=_in_use(report),
         rungs=report.rungs,
         checks=(*_checks(config, folder), *await _other_versions(config)),
-        keys=tuple(each.id for each in PROVIDERS if any(map(config.variable, each.key_variables))),
+        keys=tuple(each.id for each in PROVIDERS if key_origin(config, each.key_variables)),
+        key_origins={each.name: each.origin for each in list_keys(config) if each.origin},
     )
 
 
@@ -89,6 +92,7 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         _data_folder(config.home),
         _disk(config),
         *_gateway(config),
+        *_unread_keys(config),
         *_daily_anchor(config.daily_anchor),
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
@@ -171,13 +175,22 @@ def _gateway(config: Config) -> Iterator[DoctorCheck]:
     if not gateway.url:
         return
     whose = ", ".join(gateway.providers) or "all providers"
-    has_key = not gateway.key_variable or bool(config.variable(gateway.key_variable))
+    has_key = not gateway.key_variable or bool(key_origin(config, (gateway.key_variable,)))
     yield DoctorCheck(
         name="gateway",
         is_ok=has_key,
         found=f"{without_login(gateway.url)} for {whose}" + ("" if has_key else ", without a key"),
-        remedy=f"set {gateway.key_variable}",
+        remedy=f"mainspring keys add gateway, or set {gateway.key_variable}",
     )
+
+
+def _unread_keys(config: Config) -> Iterator[DoctorCheck]:
+    """Keys that were stored and cannot be read."""
+    for each in list_keys(config):
+        if each.problem:
+            found = f"the key of {each.title} is stored, but {each.problem}"
+            remedy = f"unlock the keyring, or mainspring keys add {each.name}"
+            yield DoctorCheck(name="key", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _disk(config: Config) -> DoctorCheck:

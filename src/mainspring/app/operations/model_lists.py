@@ -34,13 +34,13 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
 async def list_provider(name: str, config: Config, *, is_refresh: bool = False) -> ModelList:
     """The models of a provider (`PROVIDER`, or `PROVIDER@URL`). A list of the last day is not asked for again
     unless the server is on this machine; one that is older stands in when the provider cannot be asked."""
-    spec = resolve_provider(name, config.environment)
+    spec = resolve_provider(name, config.key_environment)
     is_local = spec.provider.is_local or is_here(spec.base_url)
     prefix = "" if spec.provider is COMPATIBLE else f"{spec.provider.id}/"
     if "@" in name:
         prefix = f"{name.partition('#')[0]}#"
     else:
-        spec = asked_at(spec, config.environment, config.gateway)
+        spec = asked_at(spec, config.key_environment, config.gateway)
     kept, is_cached, problem = await _kept_or_asked(spec, config, is_local=is_local, is_refresh=is_refresh)
     return ModelList(
         provider=spec.provider.id,
@@ -61,7 +61,7 @@ async def _kept_or_asked(
     if kept is not None and not is_local and not is_refresh and lists.is_fresh(kept):
         return kept, True, ""
     try:
-        models = await list_models(spec, config.environment, is_local=is_local)
+        models = await list_models(spec, config.key_environment, is_local=is_local)
         return lists.keep(place, models), False, ""
     except ModelError as error:
         if is_refresh or is_local or kept is None:
@@ -71,7 +71,7 @@ async def _kept_or_asked(
 
 async def list_all(config: Config, *, is_refresh: bool = False) -> tuple[ModelList, ...]:
     """The models of every provider that has a key here, and of the servers on this machine that answer."""
-    environment = config.environment
+    environment = config.key_environment
     instead = "openai" if address(COMPATIBLE, environment) else ""
     usual = (each for each in PROVIDERS if each.id != instead and address(each, environment))
     specs = [ModelSpec(each, "", address(each, environment)) for each in usual]
@@ -93,4 +93,4 @@ def _can_ask(spec: ModelSpec, config: Config) -> bool:
     if is_through:
         provider = gateway.through(spec).provider
     is_open = provider.is_local or provider is COMPATIBLE or is_here(spec.base_url)
-    return is_open or bool(find_key(provider, config.environment))
+    return is_open or bool(find_key(provider, config.key_environment))

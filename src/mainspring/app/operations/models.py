@@ -16,11 +16,11 @@ import msgspec
 
 from mainspring.app.model_names import close_to, is_unlisted
 from mainspring.app.models import known_spec, look_up
+from mainspring.app.operations.keys import KeyOrigin, key_origin
 from mainspring.disk.files import write_private
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import ModelError, UsageError
 from mainspring.models.connect import address, is_here
-from mainspring.models.gateway import Gateway
 from mainspring.models.local.weights import DEFAULT, PULLABLE, Weights, pulled_path, unpack
 from mainspring.models.pricelist import PriceTable, is_newer, load_table
 from mainspring.models.prices import refreshed_path
@@ -47,6 +47,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
     key_variables: tuple[str, ...]
     has_key: bool
     is_local: bool
+    key_origin: KeyOrigin = ""
     key_page: str = ""
     serves: tuple[ServedModel, ...] | None = None
     is_through_gateway: bool = False
@@ -68,7 +69,7 @@ class LocalModelStatus(msgspec.Struct, frozen=True, kw_only=True):
 async def known_of(name: str, config: Config) -> ModelRecord:
     """What is known of a model: from config.toml, its server, the prices, what was seen, its name."""
     spec = model_of(
-        name, config.settings.tiers, config.environment, usual=config.model, gateway=config.gateway
+        name, config.settings.tiers, config.key_environment, usual=config.model, gateway=config.gateway
     )
     known_spec(spec, config)
     return await look_up(spec, config, config.settings.work.profile)
@@ -111,15 +112,15 @@ def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - a fact, or None
 
 async def list_providers(config: Config) -> list[ProviderStatus]:
     """The providers that can be reached from here; servers on this machine are asked what they serve."""
-    environment = config.environment
+    environment = config.key_environment
     # What is asked for from OpenAI goes to the server that OPENAI_BASE_URL names.
     instead = "openai" if address(COMPATIBLE, environment) else ""
     known = [each for each in PROVIDERS if address(each, environment) and each.id != instead]
-    return await asyncio.gather(*(_look(provider, environment, config.gateway) for provider in known))
+    return await asyncio.gather(*(_look(provider, environment, config) for provider in known))
 
 
-async def _look(provider: Provider, environment: Mapping[str, str], gateway: Gateway) -> ProviderStatus:
-    base_url = address(provider, environment)
+async def _look(provider: Provider, environment: Mapping[str, str], config: Config) -> ProviderStatus:
+    base_url, gateway = address(provider, environment), config.gateway
     is_through = gateway.is_for(provider, base_url)
     if is_through:
         spec = gateway.through(ModelSpec(provider, ""))
@@ -138,6 +139,7 @@ async def _look(provider: Provider, environment: Mapping[str, str], gateway: Gat
         base_url=without_login(base_url),
         key_variables=provider.key_variables,
         has_key=bool(api_key),
+        key_origin=key_origin(config, provider.key_variables),
         is_local=is_local,
         key_page=provider.key_page,
         serves=models,

@@ -24,7 +24,7 @@ from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
 from mainspring.secrets.redaction import redacted
-from mainspring.secrets.vault import PLACEHOLDER, Vault, secret_name, secret_variables
+from mainspring.secrets.vault import PLACEHOLDER, Vault, secret_name
 from mainspring.settings import Config
 
 
@@ -93,7 +93,7 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
 
 async def list_schedules(config: Config) -> list[ScheduleRow]:
     found, handled = Schedules(config.home).all(), DaemonFiles(config.home).load().handled
-    vault = Vault(secret_variables(config.environment))
+    vault = Vault(config.secrets)
     found = [redacted(each, vault) for each in found]  # an earlier version kept secrets
     states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
     now_us = time.time_ns() // 1000
@@ -121,7 +121,7 @@ async def fire_schedule(config: Config, schedule: str) -> str:
 
 def _refuse_secrets(config: Config, *texts: str) -> None:
     """The file of schedules is no place for secrets, and what runs later may not have the variable."""
-    vault = Vault(secret_variables(config.environment))
+    vault = Vault(config.secrets)
     found = [name for text in texts for name in PLACEHOLDER.findall(vault.redact(text))]
     if found:
         raise UsageError(

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from mainspring.app.operations.daemon import service_unit
+from mainspring.app.operations.keys import keyring_keys, remove_keyring_keys
 from mainspring.app.operations.processes import list_processes
 from mainspring.app.operations.sessions import list_sessions
 from mainspring.app.private import DATA_NAMES, SETTINGS_NAMES
@@ -35,10 +36,11 @@ class WrittenPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 class WrittenPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """`places` can be removed; `workspaces` are the folders of people's projects that sessions worked in,
-    which stay as they are."""
+    which stay as they are. `keyring` are variables whose keys lie in the keyring; they go with settings."""
 
     places: tuple[WrittenPlace, ...]
     workspaces: tuple[str, ...]
+    keyring: tuple[str, ...] = ()
 
 
 async def written_places(config: Config) -> WrittenPlaces:
@@ -57,6 +59,7 @@ async def written_places(config: Config) -> WrittenPlaces:
             WrittenPlace(kind=kind, path=path, bytes=bytes_in(path)) for path, kind in found.items()
         ),
         workspaces=tuple(sorted(filter(None, workspaces))),
+        keyring=keyring_keys(config),
     )
 
 
@@ -82,7 +85,10 @@ async def check_idle(config: Config) -> None:
 
 
 def remove_places(config: Config, places: tuple[WrittenPlace, ...]) -> tuple[Path, ...]:
-    """Removes them, with the folders that this leaves empty; gives those that could not be removed."""
+    """Removes them, with the folders that this leaves empty; gives those that could not be removed. With the
+    settings go the keys in the keyring, first, because the settings say where they are."""
+    if any(each.kind == "settings" for each in places):
+        remove_keyring_keys(config)
     for place in places:
         if place.path.is_dir() and not place.path.is_symlink():
             remove(place.path)
