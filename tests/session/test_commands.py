@@ -25,12 +25,16 @@ from mainspring.events import (
     CallEnded,
     GoalSet,
     NoteAdded,
+    OnTime,
     Origin,
+    Recorded,
     TurnEnded,
     TurnStarted,
     UserSaid,
+    WaitStarted,
 )
-from mainspring.session.commands import carry_out
+from mainspring.folds.state import State
+from mainspring.session.commands import carry_out, look_again_s
 from mainspring.session.session import runtime_of
 from tests.stage import Stage, call, calls, says, take, texts, wait_for
 
@@ -148,3 +152,12 @@ def test_what_is_said_to_a_goal_between_two_turns_waits_for_the_next_one(tmp_pat
     asyncio.run(told())
     order = [type(item.event) for item in stage.journal() if isinstance(item.event, UserSaid | TurnStarted)]
     assert order == [UserSaid, TurnStarted, UserSaid]
+
+
+def test_a_session_that_sleeps_looks_at_its_inbox_once_a_second_at_most() -> None:
+    state = State()
+    assert look_again_s(state) >= 1
+    state.apply(Recorded(1, 1, TurnStarted(turn=1)))
+    assert look_again_s(state) < 0.5
+    state.apply(Recorded(2, 2, WaitStarted(wait="w", conditions=(OnTime(at_us=9),))))
+    assert look_again_s(state) >= 1

@@ -8,6 +8,7 @@ whether it counts, by the call of an answer and by the id of everything else.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import time
@@ -124,10 +125,10 @@ class Inbox:
 
     def _files(self) -> list[Path]:
         try:
-            found = sorted(self._folder.iterdir())
+            found = sorted(os.listdir(self._folder))
         except FileNotFoundError:
             return []
-        return [path for path in found if _NAME.fullmatch(path.name)]
+        return [self._folder / name for name in found if _NAME.fullmatch(name)]
 
     def _read(self, path: Path) -> LeftCommand | None:
         try:

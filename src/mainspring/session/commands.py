@@ -6,17 +6,19 @@ what each of its turns begins with, so what is said to it between two turns wait
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from mainspring.context.history import read_all
 from mainspring.disk.inbox import LeftCommand, NoteCommand, SayCommand, StopCommand
 from mainspring.errors import MainspringError
 from mainspring.events import NoteAdded, Origin, UserSaid
+from mainspring.folds.state import State
 from mainspring.tools.text import whole_characters
 from mainspring.turns.endings import STOPPED, abandoned, end_turn
 from mainspring.turns.runtime import Runtime
 
-LOOK_S = 0.25
+_LOOK_S, _IDLE_LOOK_S = 0.25, 1.0
 
 
 class Commanded(Protocol):
@@ -30,6 +32,20 @@ class Commanded(Protocol):
         ...
 
     async def stop(self, by: Origin | None = None) -> None: ...
+
+
+async def until_next_look(state: State) -> None:
+    """Returns when the inbox is worth a look: seldom while the session sleeps, and soon after it woke up."""
+    if (pause_s := look_again_s(state)) > _LOOK_S:
+        woken, _ = await asyncio.wait({state.waits.stirring()}, timeout=pause_s)
+        if not woken:
+            return
+    await asyncio.sleep(_LOOK_S)
+
+
+def look_again_s(state: State) -> float:
+    """After how long at most the inbox is looked at again."""
+    return _LOOK_S if state.is_turn_open and not state.waits.open else _IDLE_LOOK_S
 
 
 async def carry_out(session: Commanded, runtime: Runtime) -> None:

@@ -40,7 +40,7 @@ from mainspring.folds.state import State
 from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
-from mainspring.session.commands import LOOK_S, carry_out, catch_up
+from mainspring.session.commands import carry_out, catch_up, until_next_look
 from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
@@ -369,7 +369,7 @@ class Session:
         try:
             while True:
                 await carry_out(self, self._runtime)
-                await asyncio.sleep(LOOK_S)
+                await until_next_look(self.state)
         except Exception as error:
             self._failure = error
             self._runtime.feed.close(error)
