@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -128,3 +129,44 @@ def test_something_else_said_to_killed_attempts_ends_them(machine: Machine) -> N
     assert ran.returncode == 0, ran.stderr
     (kept,) = [event["body"] for event in machine.events(session) if event["kind"] == "AttemptsEnded"]
     assert (kept["kept"], kept.get("is_passed")) == (2, None)
+
+
+def act(action: str, **arguments: Any) -> dict[str, Any]:
+    return {"text": json.dumps({"action": action, "arguments": arguments})}
+
+
+def small(machine: Machine, *firsts: dict[str, Any]) -> str:
+    """A small model, by its name, that has it right in its second attempt; the test is one that a task names."""
+    (machine.workspace / "try.sh").write_text("grep -q right answer\n")
+    done = {"text": json.dumps({"action": "answer", "text": "Done."})}
+    cases = [{"contains": '"seed":2', "replies": [act("write", path="answer", content="right\n"), done]}]
+    return machine.serve(*firsts, done, done, done, cases=cases).replace("#test", "#coder-1.5b")
+
+
+TESTED = "Schreib die Antwort. Test: `sh ./try.sh --check`"
+
+
+def test_a_small_model_is_asked_again_where_the_test_that_its_task_gives_fails(machine: Machine) -> None:
+    model = small(machine, act("write", path="answer", content="wrong\n"))
+    ran = machine.run("run", "--json", "--model", model, "--mode", "auto", TESTED)
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "answer").read_text() == "right\n"
+    events = lines(ran.stdout)
+    (started,) = [event["body"] for event in events if event["kind"] == "AttemptsStarted"]
+    assert (started["attempts"], started["checks"], started["is_usual"]) == (3, ["sh ./try.sh --check"], True)
+    assert events[-1]["body"]["kept"] == 2
+
+
+def test_an_answer_that_changed_nothing_is_one_however_the_tests_of_the_project_are(machine: Machine) -> None:
+    ran = machine.run("run", "--json", "--model", small(machine), "--mode", "auto", TESTED)
+    assert ran.returncode == 0, ran.stderr
+    kinds = [event["kind"] for event in lines(ran.stdout)]
+    assert kinds.count("AttemptStarted") == 1
+
+
+@pytest.mark.parametrize("options", [("--attempts", "1", "--mode", "auto"), ("--mode", "ask")])
+def test_a_small_model_has_one_attempt_when_a_person_says_so_or_must_be_asked(
+    machine: Machine, options: tuple[str, ...]
+) -> None:
+    ran = machine.run("run", "--json", "--model", small(machine), *options, TESTED)
+    assert not [event for event in lines(ran.stdout) if event["kind"] == "AttemptsStarted"]

@@ -195,3 +195,14 @@ def test_priming_can_be_switched_off(tmp_path: Path) -> None:
     stage = staged(tmp_path, {"calc.py": CALC}, "Done.")
     stage.run("Fix calc.py", config=primed(tmp_path, priming="off"))
     assert not notes(stage)
+
+
+def test_a_small_model_is_shown_a_small_project_whole_and_its_task_last(tmp_path: Path) -> None:
+    files = {"calc.py": CALC, "other.py": "OTHER = 1\n", "large.txt": "x" * 9000}
+    for profile, is_shown in (("small", True), ("standard", False)):
+        stage = staged(tmp_path / profile, files, "Done.", "Done.")
+        stage.run("Repariere calc.py", config=primed(tmp_path, profile=profile))
+        (note,) = notes(stage)
+        assert ("OTHER = 1" in note.text) == is_shown
+        assert note.text.endswith("Repariere calc.py") == is_shown
+        assert "xxx" not in note.text

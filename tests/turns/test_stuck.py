@@ -121,3 +121,20 @@ def test_a_process_that_takes_over_goes_on_at_the_next_rung(tmp_path):
     asyncio.run(resumed())
     assert world.rungs[: len(before)] == before
     assert world.rungs[-1] == "final"
+
+
+def test_a_file_that_is_written_the_same_again_is_a_change_that_fails(tmp_path):
+    again = call("write", path="code.py", content="width = 9\n")
+    world = Stuck(tmp_path, READ, again, again, again, say("Done."))
+    world.turn("make it wide")
+    assert world.rungs == ["told", "sampled"]
+    assert world.events(TurnEnded)[-1].ending == "done"
+
+
+def test_the_same_text_written_over_what_something_else_wrote_is_no_failure(tmp_path):
+    again = call("write", path="code.py", content="width = 9\n")
+    other = call("shell", command="echo 'width = 1' > code.py")
+    world = Stuck(tmp_path, READ, again, other, READ, again, say("Done."))
+    world.turn("make it wide")
+    assert not world.rungs
+    assert (world.root / "code.py").read_text() == "width = 9\n"

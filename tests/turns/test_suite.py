@@ -22,7 +22,7 @@ from mainspring.events import (
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
 from mainspring.workspace.affected import affected_command, command_for, is_test
-from mainspring.workspace.project import Project, look_at
+from mainspring.workspace.project import Project, asked_test, look_at
 
 WRONG = "def add(first, second):\n    return first - second\n"
 RIGHT = WRONG.replace("-", "+")
@@ -147,6 +147,30 @@ def test_what_tests_do_to_files_is_on_record_and_can_be_undone(tmp_path: Path) -
     assert (stage.workspace / "calc.py").read_text(encoding="utf-8") == WRONG
 
 
+@pytest.mark.parametrize(
+    ("task", "test"),
+    [
+        ("Mach es. Test: `sh check.sh`", "sh check.sh"),
+        ("实现它。测试命令:`node test.js`", "node test.js"),
+        ("Fix it:\n```\npython3 -m unittest -q\n```", "python3 -m unittest -q"),
+        ("Fix it.\n$ make test", "make test"),
+        ("make the tests pass", "known"),
+        ("Remove `rm -rf test` and `make test; id`", "known"),
+        ("Write `test.sh`, which prints `node`", "known"),
+    ],
+)
+def test_the_test_command_that_a_task_gives_comes_first(task: str, test: str) -> None:
+    assert asked_test(Project(test="known"), task).test == test
+
+
+def test_a_test_command_that_only_the_task_gives_is_run_after_a_change(tmp_path: Path) -> None:
+    files = {"calc.py": WRONG, "try.sh": "grep -q '+' calc.py\n"}
+    stage = staged(tmp_path, files, tool_call("read", path="calc.py"), edit(RIGHT), "Done.")
+    config = working(tmp_path, profile="small", test_timeout_s=300.0)
+    stage.run("Richte calc.py. `sh ./try.sh --check`", config=config, mode="auto")
+    assert [ended.outcome for ended in stage.events(SuiteEnded)] == ["failed", "passed"]
+
+
 PYTEST = Project(test="pytest")
 
 
@@ -193,6 +217,8 @@ def test_ids_and_strange_names_are_quoted_for_the_shell() -> None:
         ({"setup.cfg": "[tool:pytest]\n"}, "pytest"),
         ({"noxfile.py": ""}, "nox"),
         ({"test/a.test.js": ""}, "node --test"),
+        ({"test.js": ""}, "node test.js"),
+        ({"test.sh": ""}, "bash test.sh"),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, ""),
         ({"notes.txt": ""}, ""),
     ],

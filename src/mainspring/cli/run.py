@@ -92,9 +92,8 @@ turn_options = with_options(
 @click.option(
     "--attempts",
     type=click.IntRange(1, MAX_ATTEMPTS),
-    default=1,
-    show_default=True,
-    help="Attempts from the same conversation and files, until one passes; else the best is kept.",
+    help="Attempts from the same conversation and files, until one passes; else the best is kept."
+    " By default 1, and 3 for a small model where a test command is known.",
 )
 @click.option(
     "--check",

@@ -27,6 +27,7 @@ from mainspring.app.operations.attempts import (
     take_attempts,
 )
 from mainspring.app.operations.outputs import as_output, load_schema
+from mainspring.app.operations.usual_attempts import usual_attempts
 from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.ask import approver
@@ -97,7 +98,7 @@ async def take_turn(
     attach: Sequence[Path] = (),
     output_schema: Path | None = None,
     answers: Sequence[ApprovalGiven] = (),
-    attempts: int = 1,
+    attempts: int | None = None,
     checks: Sequence[str] = (),
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
@@ -146,11 +147,13 @@ def _begin(config: Config, *, is_new: bool) -> None:
 
 
 async def _events(
-    session: Session, text: str, media: Sequence[Media], attempts: int, checks: Sequence[str]
+    session: Session, text: str, media: Sequence[Media], attempts: int | None, checks: Sequence[str]
 ) -> AsyncGenerator[Recorded]:
     """What happens from here on. Attempts that another process left go on, unless something else is said."""
+    is_usual = attempts is None and not checks
+    attempts = await usual_attempts(session, text) if is_usual else attempts or 1
     if attempts > 1 or checks:
-        return take_attempts(session, text, media, attempts=attempts, checks=checks)
+        return take_attempts(session, text, media, attempts=attempts, checks=checks, is_usual=is_usual)
     if text:
         await leave_attempts(session, "a person said something else")
     elif await are_attempts_open(session):

@@ -98,6 +98,9 @@ class Recent(msgspec.Struct):
     failures: int = 0
     rung: int = 0
     """How often the same call of a tool that changes files failed, and what was changed about that."""
+    changed: tuple[str, str] = ("", "")
+    is_useless: bool = False
+    """The last call that changed a file, and whether the same one came again, which changes nothing."""
 
 
 class Guards:
@@ -111,6 +114,7 @@ class Guards:
         self._started: set[str] = set()
         self._ended: dict[str, CallEnded] = {}
         self._seen: dict[Hashable, int | None] = {}
+        self._is_changed = False
 
     def check(self) -> GuardTripped | None:
         """What must be recorded now. The same as before when that was final."""
@@ -119,6 +123,7 @@ class Guards:
         return next((trip for rule in RULES if (trip := rule(self.recent))), None)
 
     def apply(self, recorded: Recorded) -> None:
+        self._is_changed = self._is_changed or recorded.kind == "FilesChanged"
         if recorded.kind in _PROGRESS:
             self._note_progress()
             self.recent.texts = Track()
@@ -149,7 +154,7 @@ class Guards:
 
     def _begin_step(self, said: AssistantSaid) -> None:
         recent = self.recent
-        self._asked, self._started, self._ended = said.calls, set(), {}
+        self._asked, self._started, self._ended, self._is_changed = said.calls, set(), {}, False
         recent.text, recent.stop = _CONTROL_TOKEN.sub("", said.text).strip(), said.stop
         is_empty = not said.calls and not recent.text
         recent.has_stopped = not said.calls
@@ -183,12 +188,15 @@ class Guards:
         recent, action = self.recent, (deed.tool, deed.arguments)
         if deed.tool not in _FILE_TOOLS or deed.is_malformed:
             return
-        if deed.is_ok:
+        is_useless = deed.is_ok and action == recent.changed and not self._is_changed
+        if deed.is_ok and not is_useless:
             recent.failed, recent.failures, recent.rung = ("", ""), 0, 0
+            recent.changed = action
         elif action == recent.failed:
             recent.failures += 1
         else:
-            recent.failed, recent.failures, recent.rung = action, 1, 0
+            recent.failed, recent.failures, recent.rung = action, 1 + is_useless, 0
+        recent.is_useless = is_useless
 
     def _deed(self, asked: CallAsked, ended: CallEnded) -> Deed:
         is_refused_unread = ended.outcome == "error" and asked.call not in self._started
@@ -275,6 +283,8 @@ def stuck(recent: Recent) -> GuardTripped | None:
     if recent.failures < FAILURES + recent.rung:
         return None
     what = f"The same call of {recent.failed[0]} failed {recent.failures} times"
+    if recent.is_useless:
+        what = f"The same call of {recent.failed[0]} was made {recent.failures} times and changed nothing"
     if recent.rung < len(LADDER):
         return GuardTripped(guard="stuck", message=f"{what}.", action=LADDER[recent.rung])
     return GuardTripped(guard="stuck", message=f"{what}, whatever was changed about it.", is_final=True)

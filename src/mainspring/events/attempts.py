@@ -30,12 +30,14 @@ class SessionUse(Value, frozen=True):
 class AttemptsStarted(Event, frozen=True):
     """What is said next is tried up to `attempts` times, each from the conversation and the files as they
     are here. One is enough when every command of `checks` exits with 0; without checks, when its turn is
-    done. All of them together may use `cap`, beside the caps of the session; `before` was used before."""
+    done. All of them together may use `cap`, beside the caps of the session; `before` was used before.
+    `is_usual` says that nobody asked for them."""
 
     attempts: int
     checks: tuple[str, ...] = ()
     cap: Cap = Cap()
     before: SessionUse = SessionUse()
+    is_usual: bool = False
 
 
 class AttemptStarted(Event, frozen=True):

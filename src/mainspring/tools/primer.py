@@ -115,15 +115,20 @@ def show_found(
     tokens: int,
     hide: Callable[[str], str] = str,
     has_tree: bool = True,
+    has_rest: bool = False,
     report: str = "",
 ) -> Primed:
     """What to show of it within so many tokens, estimated: a report as it is, the list of files of a small
-    project if wanted, and the files."""
+    project if wanted, the files, and `has_rest` of a small project those others that fit whole."""
     page = _Page(files, room=int(tokens * BYTES_PER_TOKEN), hide=hide)
     page.add_report(report)
-    if has_tree and not found.is_cut and len(found.paths) <= SMALL_PROJECT:
+    is_small = not found.is_cut and len(found.paths) <= SMALL_PROJECT
+    if has_tree and is_small:
         page.add_tree(found.paths)
-    page.add_files(found.mentions[:_MAX_FILES])
+    mentions = found.mentions[:_MAX_FILES]
+    page.add_files(mentions)
+    if has_rest and is_small:
+        page.add_rest([path for path in found.paths if path not in {each.path for each in mentions}])
     return Primed(text=page.text, files=tuple(page.shown), whole=tuple(page.whole))
 
 
@@ -224,6 +229,14 @@ class _Page:
             if content and decoded and self._left > _LEAST_ROOM:
                 share = self._left // (len(mentions) - position)
                 self._add_file(mention, content, self._hide(decoded.text), share)
+
+    def add_rest(self, paths: Sequence[str]) -> None:
+        """Files that nobody named, as long as they fit whole."""
+        for path in paths[:_MAX_FILES]:
+            content = _read(self._files, path)
+            decoded = decode(content.data) if content and 0 < content.size <= self._left else None
+            if content and decoded and _size(text := self._hide(decoded.text)) + _LEAST_ROOM <= self._left:
+                self._add_file(FileMention(path), content, text, self._left)
 
     def _add_file(self, mention: FileMention, content: Content, text: str, share: int) -> None:
         lines = lines_of(text)

@@ -14,6 +14,7 @@ from mainspring.secrets.injection import suspicions
 from mainspring.tools.primer import Found, also_named, find_named, show_found, unchanged
 from mainspring.tools.text import whole_characters
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.small import said_again
 from mainspring.turns.suite import project_of, run_suite
 from mainspring.workspace.affected import command_for, is_test
 
@@ -42,11 +43,12 @@ async def prime(runtime: Runtime) -> None:
         tokens=work.tokens_to_prime(state.prompt.profile),
         hide=runtime.recorder.vault.redact,
         has_tree=state.turn == 1,
+        has_rest=state.prompt.profile == "small",
         report=report,
     )
     if not primed.text:
         return
-    text = whole_characters(primed.text)
+    text = whole_characters(primed.text + said_again(runtime, said.text))
     note = NoteAdded(text=text, source=PRIMING_SOURCE, suspicious=suspicions(text), files=primed.files)
     await runtime.record(note, is_durable=False)
     for content in primed.whole:
@@ -57,7 +59,7 @@ async def _test_report(runtime: Runtime, task: str, found: Found) -> str:
     """What the tests say that a task names: by their files or ids, or by the project's own command."""
     names = [test for mention in found.mentions for test in mention.test_ids or (mention.path,)]
     tests = [name for name in names if is_test(name.partition("::")[0])]
-    project = await project_of(runtime)
+    project = await project_of(runtime, task)
     if not project.test or not (tests or project.test in task):
         return ""
     timeout_s = _PATIENCE * runtime.workbench.work.test_timeout_s

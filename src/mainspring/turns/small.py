@@ -7,6 +7,8 @@ from mainspring.tools import MAX_TEXT
 from mainspring.turns.runtime import Runtime
 
 _RESULT_TEXT = 6_000
+_MAX_SAID_AGAIN = 800
+_SAID_AGAIN = "\n--- your task, to be done now\n{task}"
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -16,6 +18,12 @@ _IDLE = (
 def result_text(runtime: Runtime) -> int:
     """Characters that the model is sent of one call at most."""
     return _RESULT_TEXT if runtime.state.prompt.profile == "small" else MAX_TEXT
+
+
+def said_again(runtime: Runtime, task: str) -> str:
+    """A short task once more, behind what it names: small models do what stands last."""
+    is_wanted = runtime.state.prompt.profile == "small" and len(task) <= _MAX_SAID_AGAIN
+    return _SAID_AGAIN.format(task=task) if is_wanted else ""
 
 
 async def is_asked_for_effect(runtime: Runtime) -> bool:

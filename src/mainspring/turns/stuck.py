@@ -21,8 +21,8 @@ _STUCK = "the same call kept failing"
 _LEAST_HEAT, _MORE_HEAT, _MOST_HEAT = 0.3, 0.4, 1.0
 _MAX_SHOWN_BYTES = 6000
 _TOLD = (
-    "{failed} Sending it again will fail again: it does not fit the file. Do not repeat it. Take the text to"
-    " change from what the file holds now, or write the whole file anew."
+    "{failed} Sending it again will not help: do not repeat it. Take the text to change from what the file"
+    " holds now, or write the whole file anew, otherwise than before."
 )
 _SAMPLED = "{failed} Do something else now: another tool, a smaller change, or the whole file written anew."
 _RESTARTED = (
@@ -43,10 +43,10 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
         case "told":
             text = _TOLD.format(failed=tripped.message) + await _files(runtime)
             tripped = replace(tripped, message=text)
+            if runtime.state.prompt.profile == "small":
+                beside.append(_hotter(runtime))  # words alone seldom change what it does
         case "sampled":
-            now = runtime.state.sampling
-            heat = min((now.temperature or _LEAST_HEAT) + _MORE_HEAT, _MOST_HEAT)
-            beside.append(replace(now, temperature=heat, reason=_STUCK))
+            beside.append(_hotter(runtime))
             tripped = replace(tripped, message=_SAMPLED.format(failed=tripped.message))
         case "restarted":
             call, answer = await _last_failure(runtime)
@@ -65,6 +65,12 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
     if any(isinstance(event, Compacted) for event in beside):
         await runtime.load_history()
     return tripped
+
+
+def _hotter(runtime: Runtime) -> SamplingChosen:
+    now = runtime.state.sampling
+    heat = min((now.temperature or _LEAST_HEAT) + _MORE_HEAT, _MOST_HEAT)
+    return replace(now, temperature=heat, reason=_STUCK)
 
 
 async def sample_as_usual(runtime: Runtime) -> None:

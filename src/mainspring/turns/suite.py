@@ -23,6 +23,7 @@ from mainspring.events import (
     NoteAdded,
     SuiteEnded,
     SuiteStarted,
+    UserSaid,
 )
 from mainspring.sandbox import TIMED_OUT, Command, CommandResult
 from mainspring.sandbox.files import Files
@@ -32,7 +33,7 @@ from mainspring.tools.walk import walked
 from mainspring.turns.calls import startable
 from mainspring.turns.runtime import Runtime, time_left
 from mainspring.workspace.affected import affected_command
-from mainspring.workspace.project import Project, look_at
+from mainspring.workspace.project import Project, asked_test, look_at
 
 _SHELL = "shell"
 _SHOWN_LINES = 15
@@ -47,8 +48,9 @@ _VARYING = re.compile(r"\d+(?:\.\d+)?\s*(?:ms|s|seconds?)\b|0x[0-9a-fA-F]+|=+|-{
 _ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": "-q --tb=short -p no:cacheprovider"}
 
 
-async def project_of(runtime: Runtime) -> Project:
-    return await asyncio.to_thread(look_at, runtime.state.workspace)
+async def project_of(runtime: Runtime, task: str) -> Project:
+    """What is known of the project; the test command that a task gives comes before its own."""
+    return asked_test(await asyncio.to_thread(look_at, runtime.state.workspace), task)
 
 
 async def check_changes(runtime: Runtime) -> None:
@@ -62,7 +64,9 @@ async def check_changes(runtime: Runtime) -> None:
     changed = _paths(item.event for item in since)
     if not changed:
         return
-    project = await project_of(runtime)
+    said = await runtime.journal.last("UserSaid")
+    task = said.event.text if said and isinstance(said.event, UserSaid) else ""
+    project = await project_of(runtime, runtime.recorder.vault.expand(task))
     command = await asyncio.to_thread(_affected, runtime.workbench.files, project, changed)
     before = await runtime.journal.last("SuiteEnded")
     ended = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s)
@@ -80,7 +84,7 @@ async def run_suite(
     """The result on record; None when nothing was run."""
     left = time_left(runtime)
     timeout_s = min(timeout_s, left.time_s) if left else timeout_s
-    if not command or timeout_s <= 0 or not await _may_run(runtime, command):
+    if not command or timeout_s <= 0 or not await may_run(runtime, command):
         return None
     call = f"tests:{runtime.last_seq}"
     await runtime.record(SuiteStarted(command=command, cause=cause, timeout_s=timeout_s))
@@ -98,7 +102,7 @@ async def run_suite(
     return ended
 
 
-async def _may_run(runtime: Runtime, command: str) -> bool:
+async def may_run(runtime: Runtime, command: str) -> bool:
     """Whether the agent could run it without a question, and no earlier run says that it is of no use."""
     last = await runtime.journal.last("SuiteEnded")
     if last and isinstance(last.event, SuiteEnded) and last.event.outcome in ("slow", "unusable"):

@@ -25,6 +25,15 @@ _TEST_FOLDERS = ("", "tests", "test", "__tests__")
 _TEST_FILES = re.compile(
     r"(?P<python>test_[A-Za-z0-9_]+\.py|[A-Za-z0-9_]+_test\.py)|[A-Za-z0-9_.-]+\.test\.[cm]?js|test-[A-Za-z0-9_.-]+\.[cm]?js"
 )
+_TEST_SCRIPTS = {"test.js": "node", "test.mjs": "node", "test.cjs": "node", "test.sh": "bash"}
+_WRITTEN = re.compile(r"```\w*\n([^`\n]+)\n```|`([^`\n]+)`|^[ \t]*\$[ \t]+(\S[^`\n]*)$", re.MULTILINE)
+_RUNNERS = re.compile(
+    r"(?:python[\d.]*|node|deno|bun|ruby|perl|php|sh|bash|make|npm|npx|yarn|pnpm|pytest|go|cargo|tox|nox|mvn|gradle"
+    r"|dotnet|mix|rake|rspec|jest|vitest|\./[\w./-]+)"
+)
+_TESTING = re.compile(
+    r"(?:.*[/_.-])?(?:tests?|spec|check)(?:[/_.-].*)?|unittest|pytest|rspec|jest|vitest|tox|nox"
+)
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -52,10 +61,26 @@ def look_at(folder: Path) -> Project:
     return better if better.test else found
 
 
+def asked_test(project: Project, task: str) -> Project:
+    """With the test command that a task gives in code quotes, or after the sign of a prompt: one command
+    without signs of the shell, of a program that runs tests, in whatever language the rest is written."""
+    for written in _WRITTEN.finditer(task):
+        command = (written[1] or written[2] or written[3]).strip()
+        words = command.split()
+        is_plain = re.fullmatch(r"[\w./:=@, -]+", command) is not None and len(words) < 12
+        if is_plain and _RUNNERS.fullmatch(words[0]) and any(map(_TESTING.fullmatch, words)):
+            return msgspec.structs.replace(project, test=command)
+    return project
+
+
 def _by_test_files(known: Project, folder: Path) -> Project:
     """The runner that fits the tests which lie in the usual places."""
     for name in _TEST_FOLDERS:
         for path in _entries(folder / name):
+            if not name and path.name in _TEST_SCRIPTS:
+                test = f"{_TEST_SCRIPTS[path.name]} {path.name}"
+                language = "JavaScript" if test.startswith("node") else "Shell"
+                return _joined(known, Project(languages=(language,), test=test), path.name)
             if match := _TEST_FILES.fullmatch(path.name):
                 language, test = "JavaScript", "node --test"
                 if match["python"]:

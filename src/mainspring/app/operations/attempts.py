@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from pathlib import Path
 
 import msgspec
 
@@ -23,6 +22,7 @@ from mainspring.app.operations.attempt_sizes import (
     use_between,
     used,
 )
+from mainspring.app.operations.usual_attempts import is_enough, known_checks
 from mainspring.context.history import read_all
 from mainspring.errors import UsageError, WorkspaceConflict, require_type
 from mainspring.events import (
@@ -49,7 +49,6 @@ from mainspring.secrets.redaction import expanded
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session, runtime_of
 from mainspring.turns.runtime import Runtime
-from mainspring.workspace.project import look_at
 
 _TEMPERATURES = (0.4, 0.7, 1.0)
 """Of the second attempt and those after it; the first is sampled as the model chooses."""
@@ -117,12 +116,13 @@ async def take_attempts(
     attempts: int,
     checks: Sequence[str] = (),
     judge: Judge | None = None,
+    is_usual: bool = False,
 ) -> AsyncGenerator[Recorded]:
     """Says something up to so many times, each from here, and gives what happens, until one attempt is kept
     or a person is needed. An attempt passes when every one of the `checks` (command lines) exits with 0;
-    without any the test command of the project decides, and where none is known an attempt passes when its
-    turn is done. A `judge` looks in their place. The caps of one turn hold for all
-    attempts together."""
+    without any the test command of the task or project decides, and where none is known an attempt passes
+    when its turn is done. A `judge` looks in their place. The caps of one turn hold for all attempts
+    together. When nobody asked for them (`is_usual`), one that changes nothing is enough."""
     require_type(attempts, int, "attempts")
     if not 1 <= attempts <= MAX_ATTEMPTS:
         raise UsageError(
@@ -135,9 +135,13 @@ async def take_attempts(
     runtime = runtime_of(session)
     before = used(runtime)
     if attempts > 1 and not checks and judge is None:
-        checks = await asyncio.to_thread(known_checks, session.state.workspace)
+        checks = await asyncio.to_thread(known_checks, session.state.workspace, text)
     opening = AttemptsStarted(
-        attempts=attempts, checks=tuple(checks), cap=cap_of(runtime.budget.limits, "turn"), before=before
+        attempts=attempts,
+        checks=tuple(checks),
+        cap=cap_of(runtime.budget.limits, "turn"),
+        before=before,
+        is_usual=is_usual,
     )
     after = session.opened_seq
     await session.say(text, media, after=(opening, AttemptStarted(attempt=1, before=before)))
@@ -202,12 +206,6 @@ async def leave_attempts(session: Session, reason: str) -> None:
     found = await _load(session)
     if found is not None:
         await _record_end(session, found, found.made[-1], reason)
-
-
-def known_checks(folder: Path) -> tuple[str, ...]:
-    """The test command of the project in a folder; nothing when none is known."""
-    test = look_at(folder).test
-    return (test,) if test else ()
 
 
 def command_judge(checks: Sequence[str]) -> Judge:
@@ -288,8 +286,9 @@ async def _judge(session: Session, found: _Attempts, current: _Attempt, judge: J
 
 def _choice(found: _Attempts, last: AttemptEnded, runtime: Runtime) -> tuple[_Attempt, str] | None:
     """The attempt to keep, and why; None when another one is to be made."""
-    if last.is_passed:
-        return found.made[-1], "it passes every check" if last.passed else "its turn is done"
+    if is_enough(found.started, last):
+        is_judged = last.is_passed and last.passed
+        return found.made[-1], "it passes every check" if is_judged else "its turn is done"
     if last.ending == "failed" and not last.used.steps:
         why = f"the model could not be asked ({last.detail})"
     elif len(found.made) >= found.started.attempts:
@@ -368,7 +367,7 @@ async def _record_end(session: Session, found: _Attempts, kept: _Attempt, reason
     ended = AttemptsEnded(
         kept=kept.started.attempt,
         reason=reason,
-        is_passed=kept.ended is not None and kept.ended.is_passed,
+        is_passed=kept.ended is not None and is_enough(found.started, kept.ended),
         ending=kept.ended.ending if kept.ended else "interrupted",
         end_seqs=found.end_seqs,
     )
