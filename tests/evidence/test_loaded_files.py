@@ -29,6 +29,11 @@ class Work:
         )
         self.artifacts.apply(ArtifactsChanged(iteration=iteration, changes=changes))
 
+    def add(self, *paths: str) -> None:
+        """Files from before the goal whose names are no identifiers."""
+        self.texts |= dict.fromkeys(paths, "")
+        self._apply(0, "new", *paths)
+
     def agent(self, **texts: str) -> Work:
         for path, text in texts.items():
             self.write(path.replace("__", "/").replace("_py", ".py").replace("_sh", ".sh"), text)
@@ -151,3 +156,38 @@ def test_no_odd_line_hides_the_script_beside_it(line: str) -> None:
     for whole in (f"{line}\npython3 b.py", f"python3 b.py\n{line}", f"python3 b.py; {line}"):
         assert work.found(whole) == ("b.py",), whole
     assert set(work.found(line)) <= {"b.py"}
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("PATH=.:$PATH grep -q 42 answer", "grep"),
+        ("export PATH=bin; grep -q 42 answer", "bin/grep"),
+        ("BASH_ENV=first.sh bash /usr/bin/check", "first.sh"),
+        ("PYTHONPATH=vendor:more python3 check.py", "more/lib.py"),
+        ("python3 -m package", "package/__main__.py"),
+        ("python3 check.py", "lib.pyc"),
+        ("python3 check.py", "copy.py"),
+        ("python3 -m pytest -q", "copy/__init__.py"),
+        ("diff -r out golden_files", "golden_files/a"),
+        ("cat golden_*/* | grep -q 2", "golden_files/a"),
+        ("python3 reads.py", "golden_files/a"),
+        ("$(cat answer)", "answer"),
+        ("trap '. ./answer' EXIT; false", "answer"),
+    ],
+)
+def test_what_a_line_loads_by_other_ways_than_its_name_decides_it(line: str, path: str) -> None:
+    work = Work(
+        check_py="import lib\nimport dataclasses",
+        reads_py="import os\nopen(os.path.join('golden_files', 'a'))",
+    )
+    work.add("package/__main__.py", "package/__init__.py", "golden_files/a")
+    assert work.found(line) == ()
+    assert work.write(path).found(line) == (path,)
+
+
+def test_what_frozen_data_is_compared_with_is_the_work() -> None:
+    work = Work(out="1", expected="2", out2__a="1", expected2__a="2").write("out", "2").write("out2/a", "2")
+    assert work.found("diff out expected") == ("out",)
+    assert work.found("diff out expected", "expected") == ()
+    assert work.found("diff -r out2 expected2", "expected2/a") == ()

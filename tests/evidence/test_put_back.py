@@ -110,3 +110,17 @@ def test_a_file_that_holds_a_secret_is_not_kept_and_the_reason_is_told(machine: 
     found = checked(machine, "echo pass > test_it.py", test_it_py=f"key = '{key}'\n")
     assert found["grade"] == "checked"
     assert "what test_it.py held then was not kept" in found["detail"]
+
+
+def test_what_python_cached_of_a_file_is_not_run_in_its_place(machine: Machine) -> None:
+    before = {"test_it_py": "import lib\nassert lib.answer() == 42\n", "lib_py": "def answer(): return 41\n"}
+    mode = "py_compile.PycInvalidationMode.UNCHECKED_HASH"
+    work = (
+        "cp lib.py was; echo 'def answer(): return 42' > lib.py; "
+        f"""python3 -c "import py_compile; py_compile.compile('lib.py', invalidation_mode={mode})"; """
+        f"mv was lib.py; echo {DONE!r}"
+    )
+    for name, text in before.items():
+        (machine.workspace / name.replace("_py", ".py")).write_text(text)
+    ran = goal(machine, engine(machine, t1=work), "--check", LINE, "--max-iterations", "1")
+    assert (ran.returncode, events(machine, "CheckEnded")[0]["passed"]) == (1, False), ran.stderr

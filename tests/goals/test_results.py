@@ -71,3 +71,14 @@ def test_an_evaluation_that_fails_each_time_is_not_told_as_a_measurement(machine
     report = machine.run("goal", "report").stdout
     assert "mainspring ran `exit 3` itself, and measured nothing." in report
     assert "Measured by mainspring itself" not in report
+
+
+def test_a_best_value_by_an_evaluator_that_the_agent_changed_is_told_as_doubtful(machine: Machine) -> None:
+    (machine.workspace / "bench.sh").write_text("echo METRIC loss=5\n")
+    cases = {"t1": "true", "t2": "echo 'echo METRIC loss=0' > bench.sh"}
+    measure = ("--evaluate", "sh bench.sh", "--minimize", "loss", "--max-iterations", "2")
+    goal(machine, engine(machine, **cases), *measure)
+    doubt = "the agent wrote or changed bench.sh, and it is not frozen"
+    assert [item.get("flags", []) for item in events(machine, "MeasurementsTaken")][-2:] == [[], [doubt]]
+    assert f"doubtful: {doubt}" in machine.run("goal", "best").stdout
+    assert "to ? 0 (iteration 2" in machine.run("goal", "report").stdout

@@ -163,6 +163,7 @@ def _best_lines(best: BestResult) -> list[str]:
     end = f"{values[1]} in iteration {best.best.iteration}"
     return [
         f"{best.metric}: {start}, {end} ({best.better} is better{sure})",
+        *(f"  doubtful: {flag}" for flag in best.flags),
         *([f"  parameters: {best.parameters}"] if best.parameters else []),
         f"  files: as after event {best.state_seq}",
     ]

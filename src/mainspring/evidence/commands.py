@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from mainspring.errors import PathRefused
 from mainspring.events import Blob
 from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
 from mainspring.sandbox.files import Files
@@ -63,3 +65,16 @@ async def run_line(
 async def kept(ran: Ran, keep: Keep) -> Blob | None:
     """What it said as a blob; None when it said nothing."""
     return await keep(ran.said, "text/plain") if ran.said.strip() else None
+
+
+def drop_bytecode(paths: Iterable[str], files: Files) -> None:
+    """Removes what Python has cached of these files: it would run in place of a source that was not changed.
+    For a thread."""
+    for folder in {posixpath.dirname(path) for path in paths if path.endswith(".py")}:
+        cache = posixpath.join(folder, "__pycache__")
+        try:
+            for entry in files.entries(cache):
+                if entry.name.endswith(".pyc"):
+                    files.remove(f"{cache}/{entry.name}")
+        except (OSError, PathRefused):
+            continue  # there is none, or nobody may write there

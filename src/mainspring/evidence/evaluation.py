@@ -17,7 +17,7 @@ from mainspring.errors import PathRefused
 from mainspring.events import Evaluation, FrozenFile, Measurement, MeasurementsTaken, Parameter
 from mainspring.evidence.commands import Ran, kept, run_line
 from mainspring.evidence.frozen_copy import Fetch, frozen_copy
-from mainspring.evidence.metrics import EVALUATOR_CHANGED, MIN_REPEATS
+from mainspring.evidence.metrics import AS_FROZEN, EVALUATOR_CHANGED, MIN_REPEATS
 from mainspring.evidence.readings import read_lines
 from mainspring.sandbox import Confinement, Sandbox
 from mainspring.sandbox.files import Files
@@ -81,7 +81,7 @@ async def evaluate(
         now = await asyncio.to_thread(hashes_of, evaluation.frozen, files)
         async with frozen_copy(files, evaluation.hashes, now, fetch) as copy:
             if copy is not None:
-                told = [f"measured with the frozen files as they were, since {each}" for each in changes]
+                told = [f"{AS_FROZEN}, since {each}" for each in changes]
                 policy = copy.policy
                 return await _measured(evaluation, iteration, sandbox, copy, keep, timeout_s, told, policy)
     return await _measured(evaluation, iteration, sandbox, files, keep, timeout_s)

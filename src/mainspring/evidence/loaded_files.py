@@ -1,22 +1,26 @@
 """Which files decide what a command line says, and which of them the agent wrote or changed.
 
 Those are the scripts that it runs, what they import, the tests and settings of test runners, and files from
-before the goal that it names. Programs that only look at files (`test`, `grep`, `diff`) load nothing; of a
-program that is not known, every file of the workspace may decide. Frozen scripts are declared by the user to
-be what decides: what they import is then the work itself. Pure.
+before the goal that it names, or in a folder that it names. Programs that only look at files (`test`,
+`grep`, `diff`) load nothing; of a program that is not known, every file of the workspace may decide. Frozen
+files are declared by the user to be what decides: what frozen scripts import, or what frozen data is compared
+with, is then the work itself. Pure.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.machinery
 import posixpath
 import re
 import shlex
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
 from mainspring.evidence.artifacts import Artifacts
+from mainspring.tools.globs import glob_regex
 
 ReadText = Callable[[str], str | None]
 """The text of a file of the workspace; None when there is none."""
@@ -44,6 +48,10 @@ _SETTINGS = re.compile(
     r"|\.mocharc.*|Cargo\.(?:toml|lock)|build\.rs|go\.(?:mod|sum)|CMakeLists\.txt|[Jj]ustfile|Rakefile|Gemfile"
     r"|pom\.xml|build\.gradle.*|meson\.build|lakefile\..*|lean-toolchain"
 )
+_LOADER = re.compile(r"(?:(?!PYTHON)\w*PATH|LD_\w+|BASH_ENV|ENV|PYTHONHOME|\w*OPTIONS|PERL5\w+|RUBY\w+)=")
+"""An assignment that has a program load, or be, another file."""
+_PYTHON_PATH = "PYTHONPATH="
+_MODULE_ENDS = (".py", ".pyc", *importlib.machinery.EXTENSION_SUFFIXES)
 _LOADED_BY_PYTHON = re.compile(r"(?:site|user)customize\.py|.*\.pth")
 _SUBSTITUTED = re.compile(r"\$\(([^()]*(?:\([^()]*\)[^()]*)*)\)|`([^`]*)`")
 _HERE = re.compile(r"""["']?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)["']?/""")
@@ -56,6 +64,7 @@ class Loads(msgspec.Struct):
 
     scripts: dict[str, None] = {}
     data: dict[str, None] = {}
+    named: dict[str, None] = {}
     imported: dict[str, None] = {}
     runs_tests: bool = False
     runs_python: bool = False
@@ -105,11 +114,17 @@ def deciding_files(
     if not is_declared:
         finder.follow_imports(loads)
         imported = {*loads.imported, *(changed if loads.is_open else ())}
+    data = {path for path in loads.data if path in artifacts.first}
+    if frozen_data := {*data, *loads.named}.intersection(frozen):
+        judging |= frozen_data
+    else:
+        judging |= data
+        imported |= {*loads.named}
     if loads.runs_tests or loads.is_open:
         judging |= {path for path in known if _is_of_tests(path)}
     if loads.runs_python or loads.runs_tests:
         judging |= {path for path in known if _LOADED_BY_PYTHON.fullmatch(posixpath.basename(path))}
-    judging |= {path for path in loads.data if path in artifacts.first}
+        judging |= {path for path in changed if finder.is_shadow(path, loads.scripts)}
     judging -= {*work}
     imported -= {*judging, *work}
     written = (path for path in judging | imported if not artifacts.is_original(path) and path not in frozen)
@@ -134,6 +149,7 @@ class _Finder:
         self._artifacts = artifacts
         self._known = {*artifacts.present, *artifacts.first}
         self._read = read
+        self._roots = dict.fromkeys(("", "src"))
 
     def is_there(self, path: str) -> bool:
         """A file of the workspace, or one that was there before the goal."""
@@ -149,11 +165,22 @@ class _Finder:
         line = _HERE.sub("./", line)
         for inner in _SUBSTITUTED.findall(line):
             self.take_line(inner[0] or inner[1], loads, folder=folder, depth=depth + 1)
-        for words in _commands(line):
+        for given in _commands(_SUBSTITUTED.sub("$_", line)):
+            self._take_variables(given, loads, folder)
+            words = _without_prefixes(given)
+            if not words:
+                continue
             if words[0] in ("cd", "pushd"):
                 folder = _joined(folder, words[1]) if len(words) > 1 else folder
             else:
                 self._take_command(words, loads, folder, depth)
+
+    def _take_variables(self, words: list[str], loads: Loads, folder: str) -> None:
+        loads.is_open = loads.is_open or any(_LOADER.match(word) for word in words)
+        for word in words:
+            if word.startswith(_PYTHON_PATH):
+                parts = word.removeprefix(_PYTHON_PATH).split(":")
+                self._roots |= dict.fromkeys(self._inside(part, folder) for part in parts)
 
     def _take_command(self, words: list[str], loads: Loads, folder: str, depth: int) -> None:
         program, given = posixpath.basename(words[0]), words[1:]
@@ -166,10 +193,19 @@ class _Finder:
             self._take_python(given, loads, folder)
         elif program in _WORDS["testers"]:
             loads.runs_tests = True
+        elif program == "trap" and given:
+            self.take_line(given[0], loads, folder=folder, depth=depth + 1)
         elif program not in _WORDS["readers"]:
             loads.is_open = True
-        named = (self._named(word.partition("=")[2] or word, folder) for word in given)
-        loads.data |= dict.fromkeys(path for path in named if path)
+        for word in given:
+            self._take_data(word.partition("=")[2] or word, loads, folder)
+
+    def _take_data(self, word: str, loads: Loads, folder: str) -> None:
+        """Notes the file that a word names, or the files from before the goal in a folder or by a pattern."""
+        if path := self._named(word, folder):
+            loads.data[path] = None
+        elif path := self._inside(word, folder):
+            loads.named |= dict.fromkeys(self._listed(path))
 
     def _take_script(self, path: str, loads: Loads, depth: int) -> None:
         """A script of the workspace, by the program that its first line names."""
@@ -202,7 +238,7 @@ class _Finder:
         if "-m" in given[:-1]:
             module = given[given.index("-m") + 1]
             loads.runs_tests = loads.runs_tests or module in _WORDS["testers"]
-            found = list(self._modules(module, folder))
+            found = [*self._modules(module, folder), *self._modules(f"{module}.__main__", folder)]
             loads.scripts |= dict.fromkeys(found)
             loads.is_open = loads.is_open or (not found and module not in (*_WORDS["testers"], "json.tool"))
             return
@@ -240,26 +276,50 @@ class _Finder:
                 found |= dict.fromkeys(self._modules(module, folder))
             loads.is_open = loads.is_open or _loads_anything(node)
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            named = [self._named(text, root) for root in ("", folder) if text]
-            loads.data |= dict.fromkeys(filter(None, named))
+            for root in dict.fromkeys(("", folder)):
+                self._take_data(text, loads, root)
         loads.imported |= found
         return list(found)
 
     def _modules(self, module: str, folder: str) -> Iterator[str]:
         """The files of the workspace that an import may load: the packages above it as well."""
         parts = module.split(".")
-        for root in dict.fromkeys((folder, "", "src")):
+        for root in dict.fromkeys((folder, *self._roots)):
             for length in range(1, len(parts) + 1):
                 base = posixpath.join(root, *parts[:length])
-                yield from (path for path in (f"{base}.py", f"{base}/__init__.py") if self.is_there(path))
+                paths = (*(f"{base}{end}" for end in _MODULE_ENDS), f"{base}/__init__.py")
+                yield from (path for path in paths if self.is_there(path))
 
     def _named(self, word: str, folder: str) -> str:
         """The file of the workspace that a word names; empty when it names none."""
+        path = self._inside(word, folder)
+        return path if path and self.is_there(path) else ""
+
+    def _inside(self, word: str, folder: str) -> str:
+        """The path in the workspace that a word may be; empty when it is none, or the workspace itself."""
         if "\0" in word or len(word) > 500 or word.startswith("-"):
             return ""
         is_full = bool(self._root) and word.startswith(self._root)
         path = _joined("", word.removeprefix(self._root)) if is_full else _joined(folder, word)
-        return path if path and not path.startswith(("..", "/")) and self.is_there(path) else ""
+        return "" if path.startswith(("..", "/")) else path
+
+    def _listed(self, path: str) -> Iterable[str]:
+        """The files from before the goal that are in a folder, or that a pattern names."""
+        if not any(sign in path for sign in "*?["):
+            return [each for each in self._artifacts.first if each.startswith(f"{path}/")]
+        if not path.strip("*/"):
+            return []
+        pattern = glob_regex(path)
+        return [each for each in self._artifacts.first if pattern.fullmatch(each)]
+
+    def is_shadow(self, path: str, scripts: Iterable[str]) -> bool:
+        """Whether a file that is new stands where Python looks for a module of its own first."""
+        folder, name = posixpath.split(path)
+        if name.startswith("__init__."):
+            folder, name = posixpath.split(folder)
+        roots = {*self._roots, *(posixpath.dirname(script) for script in scripts)}
+        is_named_so = name.partition(".")[0] in sys.stdlib_module_names and path.endswith(_MODULE_ENDS)
+        return is_named_so and folder in roots and path not in self._artifacts.first
 
 
 def _joined(folder: str, word: str) -> str:
@@ -273,7 +333,7 @@ def _leads_out(word: str, folder: str) -> bool:
 
 
 def _commands(line: str) -> Iterator[list[str]]:
-    """The simple commands of a line: the program and what it is given."""
+    """The simple commands of a line: what stands before the program, the program and what it is given."""
     text = re.sub(r"(?m)^\s*#.*$", "", line).replace("\\\n", " ").replace("\n", " ; ")
     try:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
@@ -285,7 +345,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     words: list[str] = []
     for token in (*tokens, ";"):
         if token and not token.strip(";&|()"):
-            if words := _without_prefixes(words):
+            if words:
                 yield words
             words = []
         elif token.strip("<>&"):
@@ -300,7 +360,7 @@ def _without_prefixes(words: list[str]) -> list[str]:
         is_option = is_wrapped and (first.startswith("-") or first.rstrip("smhd").isdigit())
         if first in _WORDS["wrappers"]:
             is_wrapped = True
-        elif not (first in _WORDS["keywords"] or first == "$" or is_option or _ASSIGNMENT.fullmatch(first)):
+        elif not (first in _WORDS["keywords"] or is_option or _ASSIGNMENT.fullmatch(first)):
             return words
         words = words[1:]
     return []

@@ -24,6 +24,8 @@ _PLATEAU = 3
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 EVALUATOR_CHANGED = "the evaluator was changed"
 """How a flag begins that makes measurements worth nothing."""
+AS_FROZEN = "measured with the frozen files as they were"
+"""How a flag begins that takes nothing from them."""
 
 Better = Literal["lower", "higher"]
 Outcome = Literal["better", "worse", "same", "too few"]
@@ -119,8 +121,12 @@ class Metrics:
         return self._units.get(metric, "")
 
     def flags(self, iteration: int) -> tuple[str, ...]:
-        """What makes the measurements of an iteration doubtful."""
+        """What is to be said of the measurements of an iteration."""
         return tuple(self._flags.get(iteration, ()))
+
+    def doubts(self, iteration: int) -> tuple[str, ...]:
+        """What makes the measurements of an iteration doubtful."""
+        return tuple(flag for flag in self.flags(iteration) if not flag.startswith(AS_FROZEN))
 
     def parameters(self, row: Summary) -> str:
         """With what the values of an iteration were made; names that had several values tell each."""

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
+import msgspec
+
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import (
     CallEnded,
@@ -46,14 +48,17 @@ class Experiment:
         self._metrics: Metrics | None = None
         self._taken: set[tuple[int, bool]] = set()
 
-    async def measure(self, goal: GoalSet, current: Iteration, artifacts: Artifacts, fetch: Fetch) -> bool:
-        """Reads what was reported, and measures ourselves when the goal says how, each once for an iteration;
-        whether there is news."""
+    async def measure(
+        self, goal: GoalSet, current: Iteration, artifacts: Artifacts, fetch: Fetch, doubts: tuple[str, ...]
+    ) -> bool:
+        """Reads what was reported, and measures ourselves when the goal says how, each once for an iteration,
+        with `doubts` about who measures; whether there is news."""
         metrics = await self._known()
         if (current.number, False) not in self._taken:
             await self._record(await self._reported(goal, current, artifacts.made))
         if (current.number, True) not in self._taken:
-            await self._record(await self._evaluated(goal, current.number, fetch))
+            taken = await self._evaluated(goal, current.number, fetch)
+            await self._record(taken and msgspec.structs.replace(taken, flags=(*taken.flags, *doubts)))
         return any(_is_news(metrics.counted(name), current.number) for name in metrics.names)
 
     async def begin(self, goal: GoalSet, present: Iterable[Artifact]) -> None:

@@ -17,9 +17,11 @@ from mainspring.events import ArtifactsChanged, CheckEnded, FrozenFile, GoalSet
 from mainspring.evidence.artifact_scan import GoalFolder
 from mainspring.evidence.artifacts import Artifact, Artifacts, makers, read_artifacts
 from mainspring.evidence.checks import frozen_check
+from mainspring.evidence.commands import drop_bytecode
 from mainspring.evidence.derivation import Derivation
 from mainspring.evidence.evaluation import frozen_changes
 from mainspring.evidence.frozen_copy import kept_contents
+from mainspring.evidence.grades import named
 from mainspring.evidence.loaded_files import Deciding, ReadText, deciding_files
 from mainspring.evidence.put_back import MAX_WRITTEN, PutBack
 from mainspring.goals.experiment import Experiment
@@ -106,7 +108,10 @@ class Findings:
         if isinstance(found, ArtifactsChanged) and found.iteration:
             self._changed = found
             kinds.append("files")
-        if await self._experiment.measure(goal, current, self._artifacts or Artifacts(), self._kept):
+        if goal.evaluation.command or goal.checks.commands or goal.checks.needs_claims:
+            await asyncio.to_thread(drop_bytecode, self._artifacts.present if self._artifacts else (), files)
+        doubts = await asyncio.to_thread(self._changed_evaluator, goal)
+        if await self._experiment.measure(goal, current, self._artifacts or Artifacts(), self._kept, doubts):
             kinds.append("metrics")
         if self._profile.claims and await self._derivation.gather(current.number):
             kinds.append("claims")
@@ -208,6 +213,13 @@ class Findings:
         known, frozen = self._artifacts or Artifacts(), {each.path for each in goal.evaluation.hashes}
         root = str(self._files.policy.workspace)
         return deciding_files(line, known, read, frozen=frozen, work=goal.checks.files, root=root)
+
+    def _changed_evaluator(self, goal: GoalSet) -> tuple[str, ...]:
+        """What to say of measurements by scripts that are the agent's: they may be the work itself. For a
+        thread."""
+        found = self._deciding(goal.evaluation.command, goal, self._text)
+        scripts = [path for path in found.written if path in found.scripts]
+        return (f"the agent wrote or changed {named(scripts)}, and it is not frozen",) if scripts else ()
 
     async def _kept(self, sha256: str) -> bytes | None:
         blob = self._artifacts.frozen.get(sha256) if self._artifacts else None

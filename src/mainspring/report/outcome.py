@@ -22,7 +22,7 @@ _Wanted = tuple[str, Better]
 def best_result(metrics: Metrics, wanted: Collection[_Wanted], ended: dict[int, int]) -> BestResult | None:
     """The first of the wanted metrics that was measured; `ended` is the event that ended each iteration."""
     for name, better in wanted:
-        course, rows = metrics.course(name, better), metrics.table(name)
+        course, rows = metrics.course(name, better), metrics.counted(name)
         if course is not None and rows:
             best = course.best
             return BestResult(
@@ -33,6 +33,7 @@ def best_result(metrics: Metrics, wanted: Collection[_Wanted], ended: dict[int, 
                 best=_value(best),
                 is_sure=course.is_sure,
                 is_ours=best.is_ours,
+                flags=metrics.doubts(best.iteration),
                 parameters=metrics.parameters(best),
                 state_seq=ended.get(best.iteration, 0),
             )

@@ -38,7 +38,7 @@ class MeasuredValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 class BestResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number that matters, from the first iteration that has it to the best. After event `state_seq` the
-    files were as they were for it."""
+    files were as they were for it; `flags` say what makes it doubtful."""
 
     metric: str
     unit: str = ""
@@ -47,6 +47,7 @@ class BestResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     best: MeasuredValue
     is_sure: bool = False
     is_ours: bool = False
+    flags: tuple[str, ...] = ()
     parameters: str = ""
     state_seq: int = 0
 

@@ -15,6 +15,7 @@ from mainspring.documents.blocks import (
     Picture,
     Spans,
     Table,
+    Tone,
     Toned,
     more,
     row,
@@ -51,17 +52,20 @@ def _best(best: BestResult, session: str) -> Iterator[Block]:
     first, now = best.first, best.best
     start = with_spread(first.median, first.spread, best.unit)
     end = with_spread(now.median, now.spread, best.unit)
+    tone: Tone = "doubt" if best.flags else "good"
     which = f"iteration {now.iteration}, {plural(now.repeats, 'repeat')}"
     if first.iteration == now.iteration:
-        yield Paragraph((f"{best.metric}: ", Toned(end, "good"), f" ({which}; {best.better} is better)."))
+        yield Paragraph((f"{best.metric}: ", Toned(end, tone), f" ({which}; {best.better} is better)."))
     else:
         yield Paragraph(
             (
                 f"{best.metric}: from {start} (iteration {first.iteration}) to ",
-                Toned(end, "good"),
+                Toned(end, tone),
                 f" ({which}; {best.better} is better).",
             )
         )
+    for flag in best.flags:
+        yield Paragraph((f"Doubtful: {flag}.",), "doubt")
     if not best.is_ours:
         yield Paragraph(("The figures are the agent's own.",), "doubt")
     if not best.is_sure:
