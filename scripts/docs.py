@@ -36,6 +36,8 @@ VARIABLES = {
     "SSL_CERT_FILE": "Further certificates to trust; also SSL_CERT_DIR.",
     "PATH": "Where programs are found; `mainspring doctor` names folders that the sandbox does not show.",
     "HOME": "Whose secrets are hidden from commands; without it, the home folder of the account.",
+    "NO_COLOR": "Set to anything, a chat uses no colours.",
+    "TERM": "The kind of terminal that a chat runs on.",
     "TZ": "The time zone of schedules, instead of the machine's.",
     "XDG_DATA_HOME": "On Linux: holds the data folder, `mainspring` in it.",
     "XDG_CONFIG_HOME": "On Linux: holds the settings folder, and systemd's units.",

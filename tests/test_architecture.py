@@ -26,9 +26,10 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("session", ("session",)),
     ("work", ("engines", "mcp", "evidence", "documents", "goals", "report")),
     ("application", ("settings", "daemon", "app")),
-    ("faces", ("cli", "protocols", "testing")),
+    ("faces", ("cli", "chat", "protocols", "testing")),
 ]
 ARROWS: dict[str, set[str]] = {
+    "chat": {"cli"},
     "disk": {"system"},
     "catalog": {"journal"},
     "approvals": {"secrets"},
@@ -42,7 +43,7 @@ ARROWS: dict[str, set[str]] = {
     "app": {"daemon", "settings"},
 }
 LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in rooms}
-FACES = {"cli", "protocols", "testing", "__main__"}
+FACES = {"cli", "chat", "protocols", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
     "session/session.py": 405,  # what a person commands and watches, in one class
@@ -81,13 +82,14 @@ KEEPERS_OF_SESSIONS = {
     "daemon/files.py": "its lock is one of this machine and no session's",
 }
 WRITING_MODULES = ("journal.sqlite", "journal.writer", "catalog.compose", "catalog.fork")
-# What the command line may import besides itself; all else it asks of app/.
+# What the command line and the chat may import besides themselves; all else they ask of app/.
 CLI_IMPORTS = (
     "mainspring.__version__",
     "mainspring.app",
     "mainspring.secrets.screen",  # text made safe for a terminal
     "mainspring.cli",
     "mainspring.protocols",
+    "mainspring.chat",
     "mainspring.documents",  # events as lines, sessions as documents
     "mainspring.settings",
     "mainspring.errors",
@@ -526,7 +528,7 @@ def test_every_module_says_what_it_promises(path: Path) -> None:
 
 def test_the_command_line_only_asks_operations_and_renders_what_they_give() -> None:
     for path in files():
-        if room(path) not in ("cli", "protocols"):
+        if room(path) not in ("cli", "chat", "protocols"):
             continue
         for line, module in imported(path):
             is_known = any(module == each or module.startswith(f"{each}.") for each in CLI_IMPORTS)

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 import mainspring
 
 ROOT = Path(__file__).parent.parent
-MAX_PACKAGES = 9
+MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
 NEED_AN_EXTRA = ("mainspring.engines.acp.", "mainspring.models.priceimport", "mainspring.tools.pdf")
 

@@ -11,6 +11,7 @@ import shlex
 import sys
 import textwrap
 import time
+from typing import Any
 
 import click
 import msgspec
@@ -21,7 +22,7 @@ from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.events.counts import plural
-from mainspring.secrets.screen import plain
+from mainspring.secrets.screen import plain, plain_name
 
 _TOGETHER_S = 0.05
 _SHOWN_CHARS = 4000
@@ -69,7 +70,7 @@ class _Terminal:
     def _show(self, *, limit: int = _SHOWN_CHARS) -> None:
         waiting = self._waiting()
         for number, asked in enumerate(waiting, 1):
-            click.echo(plain(_shown(asked.question, number=number, limit=limit)), err=True)
+            click.echo(plain(question_text(asked.question, number=number, limit=limit)), err=True)
         if waiting:
             is_own = len(waiting) == 1 and is_question(waiting[0].question)
             several = "" if len(waiting) == 1 else " · say which: 1 y, 2 n, all y"
@@ -103,7 +104,9 @@ class _Terminal:
         self._show_soon()
 
 
-def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
+def question_text(question: ApprovalAsked, *, number: int, limit: int = _SHOWN_CHARS) -> str:
+    """All that a person must know to answer: what would be done, why it is asked, what a lasting yes covers.
+    It may hold anything: `plain` makes it safe."""
     if is_question(question):
         return f"\n[{number}] The agent asks: {question.reason}"
     text = _telling(question.arguments)
@@ -119,6 +122,11 @@ def _shown(question: ApprovalAsked, *, number: int, limit: int) -> str:
     )
 
 
+def question_title(question: ApprovalAsked) -> str:
+    """The same on one line, to tell several apart."""
+    return plain_name(f"{question.tool}: {_telling(question.arguments)}".partition("\n")[0])
+
+
 def _scripts(question: ApprovalAsked, limit: int) -> str:
     """The scripts that the command names, or what changed in them since they were allowed."""
     shown = ""
@@ -131,11 +139,29 @@ def _scripts(question: ApprovalAsked, limit: int) -> str:
 
 
 def _telling(arguments: str) -> str:
-    """A command that is all there is to a call stands for it; otherwise all arguments are shown."""
+    """A command that is all there is to a call stands for it, and an edit is shown as what it takes away and
+    puts there; otherwise all arguments are shown."""
     match msgspec.json.decode(arguments):
+        case {"path": str(path), "content": str(content), **rest} if not rest:
+            return f"{path}\n{_signed('+', content)}"
+        case {"path": str(path), "edits": [*edits], **rest} if not rest and all(map(_is_edit, edits)):
+            shown = [f"{_signed('-', edit['old'])}\n{_signed('+', edit['new'])}" for edit in edits]
+            return "\n".join((path, *shown))
         case {"command": str(command), **rest} if not rest:
             return command
         case {"argv": [*argv], **rest} if not rest:
             return shlex.join(map(str, argv))
         case _:
             return arguments
+
+
+def _is_edit(edit: Any) -> bool:
+    match edit:
+        case {"old": str(), "new": str(), **rest}:
+            return not rest
+        case _:
+            return False
+
+
+def _signed(sign: str, text: str) -> str:
+    return "\n".join(f"    {sign} {line}" for line in text.split("\n"))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import click
 
 from mainspring import __version__
+from mainspring.cli.streams import is_person_there
 from mainspring.errors import MainspringError, UsageError
 
 
@@ -23,6 +24,7 @@ class Entry(NamedTuple):
 # A summary has at most 58 characters, so that the three columns of `--help` fit 80.
 GROUPS: dict[str, dict[str, Entry]] = {
     "Work": {
+        "chat": Entry("chat", "Talk with an agent in this folder; the default.", is_common=True),
         "run": Entry("run", "Give an agent a task, with nobody at the keyboard.", is_common=True),
         "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
@@ -84,7 +86,11 @@ _NAME_COLUMN, _SUMMARY_COLUMN = 10, 21
 
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        elif not args and is_person_there() and sys.stdout.isatty():
+            args = ["chat"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -231,6 +231,11 @@ class Runtime:
     def has_sandbox(self) -> bool:
         return self._sandbox is not None
 
+    @property
+    def sandbox_name(self) -> str:
+        """Where commands run; empty until one was needed."""
+        return self._sandbox.name if self._sandbox else ""
+
     def expect_call(self, tool: str) -> None:
         """Begins to choose the sandbox while the model is still writing its first command."""
         if tool == _RUNS_COMMANDS and self._sandbox is None and self._expected is None:

@@ -72,6 +72,17 @@ def reach(tool: str, given: Offer | Grant) -> str:
     return f"{tool}: {what}" + (f" (accepts {', '.join(given.accepts)})" if given.accepts else "")
 
 
+def editable_text(question: ApprovalAsked) -> str:
+    """What a person edits: the command when the call has one, else all its arguments as JSON."""
+    match _arguments(question.arguments):
+        case {"command": str(command)}:
+            return command
+        case {"argv": [*argv]}:
+            return shlex.join(map(str, argv))
+        case _:
+            return question.arguments
+
+
 def edited(question: ApprovalAsked, text: str) -> str:
     """New arguments for a call: JSON, or the command in place of the one that was asked for."""
     if not question.is_editable:

@@ -55,7 +55,7 @@ async def file_changes(
                             seq=recorded.seq,
                             step=max(numbers, default=0),
                             changed=changed,
-                            diffs=await _diffs(reader, changed) if has_diffs else (),
+                            diffs=await diffs_of(reader, changed) if has_diffs else (),
                         )
                 case _:
                     pass
@@ -64,6 +64,22 @@ async def file_changes(
             f"There is no step {step}: the last one is {known}.",
             remedy="Leave --step out to see all of them.",
         )
+
+
+async def diffs_of(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
+    """The lines of a unified diff for each change of files on record."""
+    return tuple(
+        [
+            tuple(
+                unified(
+                    change,
+                    await _content(reader, change.before.blob if change.before else None),
+                    await _content(reader, change.after.blob if change.after else None),
+                )
+            )
+            for change in changed.changes
+        ]
+    )
 
 
 async def go_back_to(
@@ -87,21 +103,6 @@ async def _workspace(journal: JournalReader, vault: Vault) -> Path:
     if started is None:
         raise UsageError("This session is empty: nothing was recorded in it.")
     return Path(vault.expand(started.workspace))
-
-
-async def _diffs(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        [
-            tuple(
-                unified(
-                    change,
-                    await _content(reader, change.before.blob if change.before else None),
-                    await _content(reader, change.after.blob if change.after else None),
-                )
-            )
-            for change in changed.changes
-        ]
-    )
 
 
 async def _content(reader: JournalReader, blob: Blob | None) -> bytes:

@@ -1,0 +1,188 @@
+"""Events as finished text for the scrollback. Pure: what stands here is written once and never again.
+
+What `documents/lines.py` says of an event is what is shown; only what a chat shows otherwise has a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mainspring.app.operations.status import SessionStatus
+from mainspring.chat.palette import Palette
+from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, ended_line
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallAsked,
+    CallEnded,
+    Event,
+    FilesChanged,
+    Origin,
+    SandboxChosen,
+    SessionResumed,
+    SessionStarted,
+    TurnEnded,
+    UserSaid,
+)
+from mainspring.events.counts import plural
+from mainspring.secrets.screen import plain, plain_name
+
+DIFF_LINES = 24
+_HINT = "/help lists commands and keys. Esc stops a turn, Ctrl-C twice quits."
+_FEW_WORDS = 60
+_CALL_CHARS = 100
+_SHOWN_FILES = 4
+_UNSHOWN = (SessionStarted, SessionResumed, SandboxChosen, ApprovalAsked)
+"""What the head of a chat, its bar or the question itself says."""
+
+
+def head_block(version: str, folder: Path, status: SessionStatus, palette: Palette) -> str:
+    """How a chat begins: where it is, and with what."""
+    paint = palette.paint
+    place = plain_name(str(folder))
+    facts = f"{plain_name(status.model)} · mode {status.mode} · session {status.session}"
+    return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{paint(_HINT, 'dim')}"
+
+
+def event_block(event: Event, palette: Palette) -> str:
+    """What a chat shows of an event that has no block of its own; empty for bookkeeping."""
+    return "" if isinstance(event, _UNSHOWN) else palette.marked(as_text(event))
+
+
+def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin) -> str:
+    """What a person said, and from where when that is not this chat."""
+    first, *rest = plain(said.text).split("\n")
+    where = sender(said.origin, here)
+    hints = [*(["enters between two steps"] if is_steering else []), *([where] if where else [])]
+    hint = palette.paint(f"  ({', '.join(hints)})", "dim") if hints else ""
+    lines = [palette.paint("› ", "cyan", "bold") + palette.paint(first, "bold") + hint]
+    lines += ["  " + palette.paint(line, "bold") for line in rest]
+    return "\n".join([*lines, *(palette.paint(line, "dim") for line in attachment_lines(said.media))])
+
+
+def sender(origin: Origin | None, here: Origin) -> str:
+    """Who gave a command, when it did not come from here."""
+    if origin is None or origin == here:
+        return ""
+    who = origin.user if origin.user != here.user or origin.device != here.device else ""
+    return f"from {' on '.join(filter(None, (who, origin.device if who else '')))} {origin.face}".replace(
+        "  ", " "
+    ).strip()
+
+
+def question_block(text: str, palette: Palette) -> str:
+    """A question, with its diff in colour."""
+    paint = palette.paint
+    lines = text.strip("\n").split("\n")
+    shown = [paint(f"? {lines[0]}", "magenta", "bold")]
+    for line in lines[1:]:
+        sign = line.strip()[:2]
+        shown.append(paint(line, "green") if sign == "+ " else paint(line, "red") if sign == "- " else line)
+    return "\n".join(["", *shown])
+
+
+def answer_block(given: ApprovalGiven, palette: Palette, here: Origin) -> str:
+    """An answer, and from where it came when that is elsewhere."""
+    where = sender(given.origin, here)
+    return palette.marked(as_text(given) + (f" ({where})" if where else ""))
+
+
+def call_title(call: CallAsked) -> str:
+    """The tool and what it is asked to do, on one line."""
+    title = plain_name(call_line(call)).removeprefix("→ ")
+    return title if len(title) <= _CALL_CHARS else title[: _CALL_CHARS - 1] + "…"
+
+
+def call_block(call: CallAsked, ended: CallEnded, palette: Palette, *, has_changes: bool = False) -> str:
+    """One line: what was called, a few words about its result, and how long it took. What it changed, when
+    that is shown below, says more than its words."""
+    name, _, rest = call_title(call).partition(" ")
+    is_ok = ended.outcome == "ok"
+    mark = palette.paint("✓", "green") if is_ok else palette.paint("✗", "red")
+    words = [
+        "" if has_changes and is_ok else few_words(ended),
+        *([] if is_ok else [ended.outcome]),
+        took(ended.duration_s),
+    ]
+    said = " · ".join(filter(None, words))
+    tail = palette.paint(f" · {said}", "dim") if said else ""
+    line = f"{mark} {palette.paint(name, 'bold')} {rest}".rstrip() + tail
+    warned = [palette.paint(f"  ! reads like orders: {plain(each)}", "yellow") for each in ended.suspicious]
+    return "\n".join([line, *warned])
+
+
+def few_words(ended: CallEnded) -> str:
+    """What a result comes to: its only line, its last one when it failed, else how long it is."""
+    lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
+    if not lines:
+        return "no output"
+    if len(lines) > 1 and ended.outcome == "ok":
+        last = plain_name(lines[-1])
+        return last if len(last) <= _FEW_WORDS and ended.exit_code is not None else plural(len(lines), "line")
+    word = plain_name(lines[0] if len(lines) == 1 else lines[-1])
+    return word if len(word) <= _FEW_WORDS else word[: _FEW_WORDS - 1] + "…"
+
+
+def took(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.1 else ""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
+
+
+def ended_block(event: TurnEnded, palette: Palette) -> str:
+    tones = () if event.ending == "done" else ("yellow",)
+    return palette.paint(plain(ended_line(event)), *(tones or ("dim",)))
+
+
+def changes_block(
+    changed: FilesChanged, diffs: Sequence[Sequence[str]], palette: Palette, *, limit: int = DIFF_LINES
+) -> str:
+    """What became of files, each with its diff, as far as they fit; `/diff` shows all."""
+    lines: list[str] = []
+    for number, change in enumerate(changed.changes):
+        if len(lines) >= limit or number >= _SHOWN_FILES:
+            left = len(changed.changes) - number
+            lines.append(palette.paint(f"  … {plural(left, 'more file')}: /diff", "dim"))
+            break
+        lines.append("  " + palette.marked(plain_name(change_line(change))))
+        body = diff_lines(diffs[number], palette) if number < len(diffs) else []
+        room = max(limit - len(lines), 1)
+        lines += body[:room]
+        if len(body) > room:
+            lines.append(palette.paint(f"       … {plural(len(body) - room, 'more line')}: /diff", "dim"))
+    lines += [palette.paint(f"  ! not covered: {plain(note)}", "yellow") for note in changed.not_covered]
+    return "\n".join(lines)
+
+
+def diff_lines(diff: Sequence[str], palette: Palette) -> list[str]:
+    """A unified diff with the numbers of its lines, in colour."""
+    shown: list[str] = []
+    old = new = 0
+    for raw in diff:
+        line = plain(raw.rstrip("\n"))
+        if line.startswith(("--- ", "+++ ")):
+            continue
+        if line.startswith("@@"):
+            old, new = _starts(line)
+            if shown:
+                shown.append(palette.paint("     ⋮", "dim"))
+            continue
+        sign, text = line[:1], line[1:]
+        number = old if sign == "-" else new
+        tone = {"+": "green", "-": "red"}.get(sign)
+        body = f"{sign or ' '} {text}"
+        margin = palette.paint(f"{number:>6} ", "dim") if sign in ("+", "-", " ") else " " * 7
+        shown.append(margin + (palette.paint(body, "green" if sign == "+" else "red") if tone else body))
+        old += sign in ("-", " ")
+        new += sign in ("+", " ")
+    return shown
+
+
+def _starts(header: str) -> tuple[int, int]:
+    """Where a hunk begins in both files: `@@ -1,2 +3,4 @@`."""
+    _, before, after, *_ = header.split(" ")
+    return abs(int(before.partition(",")[0])), abs(int(after.partition(",")[0]))

@@ -1,0 +1,57 @@
+"""The terminal as one write per frame: what is drawn between two flushes goes out whole, as a synchronized
+update, so that a terminal never shows half of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TextIO
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output, _get_size
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+
+
+class FrameOutput(Vt100_Output):
+    """A terminal that is gone takes nothing more; whoever owns the chat hears of that by SIGHUP."""
+
+    def __init__(self, stdout: TextIO, *, term: str, colours: ColorDepth | None) -> None:
+        self._descriptor = stdout.fileno()
+        super().__init__(
+            stdout, self._size, term=term, default_color_depth=colours, enable_bell=False, enable_cpr=False
+        )
+        self._is_held = False
+        self._is_lost = False
+
+    @contextmanager
+    def frame(self) -> Generator[None]:
+        """Everything that is drawn inside goes out as one write."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.flush()
+
+    def flush(self) -> None:
+        if self._is_held or not self._buffer:
+            return
+        data = "".join((_BEGIN, *self._buffer, _END)).encode("utf-8", "replace")
+        self._buffer = []
+        while data and not self._is_lost:
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except BlockingIOError:
+                os.set_blocking(self._descriptor, True)
+            except OSError:
+                self._is_lost = True
+
+    def _size(self) -> Size:
+        try:
+            rows, columns = _get_size(self._descriptor)
+        except OSError:
+            rows, columns = 0, 0
+        return Size(rows=rows or 24, columns=columns or 80)

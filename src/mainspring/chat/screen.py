@@ -1,0 +1,207 @@
+"""The terminal: an input line and a bar at the bottom, a few live lines above them, and scrollback that is
+only ever added to. One write per frame, at most fifteen frames a second.
+
+prompt_toolkit draws the part that changes; before finished text is written that part is erased, and drawn
+again below it, all in one frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.output.color_depth import ColorDepth
+
+from mainspring.chat.keys import key_bindings
+from mainspring.chat.output import FrameOutput
+from mainspring.chat.palette import Palette
+from mainspring.chat.surface import Choice, Controls
+
+FRAMES_PER_S = 15
+_TICK_S = 0.25
+_INPUT_LINES = 10
+_ESCAPE_S = 0.05
+_SEQUENCE_S = 0.2
+
+
+class TerminalScreen:
+    """One terminal. `buffer` is the input line; `controls` are told what the person does."""
+
+    takes_lines = False
+
+    def __init__(
+        self,
+        controls: Controls,
+        stdout: TextIO,
+        *,
+        term: str,
+        palette: Palette,
+        buffer: Buffer,
+        is_vi: bool = False,
+    ) -> None:
+        self.palette = palette
+        self.buffer = buffer
+        self._controls = controls
+        colours = ColorDepth.DEPTH_1_BIT if palette.theme == "mono" else ColorDepth.DEPTH_4_BIT
+        self._output = FrameOutput(stdout, term=term, colours=colours)
+        self._pending: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawn_s = 0.0
+        self._live_count = 0
+        self._is_away = False
+        self._app = self._application(is_vi=is_vi)
+
+    @property
+    def columns(self) -> int:
+        return self._output.get_size().columns
+
+    @property
+    def app(self) -> Application[None]:
+        return self._app
+
+    def write(self, text: str) -> None:
+        self._pending.append(text)
+        self.refresh()
+
+    def refresh(self) -> None:
+        if self._timer is None:
+            wait_s = max(self._drawn_s + 1 / FRAMES_PER_S - time.monotonic(), 0)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._draw)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            ticking = group.create_task(self._tick())
+            try:
+                await self._app.run_async(handle_sigint=False)
+            finally:
+                ticking.cancel()
+                self._flush_pending()
+
+    def close(self) -> None:
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    async def show_pages(self, text: str) -> None:
+        self.write(text)
+
+    async def pick(self, title: str, choices: Sequence[Choice]) -> str | None:  # noqa: ARG002
+        return None
+
+    async def run_outside(self, work: Callable[[], Awaitable[None]]) -> None:
+        """The terminal as it was before us, for as long as something else needs it."""
+        self._is_away = True
+        try:
+            async with in_terminal():
+                await work()
+        finally:
+            self._is_away = False
+            self.refresh()
+
+    def suspend(self) -> None:
+        """Ctrl-Z: to the background until `fg`."""
+        self._app.suspend_to_background()
+
+    async def _tick(self) -> None:
+        """Moves what moves by itself; nothing is drawn while nothing does."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            if self._controls.is_busy:
+                self.refresh()
+
+    def _draw(self) -> None:
+        self._timer = None
+        if self._is_away or not self._app.is_running:
+            return
+        self._drawn_s = time.monotonic()
+        count = len(self._controls.live(self.columns))
+        with self._output.frame():
+            if self._pending or count < self._live_count:
+                self._app.renderer.erase(leave_alternate_screen=False)
+                self._write_pending()
+            self._live_count = count
+            self._app._redraw()
+
+    def _flush_pending(self) -> None:
+        """What was finished while the application ended."""
+        if self._pending:
+            self._write_pending()
+            self._output.flush()
+
+    def _write_pending(self) -> None:
+        for text in self._pending:
+            self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
+        self._pending.clear()
+
+    def _application(self, *, is_vi: bool) -> Application[None]:
+        live = Window(
+            FormattedTextControl(self._live_text),
+            height=lambda: Dimension.exact(len(self._controls.live(self.columns))),
+            wrap_lines=False,
+        )
+        control = BufferControl(self.buffer, focus_on_click=False)
+        line = Window(
+            control,
+            height=Dimension(min=1, max=_INPUT_LINES),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=self._prefix,
+        )
+        space = Window(height=1)
+        bar = Window(FormattedTextControl(self._bar_text), height=1, wrap_lines=False)
+        menu = ConditionalContainer(
+            Window(FormattedTextControl(self._menu_text), height=self._menu_height, wrap_lines=False),
+            Condition(lambda: self._menu_count() > 0),
+        )
+        app: Application[None] = Application(
+            layout=Layout(HSplit([live, space, line, menu, bar])),
+            key_bindings=key_bindings(self, self._controls),
+            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
+            input=create_input(),
+            output=self._output,
+            full_screen=False,
+            erase_when_done=True,
+            mouse_support=False,
+        )
+        app.ttimeoutlen, app.timeoutlen = _ESCAPE_S, _SEQUENCE_S
+        return app
+
+    def _prefix(self, number: int, wrap: int) -> StyleAndTextTuples:
+        return [("bold", self._controls.prompt if number == 0 and wrap == 0 else "  ")]
+
+    def _live_text(self) -> ANSI:
+        return ANSI("\n".join(self._controls.live(self.columns)))
+
+    def _bar_text(self) -> ANSI:
+        return ANSI(self._controls.bar(self.columns))
+
+    def _menu_count(self) -> int:
+        state = self.buffer.complete_state
+        return len(state.completions) if state else 0
+
+    def _menu_height(self) -> Dimension:
+        return Dimension.exact(min(self._menu_count(), 6))
+
+    def _menu_text(self) -> StyleAndTextTuples:
+        state = self.buffer.complete_state
+        if state is None:
+            return []
+        at = state.complete_index or 0
+        first = max(0, min(at - 2, len(state.completions) - 6))
+        lines: StyleAndTextTuples = []
+        for number, each in enumerate(state.completions[first : first + 6], first):
+            style = "bold reverse" if number == state.complete_index else ""
+            lines.append((style, f"  {each.display_text:<24}"))
+            lines.append(("", f" {each.display_meta_text}\n"))
+        return lines

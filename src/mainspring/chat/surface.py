@@ -1,0 +1,99 @@
+"""What a chat is shown on, and what it hears from there: the two sides of every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from mainspring.chat.palette import Palette
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of several things to pick: what is shown, and more about it while it is looked at."""
+
+    value: str
+    title: str
+    preview: str = ""
+
+
+class Controls(Protocol):
+    """What a person does, as the surface tells it. Nothing here waits."""
+
+    def enter(self, text: str, *, is_queued: bool = False) -> None:
+        """A line was entered; queued ones wait for the end of the turn."""
+        ...
+
+    def stop(self) -> bool:
+        """Stop what runs; False when nothing does."""
+        ...
+
+    def quit(self) -> None: ...
+
+    def go_back(self) -> None:
+        """Choose where to go back to."""
+        ...
+
+    def take_queued(self) -> str | None:
+        """Takes the last queued line back, to be edited or dropped."""
+        ...
+
+    def answer_key(self, key: str) -> str | None:
+        """A key while a question is open: None when it is none of its choices, else what the input line
+        begins with from here on, or an empty text when the answer is given."""
+        ...
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a question is open that single keys answer."""
+        ...
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the input line."""
+        ...
+
+    def live(self, columns: int) -> Sequence[str]: ...
+
+    def bar(self, columns: int) -> str: ...
+
+
+class Surface(Protocol):
+    """Where text goes. What is written stays; everything else is drawn again and again."""
+
+    palette: Palette
+    takes_lines: bool
+    """Whether a person can only enter whole lines here, no keys."""
+
+    @property
+    def columns(self) -> int: ...
+
+    def write(self, text: str) -> None:
+        """Adds finished lines to the scrollback."""
+        ...
+
+    def refresh(self) -> None:
+        """The live lines or the bar have changed."""
+        ...
+
+    async def show_pages(self, text: str) -> None:
+        """Shows a long text in a pager."""
+        ...
+
+    async def pick(self, title: str, choices: Sequence[Choice]) -> str | None:
+        """Lets a person choose one; None when they do not."""
+        ...
+
+    async def run_outside(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does something that needs the terminal for itself."""
+        ...
+
+    async def run(self) -> None:
+        """Shows the chat and hears the person until `close`, or the end of the input."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,278 @@
+"""What a session looks like while it runs: finished text, and the few live lines below it. It takes events
+and gives text; it writes nothing, and is told the time. Deltas may be missing: events are the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from mainspring.chat.blocks import (
+    answer_block,
+    call_block,
+    call_title,
+    changes_block,
+    ended_block,
+    event_block,
+    said_block,
+    took,
+)
+from mainspring.chat.markdown import MarkdownBlock, MarkdownStream
+from mainspring.chat.palette import Palette
+from mainspring.events import (
+    ApprovalGiven,
+    AssistantSaid,
+    CallAsked,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    EffortChosen,
+    EngineChosen,
+    Event,
+    FilesChanged,
+    ModeChosen,
+    ModelChosen,
+    Origin,
+    OutputDelta,
+    Recorded,
+    RequestFailed,
+    SpendReserved,
+    SpendSettled,
+    StatusDelta,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    TurnEnded,
+    TurnStarted,
+    UserSaid,
+    WaitEnded,
+)
+from mainspring.events.counts import plural
+from mainspring.secrets.screen import plain, plain_name
+
+LIVE_LINES = 6
+_STREAM_LINES = 3
+_OPENING = (ModelChosen, ModeChosen, EffortChosen, EngineChosen)
+"""What the head of a chat says; news only once somebody has said something."""
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class _Running(msgspec.Struct):
+    call: CallAsked
+    since_s: float
+    is_started: bool = False
+    last_line: str = ""
+    changes: str = ""
+
+
+class View:
+    """`render` makes terminal text of a block of Markdown. `is_thinking_shown` prints thoughts, else they are
+    folded to one line."""
+
+    def __init__(
+        self, palette: Palette, render: Callable[[str], str], *, here: Origin, is_thinking_shown: bool = False
+    ) -> None:
+        self.palette = palette
+        self.is_thinking_shown = is_thinking_shown
+        self._render = render
+        self._here = here
+        self._stream = MarkdownStream()
+        self._said = ""
+        self._thought = ""
+        self._thinking_since_s = 0.0
+        self._is_thought_told = False
+        self._calls: dict[str, _Running] = {}
+        self._writing = ""
+        self._status = ""
+        self._is_asking = False
+        self._is_turn = False
+        self._is_begun = False
+        self._since_s = 0.0
+        self._is_spaced = True
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something moves, so that the live lines change by themselves."""
+        return self._is_turn or bool(self._calls)
+
+    def take(self, recorded: Recorded, *, now_s: float, diffs: Sequence[Sequence[str]] = ()) -> list[str]:
+        """What is finished by this event, as text for the scrollback."""
+        match recorded.event:
+            case TextDelta(text=text):
+                self._said += text
+                return [*self._fold_thought(now_s), *self._blocks(self._stream.feed(plain(text)))]
+            case ThinkingDelta(text=text):
+                self._thinking_since_s = self._thinking_since_s or now_s
+                self._thought += text
+            case CallDelta(name=name):
+                self._writing = name or self._writing
+            case OutputDelta(call=call, text=text):
+                self._take_output(call, text)
+            case StatusDelta(text=text):
+                self._status = text
+            case FilesChanged() as changed:
+                return self._take_changes(changed, diffs)
+            case event:
+                return self._take_event(event, now_s)
+        return []
+
+    def _take_event(self, event: Event, now_s: float) -> list[str]:
+        match event:
+            case UserSaid():
+                self._is_begun = True
+                said = said_block(event, self.palette, is_steering=self._is_turn, here=self._here)
+                return [*self._finish_text(), self._spaced(said)]
+            case AssistantSaid():
+                return self._take_reply(event, now_s)
+            case CallEnded():
+                return self._take_end(event)
+            case ApprovalGiven():
+                return [self._line(answer_block(event, self.palette, self._here))]
+            case RequestFailed():
+                self._said = ""
+                return [*self._finish_text(), self._line(event_block(event, self.palette))]
+            case TurnEnded():
+                self._is_turn = self._is_asking = False
+                self._status = ""
+                self._calls.clear()
+                return [*self._finish_text(), self._line(ended_block(event, self.palette))]
+            case _:
+                self._follow(event, now_s)
+                text = "" if not self._is_begun and isinstance(event, _OPENING) else self._event(event)
+                return [*self._finish_text(), self._line(text)] if text else []
+
+    def _event(self, event: Event) -> str:
+        return event_block(event, self.palette)
+
+    def _follow(self, event: Event, now_s: float) -> None:
+        """What the live lines must know of events that are shown as any other."""
+        match event:
+            case TurnStarted():
+                self._is_turn, self._since_s = True, now_s
+            case SpendReserved(source="step"):
+                self._is_asking = True
+            case SpendSettled():
+                self._is_asking = False
+            case CallStarted(call=call) if call in self._calls:
+                running = self._calls[call]
+                running.is_started, running.since_s = True, now_s
+            case WaitEnded():
+                self._status = ""
+            case _:
+                pass
+
+    def live(self, *, columns: int, now_s: float) -> list[str]:
+        """The lines below the scrollback; at most six, none longer than the terminal is wide."""
+        lines: list[str] = []
+        if rest := self._stream.rest.strip("\n"):
+            lines += _tail(rest, columns, _STREAM_LINES)
+        elif self._thought:
+            lines.append(self.palette.paint(f"✻ thinking… {_last_words(self._thought, columns - 14)}", "dim"))
+        running = list(self._calls.values())
+        lines += [self._running(each, columns, now_s) for each in running]
+        if not running and self._is_turn:
+            lines.append(self._working(now_s))
+        if len(lines) > LIVE_LINES:
+            left = len(lines) - LIVE_LINES + 1
+            lines = [*lines[: LIVE_LINES - 1], self.palette.paint(f"  … and {left} more", "dim")]
+        return lines
+
+    def _working(self, now_s: float) -> str:
+        what = self._status or (f"writing a call of {self._writing}" if self._writing else "")
+        what = what or ("answering" if self._is_asking and self._said else "working")
+        mark = self.palette.paint(_spinner(now_s), "cyan")
+        return f"{mark} {self.palette.paint(f'{plain_name(what)} · {took(now_s - self._since_s)}', 'dim')}"
+
+    def _running(self, running: _Running, columns: int, now_s: float) -> str:
+        name, _, rest = call_title(running.call).partition(" ")
+        elapsed = took(now_s - running.since_s) if running.is_started else "not started"
+        tail = " · ".join(filter(None, (self._status or running.last_line, elapsed)))
+        room = max(columns - len(name) - 6, 10)
+        half = rest if len(rest) + len(tail) <= room else rest[: max(room // 2, room - len(tail))]
+        mark = self.palette.paint(_spinner(now_s), "cyan")
+        return f"{mark} {self.palette.paint(name, 'bold')} {half} {self.palette.paint('· ' + tail, 'dim')}"
+
+    def _take_output(self, call: str, text: str) -> None:
+        if running := self._calls.get(call):
+            lines = [line for line in text.splitlines() if line.strip()]
+            running.last_line = plain_name(lines[-1].strip())[:200] if lines else running.last_line
+
+    def _take_changes(self, changed: FilesChanged, diffs: Sequence[Sequence[str]]) -> list[str]:
+        text = changes_block(changed, diffs, self.palette)
+        owner = next((self._calls[call] for call in changed.calls if call in self._calls), None)
+        if owner is None:
+            return [self._line(text)] if text else []
+        owner.changes = "\n".join(filter(None, (owner.changes, text)))
+        return []
+
+    def _take_reply(self, said: AssistantSaid, now_s: float) -> list[str]:
+        blocks: list[str] = []
+        if not self._thought and not self._is_thought_told:
+            self._thought = "".join(part.text for part in said.parts if isinstance(part, Thinking))
+        blocks += self._fold_thought(now_s)
+        self._is_thought_told = False
+        missing = said.text.removeprefix(self._said) if said.text.startswith(self._said) else said.text
+        blocks += self._blocks(self._stream.feed(plain(missing)))
+        blocks += self._finish_text()
+        self._calls |= {call.call: _Running(call, now_s) for call in said.calls}
+        self._said = self._writing = ""
+        self._is_asking = False
+        return blocks
+
+    def _take_end(self, ended: CallEnded) -> list[str]:
+        running = self._calls.pop(ended.call, None)
+        if running is None:
+            return []
+        has_changes = bool(running.changes)
+        line = self._line(call_block(running.call, ended, self.palette, has_changes=has_changes))
+        return [line, *([running.changes] if running.changes else [])]
+
+    def _fold_thought(self, now_s: float) -> list[str]:
+        thought, self._thought = plain(self._thought).strip(), ""
+        since, self._thinking_since_s = self._thinking_since_s, 0.0
+        if not thought:
+            return []
+        self._is_thought_told = True
+        paint = self.palette.paint
+        if self.is_thinking_shown:
+            lines = "\n".join(paint(f"  {line}", "dim", "italic") for line in thought.split("\n"))
+            return [self._spaced(f"{paint('✻ thinking', 'dim')}\n{lines}")]
+        seconds = f" for {took(now_s - since)}" if since and took(now_s - since) else ""
+        folded = f"✻ thought{seconds} ({plural(len(thought.split()), 'word')}; /reasoning on shows them)"
+        return [self._line(paint(folded, "dim"))]
+
+    def _finish_text(self) -> list[str]:
+        return self._blocks(self._stream.finish())
+
+    def _blocks(self, blocks: Sequence[MarkdownBlock]) -> list[str]:
+        return [
+            self._render(block.text) if block.is_joined else self._spaced(self._render(block.text))
+            for block in blocks
+        ]
+
+    def _spaced(self, text: str) -> str:
+        """A block with an empty line above it."""
+        self._is_spaced = True
+        return f"\n{text}"
+
+    def _line(self, text: str) -> str:
+        """A line that stands close to others of its kind, apart from prose."""
+        is_first, self._is_spaced = self._is_spaced, False
+        return f"\n{text}" if is_first else text
+
+
+def _spinner(now_s: float) -> str:
+    return _SPINNER[int(now_s * 8) % len(_SPINNER)]
+
+
+def _last_words(text: str, room: int) -> str:
+    line = plain_name(" ".join(text.split())[-300:])
+    return line if len(line) <= room else "…" + line[-max(room - 1, 1) :]
+
+
+def _tail(text: str, columns: int, most: int) -> list[str]:
+    """The last lines of a text, each cut into what fits."""
+    lines: list[str] = []
+    for line in text.split("\n")[-most:]:
+        lines += [line[at : at + columns] for at in range(0, len(line), columns)] or [""]
+    return lines[-most:]

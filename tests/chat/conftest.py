@@ -1,0 +1,97 @@
+"""A person at a real terminal: `mainspring` inside tmux, whose screen and scrollback are what they see."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Machine, machine
+
+__all__ = ["machine"]
+FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
+
+
+class Tmux:
+    """One terminal. A shell runs in it, so that what follows the chat can be seen as well."""
+
+    def __init__(self, machine: Machine, folder: Path, *, columns: int = 80, rows: int = 24) -> None:
+        self.machine = machine
+        self._socket = str(folder / "tmux")
+        variables = machine.environment(TERM="tmux-256color", LANG="C.UTF-8", PS1="shell$ ")
+        shell = [f"{name}={value}" for name, value in variables.items()]
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
+                   "-c", str(machine.workspace), "env", "-i", *shell, "bash", "--norc", "--noprofile")  # fmt: skip
+        self._tmux("set", "-g", "history-limit", "20000")
+        self._tmux("set", "-s", "escape-time", "0")
+
+    def start(self, *arguments: str) -> None:
+        """Types the command, as a person would."""
+        self.type(shlex.join([sys.executable, "-m", "mainspring", *arguments]), "Enter")
+
+    def open(self, *arguments: str) -> None:
+        """Starts a chat and waits for its session."""
+        self.start(*arguments)
+        self.until("/help lists")
+
+    def left(self) -> int:
+        """Waits until the shell is back; gives the exit code of the chat."""
+        self.until(lambda seen: seen.rstrip().endswith("shell$"))
+        self.type("echo code=$?.", "Enter")
+        seen = self.until(lambda seen: "\ncode=" in seen)
+        return int(seen.rpartition("\ncode=")[2].partition(".")[0])
+
+    def type(self, text: str, *keys: str) -> None:
+        if text:
+            self._tmux("send-keys", "-l", "--", text)
+        if keys:
+            self._tmux("send-keys", *keys)
+
+    def keys(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def paste(self, text: str) -> None:
+        subprocess.run(["tmux", "-S", self._socket, "load-buffer", "-"], input=text.encode(), check=True)
+        self._tmux("paste-buffer", "-p")
+
+    def resize(self, columns: int, rows: int = 24) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def screen(self, *, is_styled: bool = False) -> str:
+        return self._tmux("capture-pane", "-p", *(["-e"] if is_styled else []))
+
+    def scrollback(self, *, is_joined: bool = True) -> str:
+        """All that was ever written and still stands, lines that the terminal wrapped joined again."""
+        return self._tmux("capture-pane", "-p", "-S", "-", *(["-J"] if is_joined else []))
+
+    def until(self, wanted: str | Callable[[str], bool], *, timeout_s: float = 60) -> str:
+        """Looks until a text stands there, or something is true of all that does; gives that."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            seen = self.scrollback()
+            if wanted in seen if isinstance(wanted, str) else wanted(seen):
+                return seen
+            assert time.monotonic() < deadline, f"{wanted!r} did not come:\n{seen}"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True)
+
+    def _tmux(self, *arguments: str) -> str:
+        ran = subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+@pytest.fixture
+def tmux(machine: Machine, tmp_path: Path) -> Iterator[Tmux]:
+    opened = Tmux(machine, tmp_path)
+    yield opened
+    opened.close()

@@ -1,0 +1,147 @@
+"""A chat as a person has it: typed, answered, stopped, left; seen through tmux."""
+
+from __future__ import annotations
+
+import time
+
+from tests.chat.conftest import FREE, Tmux
+
+ANSWER = "# Result\n\nThe **total** is `42`.\n\n- one\n- two\n\n```python\nprint(42)\n```\n"
+
+
+def test_a_message_is_answered_in_the_scrollback(tmux: Tmux) -> None:
+    call = {"name": "shell", "arguments": {"command": "echo out of the box"}}
+    model = tmux.machine.serve({"text": "I look.", "calls": [call]}, {"text": ANSWER, "chunk_size": 3})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("what is the total?", "Enter")
+    seen = tmux.until("■ done")
+    lines = [line.rstrip() for line in seen.splitlines()]
+    assert "› what is the total?" in lines
+    assert any(line.startswith("✓ shell echo out of the box · out of the box") for line in lines)
+    assert "The total is 42." in lines
+    assert " • one" in lines
+    assert "  print(42)" in lines
+    assert seen.count("The total is 42.") == 1
+    assert lines.index("I look.") < lines.index("The total is 42.")
+
+
+def test_bare_mainspring_opens_a_chat_and_quit_leaves_it(tmux: Tmux) -> None:
+    model = tmux.machine.serve({"text": "hello"})
+    tmux.type(f"export MAINSPRING_MODEL='{model}'", "Enter")
+    tmux.open()
+    assert "test · " in tmux.screen()
+    tmux.type("/quit", "Enter")
+    assert tmux.left() == 0
+
+
+def test_escape_stops_the_turn_and_its_processes(tmux: Tmux) -> None:
+    sleeping = "touch begun; sleep 1000"
+    model = tmux.machine.serve({"calls": [{"name": "shell", "arguments": {"command": sleeping}}]})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("sleep", "Enter")
+    tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    tmux.keys("Escape")
+    seen = tmux.until("■ interrupted")
+    assert "✗ shell" in seen
+    tmux.type("/quit", "Enter")
+    assert tmux.left() == 0
+    events = tmux.machine.events(tmux.machine.only_session()["id"])
+    assert [event["body"]["ending"] for event in events if event["kind"] == "TurnEnded"] == ["interrupted"]
+
+
+def test_ctrl_c_stops_once_and_quits_twice(tmux: Tmux) -> None:
+    model = tmux.machine.serve({"calls": [{"name": "shell", "arguments": {"command": "sleep 1000"}}]})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("sleep", "Enter")
+    tmux.until("shell sleep 1000")
+    tmux.keys("C-c")
+    tmux.until("■ interrupted")
+    tmux.keys("C-c")
+    assert tmux.left() == 0
+
+
+def test_a_wrong_command_is_said_and_the_chat_goes_on(tmux: Tmux) -> None:
+    model = tmux.machine.serve({"text": "here"})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("/nonsense", "Enter")
+    tmux.until("There is no command /nonsense.")
+    tmux.type("still there?", "Enter")
+    tmux.until("■ done")
+
+
+def asking(*commands: str) -> dict[str, object]:
+    return {"calls": [{"name": "shell", "arguments": {"command": each}} for each in commands]}
+
+
+def settled(tmux: Tmux) -> None:
+    """Keys that follow a question at once are not taken for its answer."""
+    tmux.until("m message")
+    time.sleep(0.5)
+
+
+def test_an_approval_is_given_by_one_key(tmux: Tmux) -> None:
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    assert "[1] shell: touch made" in tmux.screen()
+    assert "why it is asked:" in tmux.screen()
+    tmux.type("y")
+    seen = tmux.until("■ done")
+    assert "? allow by user" in seen
+    assert (tmux.machine.workspace / "made").exists()
+
+
+def test_no_takes_a_reason_that_the_model_hears(tmux: Tmux) -> None:
+    tmux.open(
+        "chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Sorry."})
+    )
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    tmux.type("n")
+    tmux.type("use another name", "Enter")
+    tmux.until("■ done")
+    assert not (tmux.machine.workspace / "made").exists()
+    assert b"use another name" in tmux.machine.seen[-1].body
+
+
+def test_an_edited_command_is_what_runs(tmux: Tmux) -> None:
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    tmux.type("e")
+    tmux.until("› e touch made")
+    tmux.type("-by-me", "Enter")
+    tmux.until("■ done")
+    assert (tmux.machine.workspace / "made-by-me").exists()
+
+
+def test_one_answer_covers_several_questions(tmux: Tmux) -> None:
+    model = tmux.machine.serve(asking("touch one", "touch two"), {"text": "Both."})
+    tmux.open("chat", "--mode", "ask", "--model", model)
+    tmux.type("make them", "Enter")
+    tmux.until("[2] shell: touch two")
+    settled(tmux)
+    tmux.type("Y")
+    tmux.until("■ done")
+    assert {"one", "two"} <= {path.name for path in tmux.machine.workspace.iterdir()}
+
+
+def test_a_question_answered_elsewhere_disappears_and_says_so(tmux: Tmux) -> None:
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    ran = tmux.machine.run("approve", tmux.machine.only_session()["id"])
+    assert ran.returncode == 0, ran.stderr
+    seen = tmux.until("■ done")
+    assert "? allow by user (from cli)" in seen
+    assert "m message" not in tmux.screen()
+
+
+def test_what_the_agent_asks_is_answered_with_a_line(tmux: Tmux) -> None:
+    question = {"calls": [{"name": "ask", "arguments": {"question": "Which colour?"}}]}
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(question, {"text": "Green it is."}))
+    tmux.type("paint it", "Enter")
+    tmux.until("answer ›")
+    tmux.type("green", "Enter")
+    tmux.until("■ done")
+    assert b"green" in tmux.machine.seen[-1].body
