@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -74,7 +75,8 @@ def reach(tool: str, given: Offer | Grant) -> str:
 
 def editable_text(question: ApprovalAsked) -> str:
     """What a person edits: the command when the call has one, else all its arguments as JSON."""
-    match _arguments(question.arguments):
+    arguments: dict[str, Any] = _arguments(question.arguments)
+    match arguments:
         case {"command": str(command)}:
             return command
         case {"argv": [*argv]}:
