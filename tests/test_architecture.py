@@ -26,7 +26,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("session", ("session",)),
     ("work", ("engines", "mcp", "evidence", "documents", "goals", "report")),
     ("application", ("settings", "daemon", "app")),
-    ("faces", ("cli", "chat", "protocols", "testing")),
+    ("faces", ("cli", "chat", "protocols", "serve", "testing")),
 ]
 ARROWS: dict[str, set[str]] = {
     "chat": {"cli"},
@@ -43,7 +43,7 @@ ARROWS: dict[str, set[str]] = {
     "app": {"daemon", "settings"},
 }
 LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in rooms}
-FACES = {"cli", "chat", "protocols", "testing", "__main__"}
+FACES = {"cli", "chat", "protocols", "serve", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
     "session/session.py": 405,  # what a person commands and watches, in one class
@@ -56,10 +56,13 @@ BROAD_EXCEPTS = {
     "app/blocking.py": "an error of a thread is raised where it is waited for",
     "secrets/key_store.py": "every keyring has errors of its own; they are told by whoever needs the key",
     "tools/toolbox.py": "a tool's fault is an answer to the model",
+    "serve/hub.py": "a fault of one session is recorded there, and the others go on",
     "session/session.py": "a fault in a turn is recorded, then raised again",
 }
 TASKS_OUTSIDE_GROUPS = {
     "app/retention.py": "a group would wrap what the caller's block raises; the block ends the task",
+    "serve/channels.py": "a channel lives for as long as its readers, which are requests",
+    "serve/server.py": "a stream is a generator that its request closes; it ends the task",
     "tools/toolbox.py": "a tool that ignores its cancellation must not hold a group",
     "turns/runtime.py": "a sandbox is chosen while the model writes, and awaited by the call or at the end",
 }
@@ -139,6 +142,7 @@ OTHER_READERS = {
     "turns/checkpoint.py": "our own data",
     "tools/files.py": "what is shipped",
     "app/operations/bundle.py": "our own debug log",
+    "app/operations/devices.py": "our own data",
     "app/operations/daemon.py": "our own log",
     "cli/daemon.py": "our own log",
     "cli/demo.py": "what the demo made itself",

@@ -26,7 +26,13 @@ import mainspring
 ROOT = Path(__file__).parent.parent
 MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
-NEED_AN_EXTRA = ("mainspring.engines.acp.", "mainspring.models.priceimport", "mainspring.tools.pdf")
+NEED_AN_EXTRA = (
+    "mainspring.engines.acp.",
+    "mainspring.models.priceimport",
+    "mainspring.protocols.acp.",
+    "mainspring.serve.",
+    "mainspring.tools.pdf",
+)
 
 
 def load_release() -> ModuleType:

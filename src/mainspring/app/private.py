@@ -11,7 +11,7 @@ from mainspring.disk.files import close_to_others, close_tree
 from mainspring.settings import Config
 
 DATA_NAMES = (
-    *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models"),
+    *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
     *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
     "model-lists.json",
 )

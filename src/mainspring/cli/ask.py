@@ -16,7 +16,7 @@ from typing import Any
 import click
 import msgspec
 
-from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, reach
+from mainspring.app.operations.answers import Approver, answers_in, help_for, is_question, nobody, reach
 from mainspring.approvals import why_asked
 from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
@@ -29,11 +29,7 @@ _SHOWN_CHARS = 4000
 
 
 def approver() -> Approver:
-    return _Terminal() if is_person_there() else _nobody
-
-
-async def _nobody(_: ApprovalAsked) -> None:
-    return None
+    return _Terminal() if is_person_there() else nobody
 
 
 class _Open(msgspec.Struct, frozen=True):

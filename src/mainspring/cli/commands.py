@@ -65,6 +65,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
         "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),
+        "serve": Entry("serve", "Show and steer everything in a browser, or on a phone."),
+        "devices": Entry("devices", "List, pair and revoke devices that may use `serve`."),
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),

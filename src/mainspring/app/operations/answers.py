@@ -58,6 +58,11 @@ def lasting(text: str, *, now_us: int) -> int:
     return now_us + int(found[1]) * _SECONDS[found[2]] * 1_000_000
 
 
+async def nobody(_: ApprovalAsked) -> None:
+    """The approver where no person is: the turn ends as blocked, and its question stays open."""
+    return
+
+
 def is_question(asked: ApprovalAsked) -> bool:
     """Whether the agent itself asks something; else a call needs approval."""
     return asked.tool == ASK

@@ -8,6 +8,7 @@ it with `Session.answer`.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from mainspring.app.operations.answers import edited, is_question, lasting
 from mainspring.app.operations.messages import deliver
 from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
+from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
 from mainspring.catalog import running
@@ -95,6 +97,12 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
     or it ends without having taken it."""
     delivery = await deliver(config, session, AnswerCommand(given))
     return delivery.owner if delivery else ""
+
+
+async def record_answers(config: Config, session: str, answers: Sequence[ApprovalGiven]) -> None:
+    """Puts answers on record in a session that nobody runs, for whoever goes on with it."""
+    async with recording(session, config) as recorder:
+        await recorder.record(*answers)
 
 
 async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:

@@ -54,10 +54,21 @@ async def say(session: str, text: str, *, config: Config | None = None) -> Deliv
     config, name = await _found(session, text, config)
     if delivery := await deliver(config, name, SayCommand(text)):
         return delivery
-    async with journal_of(config, name) as reader:
-        has_goal = await reader.last("GoalSet") is not None
-    how = f"goal resume {name}" if has_goal else f"resume {name} TEXT"
+    how = f"goal resume {name}" if await has_goal(config, name) else f"resume {name} TEXT"
     raise UsageError(f"Nobody runs session {name} now.", remedy=f"Go on with it: mainspring {how}")
+
+
+async def say_to_owner(config: Config, session: str, text: str) -> Delivery | None:
+    """As `say`; None when nobody runs the session, unless it has a goal: its loop goes on with that."""
+    config, name = await _found(session, text, config)
+    if await has_goal(config, name):
+        return await say(name, text, config=config)
+    return await deliver(config, name, SayCommand(text))
+
+
+async def has_goal(config: Config, session: str) -> bool:
+    async with journal_of(config, session) as reader:
+        return await reader.last("GoalSet") is not None
 
 
 async def note(session: str, text: str, *, config: Config | None = None) -> Delivery:

@@ -59,6 +59,16 @@ async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalRead
         yield reader
 
 
+async def find_session(config: Config, session: str) -> str:
+    """The whole id of the one session whose id begins so."""
+    return await sessions_of(config).find(session)
+
+
+async def is_run(config: Config, session: str) -> bool:
+    """Whether a process works on a session now, or holds it."""
+    return await running(sessions_of(config), session) is not None
+
+
 async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
     """Everything that is on record for a session."""
     async with journal_of(config, session) as reader:

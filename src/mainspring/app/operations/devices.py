@@ -1,0 +1,228 @@
+"""Who may use the server of this machine: its own token, paired devices with a role, and offers to pair.
+
+All of it is one private file in the data folder. Tokens of devices and codes of offers are kept as hashes
+only; the server's own token is kept as it is, because the person at this machine must be able to read it.
+Any process may change the file; a running server sees it at once (`Access.version`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from mainspring.disk.files import locked, write_private
+from mainspring.disk.formats import refuse_newer_json
+from mainspring.errors import ConfigError, UnknownSession, UsageError
+from mainspring.settings import Config
+
+Role = Literal["watch", "answer", "steer", "owner"]
+"""What a device may do: look; answer questions, too; start, steer and stop work, too; and pair others."""
+PAIRED_ROLES: tuple[Role, ...] = ("watch", "answer", "steer")
+PAIR_WITHIN_S = 90
+MAX_DEVICES = 64
+_RANK = {role: rank for rank, role in enumerate((*PAIRED_ROLES, "owner"))}
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,60}")
+_FORMAT = 1
+_T = TypeVar("_T")
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """A paired device. `sha256` is the hash of its token, which nobody but the device knows."""
+
+    id: str
+    name: str
+    role: Role
+    sha256: str
+    paired_us: int
+
+
+class _Offer(msgspec.Struct, frozen=True, kw_only=True):
+    sha256: str
+    role: Role
+    name: str
+    until_us: int
+
+
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+    devices: tuple[Device, ...] = ()
+    offers: tuple[_Offer, ...] = ()
+    format_version: int = _FORMAT
+
+
+class Paired(msgspec.Struct, frozen=True, kw_only=True):
+    """A device as it was paired, with its token, which is told this once."""
+
+    device: Device
+    token: str
+
+
+OWNER = Device(id="owner", name="this machine", role="owner", sha256="", paired_us=0)
+"""Whoever has the server's own token."""
+
+
+def may(role: Role, needed: Role) -> bool:
+    return _RANK[role] >= _RANK[needed]
+
+
+class Access:
+    """The file of tokens. What it says is read again whenever the file has changed."""
+
+    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._path = config.home / "web" / "access.json"
+        self._known: tuple[tuple[int, int, int], _Content] | None = None
+
+    @property
+    def token(self) -> str:
+        """The server's own token, made when there is none."""
+        found = self._read()
+        return found.token if found else self._change(lambda content: (content, content.token))
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Another value after each change."""
+        return _stamp(self._path)
+
+    def devices(self) -> tuple[Device, ...]:
+        found = self._read()
+        return found.devices if found else ()
+
+    def holder(self, token: str) -> Device | None:
+        """Whose token this is. Every known token is compared, each in constant time."""
+        found = self._read()
+        if found is None or not token:
+            return None
+        given, holder = _hash(token), None
+        for device in (*found.devices, msgspec.structs.replace(OWNER, sha256=_hash(found.token))):
+            if hmac.compare_digest(given, device.sha256):
+                holder = device
+        return holder
+
+    def offer(self, role: Role, name: str = "") -> str:
+        """A code that pairs one device with this role, within 90 seconds."""
+        if role not in PAIRED_ROLES:
+            raise UsageError(f"A device can be paired to {', '.join(PAIRED_ROLES)}, not to {role}.")
+        if name:
+            _check_name(name)
+        code = secrets.token_urlsafe(16)
+        until_us = self._now_us() + PAIR_WITHIN_S * 1_000_000
+        made = _Offer(sha256=_hash(code), role=role, name=name, until_us=until_us)
+        return self._change(
+            lambda content: (msgspec.structs.replace(content, offers=(*self._live(content), made)), code)
+        )
+
+    def pair(self, code: str, name: str) -> Paired | None:
+        """The device that uses this code; None when it is unknown, used or too old."""
+        given, token = _hash(code), secrets.token_urlsafe(32)
+
+        def change(content: _Content) -> tuple[_Content, Paired | None]:
+            offers = self._live(content)
+            found = [each for each in offers if hmac.compare_digest(each.sha256, given)]
+            if not found:
+                return content, None
+            if len(content.devices) >= MAX_DEVICES:
+                raise UsageError(
+                    f"{MAX_DEVICES} devices are paired.", remedy="Revoke one: mainspring devices revoke NAME"
+                )
+            device = Device(
+                id=secrets.token_hex(4),
+                name=_check_name(found[0].name or name),
+                role=found[0].role,
+                sha256=_hash(token),
+                paired_us=self._now_us(),
+            )
+            rest = tuple(each for each in offers if each is not found[0])
+            changed = msgspec.structs.replace(content, devices=(*content.devices, device), offers=rest)
+            return changed, Paired(device=device, token=token)
+
+        return self._change(change)
+
+    def revoke(self, name: str) -> Device:
+        """Takes a device's token away, by its id or its name."""
+
+        def change(content: _Content) -> tuple[_Content, Device]:
+            found = [each for each in content.devices if name in (each.id, each.name)]
+            if not found:
+                raise UnknownSession(
+                    f"There is no device {name!r}.", remedy="`mainspring devices` lists them."
+                )
+            if len(found) > 1:
+                ids = ", ".join(each.id for each in found)
+                raise UsageError(
+                    f"{len(found)} devices have this name.", remedy=f"Name one by its id: {ids}."
+                )
+            rest = tuple(each for each in content.devices if each is not found[0])
+            return msgspec.structs.replace(content, devices=rest), found[0]
+
+        return self._change(change)
+
+    def renew(self) -> str:
+        """Another token for the server itself; whoever has the old one is out."""
+        token = secrets.token_urlsafe(32)
+        return self._change(lambda content: (msgspec.structs.replace(content, token=token), token))
+
+    def _live(self, content: _Content) -> tuple[_Offer, ...]:
+        """The offers that are still good. None outlives its 90 seconds, also with the clock set back."""
+        left_us = ((each, each.until_us - self._now_us()) for each in content.offers)
+        return tuple(each for each, left in left_us if 0 < left <= PAIR_WITHIN_S * 1_000_000)
+
+    def _now_us(self) -> int:
+        return int(self._clock() * 1e6)
+
+    def _change(self, change: Callable[[_Content], tuple[_Content, _T]]) -> _T:
+        with locked(self._path):
+            before = self._read()
+            content = before or _Content(token=secrets.token_urlsafe(32))
+            after, result = change(content)
+            if after != before:
+                write_private(self._path, msgspec.json.encode(after) + b"\n")
+            return result
+
+    def _read(self) -> _Content | None:
+        stamp = _stamp(self._path)
+        if self._known and self._known[0] == stamp:
+            return self._known[1]
+        if stamp == _MISSING:
+            return None
+        data = self._path.read_bytes()
+        refuse_newer_json(self._path, data, _FORMAT)
+        try:
+            content = msgspec.json.decode(data, type=_Content)
+        except msgspec.MsgspecError as error:
+            raise ConfigError(
+                f"{self._path} is damaged: {error}.",
+                remedy="Delete it; devices must then be paired again.",
+            ) from error
+        self._known = (stamp, content)
+        return content
+
+
+_MISSING = (0, 0, 0)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return _MISSING
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _check_name(name: str) -> str:
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise UsageError("A device's name has 1 to 60 characters, and no control characters.")
+    return name
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

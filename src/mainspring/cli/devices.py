@@ -1,0 +1,58 @@
+"""`devices`: who may use the server of this machine."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from mainspring.app.operations.devices import PAIR_WITHIN_S, PAIRED_ROLES, Access, Role
+from mainspring.cli.config import load_config
+from mainspring.cli.json_output import json_line
+from mainspring.documents.lines import when
+from mainspring.secrets.screen import plain
+
+
+@click.group("devices", invoke_without_command=True)
+@click.option("--json", "is_json", is_flag=True, help="Print one device per line as JSON.")
+@click.pass_context
+def devices_command(context: click.Context, *, is_json: bool) -> None:
+    """List the devices that are paired with `mainspring serve`, and what they may do."""
+    if context.invoked_subcommand is not None:
+        return
+    devices = Access(load_config()).devices()
+    for device in devices:
+        if is_json:
+            row = {"id": device.id, "name": device.name, "role": device.role, "paired_us": device.paired_us}
+            click.echo(json_line(row))
+        else:
+            click.echo(f"{device.id}  {when(device.paired_us)}  {device.role:<7} {plain(device.name)}")
+    if not devices and not is_json:
+        click.echo("No devices are paired. Pair one: mainspring serve --pair", err=True)
+
+
+@devices_command.command("pair")
+@click.option(
+    "--role", type=click.Choice(PAIRED_ROLES), default="steer", show_default=True, help="What it may do."
+)
+@click.option("--name", default="", help="What to call it.")
+@click.option("--address", required=True, help="Address of the server, as `mainspring serve` prints it.")
+def pair_command(*, role: Role, name: str, address: str) -> None:
+    """Show a code that pairs one device with a server that is running."""
+    show_offer(address.partition("/#")[0].rstrip("/"), Access(load_config()).offer(role, name), role)
+
+
+@devices_command.command("revoke")
+@click.argument("name")
+def revoke_command(name: str) -> None:
+    """Revoke NAME, a device's name or id; what it watches ends at once."""
+    device = Access(load_config()).revoke(name)
+    click.echo(plain(f"{device.name} is revoked."), err=True)
+
+
+def show_offer(address: str, code: str, role: Role) -> None:
+    """A code to pair one device, as a link and as a picture that a phone reads."""
+    link = f"{address}/#pair={code}"
+    click.echo(f"Open this on the device within {PAIR_WITHIN_S} seconds; it may then {role}:")
+    click.echo(link)
+    import_module("segno").make(link, micro=False).terminal(compact=True)

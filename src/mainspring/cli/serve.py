@@ -1,0 +1,70 @@
+"""`serve`: the page and the HTTP interface of this machine, until it is interrupted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from mainspring.app.operations.devices import PAIRED_ROLES, Access, Role
+from mainspring.cli.config import load_config
+from mainspring.cli.devices import show_offer
+from mainspring.errors import UsageError
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8790, show_default=True, help="0: any free one."
+)
+@click.option(
+    "--name", "names", multiple=True, help="Further name or address that devices call this machine by."
+)
+@click.option("--cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate (PEM), for https.")
+@click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Its key (PEM).")
+@click.option("--open-metrics", is_flag=True, help="Answer /healthz and /metrics without a token.")
+@click.option("--pair", "is_paired", is_flag=True, help="Show a code that pairs one device, valid for 90 s.")
+@click.option(
+    "--role", type=click.Choice(PAIRED_ROLES), default="steer", show_default=True, help="Role of that device."
+)
+def serve_command(
+    *,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    cert: Path | None,
+    key: Path | None,
+    open_metrics: bool,
+    is_paired: bool,
+    role: Role,
+) -> None:
+    """Serve sessions, goals and questions of this machine over HTTP.
+
+    Only this machine can reach it unless --host says otherwise. Every request needs the token that is
+    printed, or a paired device. The interface for programs is described at /api/v1/openapi.json.
+    """
+    try:
+        run = import_module("mainspring.serve.run")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"This needs {error.name}, which is not installed.", remedy="pip install 'mainspring[web]'"
+        ) from error
+    place = run.Listening(host=host, port=port, names=names, cert=cert, key=key, is_open=open_metrics)
+
+    def ready(address: str, access: Access) -> None:
+        if place.is_exposed:
+            click.echo(
+                f"warning: other machines can reach {host}; whoever has a token can do what its role allows"
+                + (
+                    ". The connection is not encrypted: give --cert and --key."
+                    if not place.is_secure
+                    else "."
+                ),
+                err=True,
+            )
+        click.echo(f"{address}/#token={access.token}")
+        if is_paired:
+            show_offer(address, access.offer(role), role)
+
+    run.serve(load_config(), place, ready)

@@ -1,0 +1,295 @@
+"""Every operation that the server has: its path, who may call it, what it takes and gives.
+
+One table. Requests are decoded and answered by it, the OpenAPI document is made from it, and the test that
+crawls all routes reads it. GET changes nothing; everything else is a POST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from mainspring import __version__
+from mainspring.app.goals import GoalOptions
+from mainspring.app.operations.approve import open_questions
+from mainspring.app.operations.artifacts import SessionArtifacts, artifacts_of
+from mainspring.app.operations.context import WindowUse, window_use
+from mainspring.app.operations.cost import Costs, costs
+from mainspring.app.operations.devices import Access, Device, Role
+from mainspring.app.operations.doctor import Diagnosis, diagnose
+from mainspring.app.operations.forks import Forked, fork
+from mainspring.app.operations.goal_list import graded_goals
+from mainspring.app.operations.goals import Ordered, begin_in_background, order_goal
+from mainspring.app.operations.messages import Delivery, note, stop
+from mainspring.app.operations.processes import LiveProcess, StoppedProcess, list_processes, stop_process
+from mainspring.app.operations.reports import goal_report
+from mainspring.app.operations.sessions import journal_of, list_sessions
+from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes
+from mainspring.catalog import SessionRow
+from mainspring.documents.lines import as_json
+from mainspring.errors import UnknownSession
+from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks
+from mainspring.report.facts import Report
+from mainspring.serve.fleet import Fleet, OpenQuestion
+from mainspring.serve.hub import Hub, StartSession, absolute
+from mainspring.serve.values import (
+    About,
+    Answer,
+    BlobAsked,
+    ChangesAsked,
+    CostAsked,
+    DeviceNamed,
+    DeviceRow,
+    EventPage,
+    EventsAfter,
+    ForkAt,
+    GoBack,
+    Nothing,
+    Order,
+    Page,
+    PairCode,
+    PairOffer,
+    ProcessNamed,
+    Said,
+    SessionAsked,
+    Started,
+    StartGoal,
+)
+from mainspring.settings import Config
+
+PREFIX = "/api/v1"
+MAX_PAGE = 1000
+
+
+class ServerParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What operations work with."""
+
+    config: Config
+    hub: Hub
+    fleet: Fleet
+    access: Access
+
+
+class ApiCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One request: `config` says in its origin who asks; `session` is named by the path."""
+
+    server: ServerParts
+    config: Config
+    device: Device
+    taken: Any
+    session: str = ""
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    method: Literal["GET", "POST"]
+    path: str
+    role: Role
+    summary: str
+    takes: type[msgspec.Struct]
+    gives: Any
+    answer: Callable[[ApiCall], Awaitable[Any]]
+
+
+async def _sessions(asked: ApiCall) -> tuple[SessionRow, ...]:
+    rows = await list_sessions(asked.config)
+    start = max(0, asked.taken.offset)
+    return tuple(rows[start : start + max(0, asked.taken.limit)])
+
+
+async def _session(asked: ApiCall) -> SessionRow:
+    rows = [row for row in await list_sessions(asked.config) if row.id == asked.session]
+    if not rows:
+        raise UnknownSession(f"There is no session {asked.session}.")
+    return rows[0]
+
+
+async def _events(asked: ApiCall) -> EventPage:
+    limit = min(max(1, asked.taken.limit), MAX_PAGE)
+    async with journal_of(asked.config, asked.session) as reader:
+        last = await reader.last_seq()
+        after, until = asked.taken.after, None
+        if asked.taken.before is not None:
+            until = min(asked.taken.before - 1, last)
+            after = max(after, until - limit)
+        events = await reader.read(after=after, until=until, limit=limit)
+        return EventPage(events=[msgspec.Raw(as_json(each)) for each in events], last_seq=last)
+
+
+async def _blob(asked: ApiCall) -> bytes:
+    async with journal_of(asked.config, asked.session) as reader:
+        return await reader.get(Blob(sha256=asked.taken.sha256, size=asked.taken.size))
+
+
+async def _changes(asked: ApiCall) -> tuple[StepChanges, ...]:
+    found = file_changes(asked.config, asked.session, step=asked.taken.step)
+    return tuple([each async for each in found])
+
+
+async def _questions(asked: ApiCall) -> tuple[OpenQuestion, ...]:
+    return await asked.server.fleet.questions()
+
+
+async def _open_questions(asked: ApiCall) -> tuple[ApprovalAsked, ...]:
+    return await open_questions(asked.config, asked.session)
+
+
+async def _start(asked: ApiCall) -> Started:
+    return Started(session=await asked.server.hub.start(asked.config, asked.taken))
+
+
+async def _say(asked: ApiCall) -> Delivery:
+    return await asked.server.hub.say(asked.config, asked.session, asked.taken.text)
+
+
+async def _note(asked: ApiCall) -> Delivery:
+    return await note(asked.session, asked.taken.text, config=asked.config)
+
+
+async def _stop(asked: ApiCall) -> Delivery:
+    return await stop(asked.session, config=asked.config)
+
+
+async def _answer(asked: ApiCall) -> tuple[ApprovalGiven, ...]:
+    return await asked.server.hub.answer(asked.config, asked.session, asked.taken.reply, asked.taken.call)
+
+
+async def _go_back(asked: ApiCall) -> BackAt:
+    return await asked.server.hub.go_back(asked.config, asked.session, asked.taken.to_seq, asked.taken.scope)
+
+
+async def _fork(asked: ApiCall) -> Forked:
+    return await fork(asked.config, asked.session, at=asked.taken.at, model=asked.taken.model)
+
+
+async def _processes(asked: ApiCall) -> list[LiveProcess]:
+    return await list_processes(asked.config, asked.taken.session)
+
+
+async def _stop_process(asked: ApiCall) -> StoppedProcess:
+    return await stop_process(asked.config, asked.session, asked.taken.handle)
+
+
+async def _costs(asked: ApiCall) -> Costs:
+    return await costs(asked.config, session=asked.taken.session, by=asked.taken.by, day=asked.taken.day)
+
+
+async def _context(asked: ApiCall) -> WindowUse:
+    return await window_use(asked.config, asked.session)
+
+
+async def _artifacts(asked: ApiCall) -> SessionArtifacts:
+    return await artifacts_of(asked.config, asked.session)
+
+
+async def _goals(asked: ApiCall) -> list[SessionRow]:
+    return await graded_goals(asked.config)
+
+
+async def _report(asked: ApiCall) -> Report:
+    return await goal_report(asked.config, asked.session)
+
+
+async def _start_goal(asked: ApiCall) -> Started:
+    given: StartGoal = asked.taken
+    rules = {"max_cost_usd": given.max_cost_usd, "max_iterations": given.max_iterations}
+    options = GoalOptions(
+        folder=absolute(given.workspace),
+        profile=given.profile,
+        engine=given.engine,
+        model=given.model,
+        mode=given.mode,
+        checks=GoalChecks(commands=given.checks),
+        rules={name: value for name, value in rules.items() if value is not None},
+    )
+    return Started(session=await begin_in_background(asked.config, given.text, options))
+
+
+async def _order_goal(asked: ApiCall) -> Ordered:
+    return await order_goal(asked.config, asked.session, asked.taken.order)
+
+
+async def _doctor(asked: ApiCall) -> Diagnosis:
+    return await diagnose(asked.config, asked.config.home)
+
+
+async def _about(asked: ApiCall) -> About:
+    return About(name=asked.device.name, role=asked.device.role, version=__version__)
+
+
+async def _devices(asked: ApiCall) -> tuple[DeviceRow, ...]:
+    return tuple(_row(each) for each in asked.server.access.devices())
+
+
+async def _offer(asked: ApiCall) -> PairCode:
+    return PairCode(code=asked.server.access.offer(asked.taken.role, asked.taken.name), role=asked.taken.role)
+
+
+async def _revoke(asked: ApiCall) -> DeviceRow:
+    return _row(asked.server.access.revoke(asked.taken.name))
+
+
+def _row(device: Device) -> DeviceRow:
+    return DeviceRow(id=device.id, name=device.name, role=device.role, paired_us=device.paired_us)
+
+
+def _get(
+    path: str,
+    summary: str,
+    answer: Callable[[ApiCall], Awaitable[Any]],
+    gives: Any,
+    takes: type[msgspec.Struct] = Nothing,
+    role: Role = "watch",
+) -> Route:
+    return Route(method="GET", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer)
+
+
+def _post(
+    path: str,
+    role: Role,
+    summary: str,
+    answer: Callable[[ApiCall], Awaitable[Any]],
+    gives: Any,
+    takes: type[msgspec.Struct] = Nothing,
+) -> Route:
+    return Route(
+        method="POST", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer
+    )
+
+
+_S = "/sessions/{session}"
+ROUTES: tuple[Route, ...] = (
+    _get("/about", "Who asks, and which version answers.", _about, About),
+    _get("/sessions", "All sessions, the most recent first.", _sessions, tuple[SessionRow, ...], Page),
+    _get(_S, "One session.", _session, SessionRow),
+    _get(f"{_S}/events", "A page of what is on record.", _events, EventPage, EventsAfter),
+    _get(f"{_S}/blob", "Content that an event names.", _blob, bytes, BlobAsked),
+    _get(f"{_S}/changes", "What each step did to files.", _changes, tuple[StepChanges, ...], ChangesAsked),
+    _get(f"{_S}/questions", "What a session asks.", _open_questions, tuple[ApprovalAsked, ...]),
+    _get(f"{_S}/context", "What fills the context window.", _context, WindowUse),
+    _get(f"{_S}/artifacts", "The files that a goal made.", _artifacts, SessionArtifacts),
+    _get(f"{_S}/report", "The report of a goal, as facts.", _report, Report),
+    _get("/questions", "All that waits for a person.", _questions, tuple[OpenQuestion, ...]),
+    _get("/goals", "All goals, the most recent first.", _goals, list[SessionRow]),
+    _get("/processes", "Live background processes.", _processes, list[LiveProcess], SessionAsked),
+    _get("/cost", "What was spent.", _costs, Costs, CostAsked),
+    _get("/doctor", "What works on this machine.", _doctor, Diagnosis),
+    _get("/devices", "Paired devices.", _devices, tuple[DeviceRow, ...], role="owner"),
+    _post("/sessions", "steer", "Start a session.", _start, Started, StartSession),
+    _post(f"{_S}/say", "steer", "Say something: steers the turn, or starts one.", _say, Delivery, Said),
+    _post(f"{_S}/note", "steer", "Tell something that needs no answer.", _note, Delivery, Said),
+    _post(f"{_S}/stop", "steer", "Stop the running turn.", _stop, Delivery),
+    _post(f"{_S}/answer", "answer", "Answer a question.", _answer, tuple[ApprovalGiven, ...], Answer),
+    _post(
+        f"{_S}/back", "steer", "Go back to an earlier event, or undo the last turn.", _go_back, BackAt, GoBack
+    ),
+    _post(f"{_S}/fork", "steer", "A new session from this one's history.", _fork, Forked, ForkAt),
+    _post(
+        f"{_S}/end-process", "steer", "End a background process.", _stop_process, StoppedProcess, ProcessNamed
+    ),
+    _post("/goals", "steer", "Start a goal in the background.", _start_goal, Started, StartGoal),
+    _post(f"{_S}/order", "steer", "Pause or stop a goal.", _order_goal, Ordered, Order),
+    _post("/devices/offer", "owner", "A code that pairs a device.", _offer, PairCode, PairOffer),
+    _post("/devices/revoke", "owner", "Revoke a device.", _revoke, DeviceRow, DeviceNamed),
+)

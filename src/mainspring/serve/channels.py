@@ -1,0 +1,151 @@
+"""Streams of events for any number of readers: in order, from any number on, without a gap or a double.
+
+Each session that somebody watches has one channel. It follows the session itself when this server runs it,
+with deltas, and else its journal; it encodes each event once, and keeps the newest frames. A reader that is
+behind reads the journal; one that is slow holds up nobody and loses deltas, never an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from mainspring.app.operations.sessions import is_run, journal_of
+from mainspring.documents.lines import as_json
+from mainspring.errors import JournalError
+from mainspring.events import Recorded
+from mainspring.journal import JournalReader
+from mainspring.serve.hub import Hub
+from mainspring.settings import Config
+
+_KEPT = 4096
+_PAGE = 500
+_LOOK_S, _LOOK_IDLE_S = 0.1, 0.5
+_CALM_LOOKS = 20
+
+
+def frame(recorded: Recorded) -> bytes:
+    """An event of a stream: numbered, so that a reader can come back to it; a delta has no number."""
+    head = b"id: %d\n" % recorded.seq if recorded.seq else b"event: delta\n"
+    return head + b"data: " + as_json(recorded) + b"\n\n"
+
+
+class Channels:
+    """The channels of a server; each lives for as long as it has a reader."""
+
+    def __init__(self, config: Config, hub: Hub) -> None:
+        self._config = config
+        self._hub = hub
+        self._channels: dict[str, _Channel] = {}
+
+    async def follow(self, session: str, after: int) -> AsyncGenerator[bytes]:
+        """The frames of a session after an event, then what comes, for ever. Several are given together."""
+        async with journal_of(self._config, session) as reader:
+            channel = self._channels.get(reader.session)
+            if channel is None:
+                channel = self._channels[reader.session] = _Channel(self._config, self._hub, reader.session)
+            channel.readers += 1
+            try:
+                async with aclosing(channel.read(reader, after)) as frames:
+                    async for each in frames:
+                        yield each
+            finally:
+                channel.readers -= 1
+                if not channel.readers:
+                    del self._channels[reader.session]
+                    await channel.close()
+
+    async def close(self) -> None:
+        for channel in tuple(self._channels.values()):
+            await channel.close()
+
+
+class _Channel:
+    def __init__(self, config: Config, hub: Hub, session: str) -> None:
+        self._config = config
+        self._hub = hub
+        self._session = session
+        self._frames: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
+        self._given = 0
+        self._seq: int | None = None
+        self._changed = asyncio.Event()
+        self._is_closed = False
+        self._task = asyncio.create_task(self._fill())
+        self.readers = 0
+
+    async def read(self, reader: JournalReader, after: int) -> AsyncGenerator[bytes]:
+        position: int | None = None
+        while not self._is_closed:
+            changed = self._changed
+            first = self._given - len(self._frames)
+            if position is not None and position >= first:
+                fresh = list(self._frames)[position - first :] if position < self._given else ()
+                position = self._given
+                wanted = [data for seq, data in fresh if not seq or seq > after]
+                after = max((seq for seq, _ in fresh), default=after) or after
+                if wanted:
+                    yield b"".join(wanted)
+                elif self._task.done():
+                    self._task.result()  # raises what ended it
+                    return
+                else:
+                    await changed.wait()
+                continue
+            # Behind what is kept: from the journal, up to where the frames go on.
+            if self._seq is None and not self._task.done():
+                await changed.wait()
+                continue
+            position, until = self._given, self._seq or 0
+            while after < until and (page := await reader.read(after=after, until=until, limit=_PAGE)):
+                after = page[-1].seq
+                yield b"".join(map(frame, page))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        self._changed.set()
+
+    def _offer(self, events: list[Recorded]) -> None:
+        for recorded in events:
+            self._frames.append((recorded.seq, frame(recorded)))
+            self._seq = recorded.seq or self._seq
+        self._given += len(events)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _fill(self) -> None:
+        """Follows the session, whoever runs it at the time."""
+        try:
+            async with journal_of(self._config, self._session) as reader:
+                self._seq = await reader.last_seq()
+                self._tell()
+                while True:
+                    if session := self._hub.here(self._session):
+                        async with aclosing(session.subscribe(self._seq or 0, deltas=True)) as events:
+                            async for recorded in events:
+                                self._offer([recorded])
+                    await self._poll(reader, lambda: self._hub.here(self._session) is None)
+        finally:
+            self._tell()
+
+    async def _poll(self, reader: JournalReader, is_wanted: Callable[[], bool]) -> None:
+        """Reads what another process adds; seldom while nobody works on the session."""
+        calm = 0
+        while is_wanted():
+            try:
+                page = await reader.read(after=self._seq or 0, limit=_PAGE)
+            except JournalError:
+                page = []  # its next event is damaged: there is nothing to tell after it
+            if page:
+                self._offer(page)
+                calm = 0
+                continue
+            calm += 1
+            is_idle = calm > _CALM_LOOKS and not await is_run(self._config, self._session)
+            await asyncio.sleep(_LOOK_IDLE_S if is_idle else _LOOK_S)

@@ -1,0 +1,202 @@
+"""What every request to a server of ours passes before anything else looks at it.
+
+Host and Origin are checked (a page elsewhere, or a name that was made to point here, gets nothing), bodies
+are bounded, the token is looked up, and answers carry headers that forbid foreign code. It is default deny:
+a path that is not listed as public needs a token. Which role an operation needs is said where it is declared
+(`routes.py`); the guard says who asks, in `scope["state"]["device"]`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from http.cookies import CookieError, SimpleCookie
+
+import msgspec
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mainspring.app.operations.devices import Access
+
+COOKIE = "mainspring"
+MAX_BODY_BYTES = 1 << 20
+MAX_UPLOAD_BYTES = 20 << 20
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data: blob:; connect-src 'self'; manifest-src 'self'; worker-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_FAILURES, _FAILURES_WITHIN_S, _ADDRESSES = 8, 60.0, 1000
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the guard lets through: `hosts` as a Host header may name them (with the port), `public` paths
+    that need no token (one that ends in `/` stands for all below it), `entrances` where a token or a code is
+    tried, which are slowed down for who guesses, and `uploads` with larger bodies."""
+
+    hosts: Collection[str]
+    scheme: str = "http"
+    public: Collection[str] = ()
+    entrances: Collection[str] = ()
+    uploads: Collection[str] = ()
+
+
+class Guard:
+    """ASGI middleware around everything that a server of ours answers."""
+
+    def __init__(
+        self, app: ASGIApp, access: Access, allowed: Allowed, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app = app
+        self._access = access
+        self._allowed = allowed
+        self._tries = _Tries(clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, _with_headers(send))
+        else:  # a WebSocket: there is none here
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers, path = Headers(scope=scope), scope["path"]
+        refusal = self._foreign(headers) or self._too_large(headers, path)
+        address = (scope.get("client") or ("",))[0]
+        if refusal is None and path in self._allowed.entrances and (wait := self._tries.wait_s(address)):
+            refusal = refused(429, "Too many wrong tokens or codes.", remedy=f"Try again in {wait} seconds.")
+            refusal.headers["retry-after"] = str(wait)
+        if refusal is None:
+            token = token_of(headers)
+            device = self._access.holder(token) if token else None
+            scope.setdefault("state", {})["device"] = device
+            if device is None and not self._is_public(path):
+                if token:
+                    self._tries.failed(address)
+                refusal = refused(401, "This needs the server's token, or a paired device.", remedy=_TOKEN)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, self._bounded(receive, path), self._watched(send, path, address))
+
+    def _foreign(self, headers: Headers) -> Response | None:
+        """Another site's page, or another name for this address."""
+        if headers.get("host", "").lower() not in self._allowed.hosts:
+            return refused(403, "This server does not answer to that host name.", remedy=_HOST)
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in {
+            f"{self._allowed.scheme}://{host}" for host in self._allowed.hosts
+        }:
+            return refused(403, "Pages of other sites may not use this server.")
+        is_navigation = (
+            headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        )
+        if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site") and not is_navigation:
+            return refused(403, "Pages of other sites may not use this server.")
+        return None
+
+    def _too_large(self, headers: Headers, path: str) -> Response | None:
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._most(path):
+            return refused(413, f"A body has at most {self._most(path):,} bytes here.")
+        return None
+
+    def _most(self, path: str) -> int:
+        return MAX_UPLOAD_BYTES if path in self._allowed.uploads else MAX_BODY_BYTES
+
+    def _is_public(self, path: str) -> bool:
+        return path in self._allowed.public or any(
+            known.endswith("/") and known != "/" and path.startswith(known) for known in self._allowed.public
+        )
+
+    def _bounded(self, receive: Receive, path: str) -> Receive:
+        """A body without a length that grows too large ends as if the client had gone."""
+        left = self._most(path)
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return {"type": "http.disconnect"} if left < 0 else message
+
+        return bounded
+
+    def _watched(self, send: Send, path: str, address: str) -> Send:
+        if path not in self._allowed.entrances:
+            return send
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                (self._tries.failed if message["status"] == 401 else self._tries.forget)(address)
+            await send(message)
+
+        return watched
+
+
+class _Tries:
+    """Wrong tokens by address, of the last minute."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._by_address: dict[str, deque[float]] = {}
+
+    def failed(self, address: str) -> None:
+        self._by_address.setdefault(address, deque(maxlen=_FAILURES)).append(self._clock())
+        while len(self._by_address) > _ADDRESSES:
+            self._by_address.pop(next(iter(self._by_address)))
+
+    def forget(self, address: str) -> None:
+        self._by_address.pop(address, None)
+
+    def wait_s(self, address: str) -> int:
+        """How many seconds this address has to wait; 0 when it need not."""
+        tries = self._by_address.get(address)
+        if not tries or len(tries) < _FAILURES:
+            return 0
+        return max(0, int(tries[0] + _FAILURES_WITHIN_S - self._clock()) + 1)
+
+
+_TOKEN = "`mainspring serve` prints it; send it as `Authorization: Bearer TOKEN`."  # noqa: S105 - no token
+_HOST = "Use the address that `mainspring serve` prints, or start it with --host NAME."
+
+
+def refused(status: int, message: str, *, remedy: str = "") -> Response:
+    """An error as every route gives it."""
+    body = msgspec.json.encode({"error": {"message": message, "remedy": remedy}})
+    response = Response(body, status, media_type="application/json")
+    if status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def token_of(headers: Headers) -> str:
+    """The token that a request carries, as a header of programs or as the cookie of the page."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    cookies = SimpleCookie()
+    try:
+        cookies.load(headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    return cookies[COOKIE].value if COOKIE in cookies else ""
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending

@@ -1,0 +1,102 @@
+"""Holds the server: which address and names, TLS or not, and until when."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from mainspring.app.operations.devices import Access
+from mainspring.errors import UsageError
+from mainspring.serve.server import WebServer
+from mainspring.settings import Config
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_STOP_WITHIN_S = 10
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to listen, and by which further names the server may be called. Port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8790
+    names: tuple[str, ...] = ()
+    cert: Path | None = None
+    key: Path | None = None
+    is_open: bool = False
+
+    @property
+    def is_secure(self) -> bool:
+        return self.cert is not None
+
+    @property
+    def is_exposed(self) -> bool:
+        return self.host not in _LOOPBACK
+
+
+def serve(config: Config, place: Listening, on_ready: Callable[[str, Access], None]) -> None:
+    """Serves until a signal ends it; `on_ready` is told the address, and who may come in."""
+    _check(place)
+    with _bound(place) as listening:
+        port = listening.getsockname()[1]
+        scheme = "https" if place.is_secure else "http"
+        name = next(iter(place.names), place.host)
+        web, access = WebServer(config, is_secure=place.is_secure), Access(config)
+        _ = access.token  # made before anybody can ask
+        on_ready(f"{scheme}://{_in_url(name)}:{port}", access)
+        uvicorn.Server(
+            uvicorn.Config(
+                web.app(_hosts(place, port), is_open=place.is_open),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="on",
+                ssl_certfile=place.cert,
+                ssl_keyfile=place.key,
+                timeout_graceful_shutdown=_STOP_WITHIN_S,
+                h11_max_incomplete_event_size=64 * 1024,
+            )
+        ).run(sockets=[listening])
+
+
+def _hosts(place: Listening, port: int) -> frozenset[str]:
+    """What a Host header may say: our own names, with the port unless it is the usual one."""
+    usual = 443 if place.is_secure else 80
+    names = {_in_url(name.lower()) for name in (*_LOOPBACK, place.host, *place.names)}
+    plain = names if port == usual else set[str]()
+    return frozenset(plain.union(f"{name}:{port}" for name in names))
+
+
+def _in_url(name: str) -> str:
+    return f"[{name}]" if ":" in name else name
+
+
+def _bound(place: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((place.host, place.port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"Port {place.port} of {place.host} cannot be used: {error.strerror or error}.",
+            remedy="Choose another with --port; 0 takes any free one.",
+        ) from error
+    return listening
+
+
+def _check(place: Listening) -> None:
+    if (place.cert is None) != (place.key is None):
+        raise UsageError("--cert and --key belong together.")
+    if place.cert is None or place.key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(place.cert, place.key)
+    except OSError as error:  # also what is wrong inside the files
+        raise UsageError(f"The certificate or its key cannot be used: {error.strerror or error}.") from error

@@ -1,0 +1,285 @@
+"""The ASGI application: the table of operations, streams, pairing and the page, behind the guard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as Path
+from starlette.types import ASGIApp
+
+from mainspring.app.operations.devices import Access, Device, may
+from mainspring.app.operations.sessions import find_session, list_sessions
+from mainspring.errors import JournalOwned, MainspringError, UnknownSession, UsageError
+from mainspring.events.escaping import escape_json
+from mainspring.serve import openapi
+from mainspring.serve.api import PREFIX, ROUTES, ApiCall, Route, ServerParts
+from mainspring.serve.channels import Channels
+from mainspring.serve.fleet import Fleet
+from mainspring.serve.guard import COOKIE, Allowed, Guard, refused, token_of
+from mainspring.serve.hub import Hub
+from mainspring.settings import Config
+
+LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"
+HEALTH, METRICS = "/healthz", "/metrics"
+_COOKIE_AGE_S = 365 * 24 * 3600
+_BEAT_S = 15.0
+_LOOK_S = 0.25
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    token: str
+
+
+class PairingAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    code: str
+    name: str = "a device"
+
+
+class WebServer:
+    """Everything that a running server has. `routes` is what a test crawls."""
+
+    def __init__(self, config: Config, *, is_secure: bool = False) -> None:
+        self._config = config
+        self._is_secure = is_secure
+        self._access = Access(config)
+        self._hub = Hub()
+        self._fleet = Fleet(config)
+        self._channels = Channels(config, self._hub)
+        self._server = ServerParts(config=config, hub=self._hub, fleet=self._fleet, access=self._access)
+        self._ending = asyncio.Event()
+
+    def app(self, hosts: frozenset[str], *, is_open: bool = False) -> ASGIApp:
+        """The application that answers to these names; with `is_open` health and metrics need no token."""
+        paths = [
+            *(
+                Path(PREFIX + each.path, partial(self._operation, each), methods=[each.method])
+                for each in ROUTES
+            ),
+            Path(f"{PREFIX}/openapi.json", self._document, methods=["GET"]),
+            Path(f"{PREFIX}/sessions/{{session}}/stream", self._session_stream, methods=["GET"]),
+            Path(f"{PREFIX}/stream", self._fleet_stream, methods=["GET"]),
+            Path(LOGIN, self._login, methods=["POST"]),
+            Path(PAIR, self._pair, methods=["POST"]),
+            Path(LOGOUT, self._logout, methods=["POST"]),
+            Path(HEALTH, self._health, methods=["GET"]),
+            Path(METRICS, self._metrics, methods=["GET"]),
+        ]
+        app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=_HANDLERS)
+        public = {LOGIN, PAIR, LOGOUT, *((HEALTH, METRICS) if is_open else ())}
+        allowed = Allowed(
+            hosts=hosts,
+            scheme="https" if self._is_secure else "http",
+            public=frozenset(public),
+            entrances=frozenset((LOGIN, PAIR)),
+        )
+        return Guard(app, self._access, allowed)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+        async with self._hub:
+            try:
+                yield
+            finally:
+                self._ending.set()
+                await self._channels.close()
+
+    async def _operation(self, route: Route, request: Request) -> Response:
+        device: Device = request.state.device
+        if not may(device.role, route.role):
+            return refused(403, f"{device.name} is paired to {device.role}; this needs {route.role}.")
+        taken = await _taken(route, request)
+        session = request.path_params.get("session", "")
+        asked = ApiCall(
+            server=self._server,
+            config=self._asking(device),
+            device=device,
+            taken=taken,
+            session=await find_session(self._config, session) if session else "",
+        )
+        result = await route.answer(asked)
+        if isinstance(result, bytes):
+            return Response(result, media_type="application/octet-stream", headers=_DOWNLOAD)
+        return _json(result)
+
+    def _asking(self, device: Device) -> Config:
+        """The settings, with who asks."""
+        origin = msgspec.structs.replace(self._config.origin, device=device.name, token=device.id, face="web")
+        return msgspec.structs.replace(self._config, origin=origin)
+
+    async def _document(self, _: Request) -> Response:
+        return _json(openapi.document())
+
+    async def _session_stream(self, request: Request) -> Response:
+        session = await find_session(self._config, request.path_params["session"])
+        given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+        if not given.isdecimal():
+            raise UsageError("`after` must be the number of an event.")
+        return self._stream(request, self._channels.follow(session, int(given)))
+
+    async def _fleet_stream(self, request: Request) -> Response:
+        return self._stream(request, self._fleet.follow())
+
+    def _stream(self, request: Request, frames: AsyncGenerator[bytes]) -> Response:
+        token = token_of(request.headers)
+        return StreamingResponse(
+            self._while_allowed(token, frames),
+            media_type="text/event-stream",
+            headers={"x-accel-buffering": "no"},
+        )
+
+    async def _while_allowed(self, token: str, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        """The frames, with a sign of life now and then, until the token is revoked or the server ends."""
+        loop = asyncio.get_running_loop()
+        version, beat = self._access.version, loop.time()
+        coming = asyncio.create_task(_next(frames))
+        try:
+            yield b"retry: 1000\n\n"
+            while not self._ending.is_set():
+                await asyncio.wait({coming}, timeout=_LOOK_S)
+                if (now := self._access.version) != version:
+                    version = now
+                    if self._access.holder(token) is None:
+                        return
+                if coming.done():
+                    if (data := coming.result()) is None:
+                        return
+                    coming, beat = asyncio.create_task(_next(frames)), loop.time()
+                    yield data
+                elif loop.time() - beat >= _BEAT_S:
+                    beat = loop.time()
+                    yield b": alive\n\n"
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})
+            await frames.aclose()
+
+    async def _login(self, request: Request) -> Response:
+        token = (await _body(request, Entered)).token
+        device = self._access.holder(token)
+        if device is None:
+            return refused(
+                401, "This token is not known.", remedy="`mainspring serve` prints the server's own."
+            )
+        return self._with_cookie(_json({"name": device.name, "role": device.role}), token)
+
+    async def _pair(self, request: Request) -> Response:
+        given = await _body(request, PairingAsked)
+        paired = self._access.pair(given.code, given.name)
+        if paired is None:
+            return refused(
+                401,
+                "This code is not known, was used, or is too old.",
+                remedy="Pair again: codes last 90 seconds.",
+            )
+        told = {"name": paired.device.name, "role": paired.device.role, "token": paired.token}
+        return self._with_cookie(_json(told), paired.token)
+
+    async def _logout(self, _: Request) -> Response:
+        response = _json({})
+        response.delete_cookie(COOKIE, path="/")
+        return response
+
+    def _with_cookie(self, response: Response, token: str) -> Response:
+        response.set_cookie(
+            COOKIE,
+            token,
+            max_age=_COOKIE_AGE_S,
+            path="/",
+            secure=self._is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def _health(self, _: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def _metrics(self, _: Request) -> Response:
+        rows = await list_sessions(self._config)
+        by_state: dict[str, int] = {}
+        for row in rows:
+            by_state[row.state] = by_state.get(row.state, 0) + 1
+        waiting = len(await self._fleet.questions(rows))
+        lines = [
+            "# TYPE mainspring_sessions gauge",
+            *(f'mainspring_sessions{{state="{state}"}} {count}' for state, count in sorted(by_state.items())),
+            "# TYPE mainspring_questions_open gauge",
+            f"mainspring_questions_open {waiting}",
+            "# TYPE mainspring_sessions_here gauge",
+            f"mainspring_sessions_here {len(self._hub.running)}",
+            "# TYPE mainspring_cost_usd_total counter",
+            f"mainspring_cost_usd_total {sum(row.cost_usd for row in rows):.6f}",
+        ]
+        return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+_DOWNLOAD = {"content-disposition": "attachment"}
+
+
+async def _next(frames: AsyncGenerator[bytes]) -> bytes | None:
+    return await anext(frames, None)
+
+
+async def _taken(route: Route, request: Request) -> Any:
+    if route.method == "POST":
+        return await _body(request, route.takes)
+    try:
+        return msgspec.convert(dict(request.query_params), route.takes, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"The query is not valid: {error}.") from error
+
+
+async def _body(request: Request, kind: type[Any]) -> Any:
+    data = await request.body()
+    if data and request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise UsageError("The body must be JSON.", remedy="Send it with `Content-Type: application/json`.")
+    try:
+        return msgspec.json.decode(data or b"{}", type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"The body is not valid: {error}.") from error
+
+
+def _json(value: Any) -> Response:
+    return Response(escape_json(msgspec.json.encode(value, enc_hook=str)), media_type="application/json")
+
+
+_STATUS: tuple[tuple[type[MainspringError], int], ...] = (
+    (UnknownSession, 404),
+    (UsageError, 400),
+    (JournalOwned, 409),
+    (MainspringError, 500),
+)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, MainspringError)  # noqa: S101 - it is registered for these
+    status = next(status for kind, status in _STATUS if isinstance(error, kind))
+    return refused(status, error.message, remedy=error.remedy)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return refused(413, "The body is too large, or the client has gone.")
+
+
+async def _unknown(_: Request, __: Exception) -> Response:
+    return refused(404, "There is no such path here.", remedy=f"{PREFIX}/openapi.json lists them.")
+
+
+async def _wrong_method(_: Request, __: Exception) -> Response:
+    return refused(405, "This path takes another method.")
+
+
+_HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+    MainspringError: _failed,
+    ClientDisconnect: _gone,
+    404: _unknown,
+    405: _wrong_method,
+}

@@ -1,0 +1,137 @@
+"""What operations of the server take and give, where the operations themselves have no value for it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from mainspring.app.operations.approve import ApprovalReply
+from mainspring.app.operations.cost import CostKey
+from mainspring.app.operations.devices import Role
+from mainspring.events import Extent
+
+
+class _Taken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a request, or what stands behind its `?`."""
+
+
+class Nothing(_Taken, frozen=True):
+    pass
+
+
+class Page(_Taken, frozen=True, kw_only=True):
+    limit: int = 200
+    offset: int = 0
+
+
+class EventsAfter(_Taken, frozen=True, kw_only=True):
+    """Events with a number above `after`, or, with `before`, the last ones below it."""
+
+    after: int = 0
+    before: int | None = None
+    limit: int = 200
+
+
+class BlobAsked(_Taken, frozen=True, kw_only=True):
+    sha256: str
+    size: int
+
+
+class SessionAsked(_Taken, frozen=True, kw_only=True):
+    session: str = ""
+
+
+class CostAsked(_Taken, frozen=True, kw_only=True):
+    session: str = ""
+    by: CostKey = "model"
+    day: str = ""
+
+
+class ChangesAsked(_Taken, frozen=True, kw_only=True):
+    step: int | None = None
+
+
+class Said(_Taken, frozen=True, kw_only=True):
+    text: str
+
+
+class Answer(_Taken, frozen=True, kw_only=True):
+    """An answer to one call, or to all that is open. It counts only for the arguments that were shown."""
+
+    reply: ApprovalReply
+    call: str = ""
+
+
+class GoBack(_Taken, frozen=True, kw_only=True):
+    """Without `to_seq` the last turn is taken back."""
+
+    to_seq: int | None = None
+    scope: Extent = "conversation"
+
+
+class ForkAt(_Taken, frozen=True, kw_only=True):
+    at: int | None = None
+    model: str = ""
+
+
+class ProcessNamed(_Taken, frozen=True, kw_only=True):
+    handle: str
+
+
+class StartGoal(_Taken, frozen=True, kw_only=True):
+    """A goal in a folder of this machine, worked on by the daemon."""
+
+    text: str
+    workspace: str
+    profile: str = ""
+    engine: str = ""
+    model: str = ""
+    mode: str = ""
+    checks: tuple[str, ...] = ()
+    max_cost_usd: float | None = None
+    max_iterations: int | None = None
+
+
+class Order(_Taken, frozen=True, kw_only=True):
+    order: Literal["pause", "stop"]
+
+
+class PairOffer(_Taken, frozen=True, kw_only=True):
+    role: Role = "watch"
+    name: str = ""
+
+
+class DeviceNamed(_Taken, frozen=True, kw_only=True):
+    name: str
+
+
+class PairCode(msgspec.Struct, frozen=True, kw_only=True):
+    code: str
+    role: Role
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    session: str
+
+
+class EventPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Events as the stream has them; `last_seq` is the number of the newest that there is."""
+
+    events: list[msgspec.Raw]
+    last_seq: int
+
+
+class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    role: Role
+    paired_us: int
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and of whom."""
+
+    name: str
+    role: Role
+    version: str
