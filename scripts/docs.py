@@ -48,6 +48,13 @@ WHERE = """\
 Settings are read from files of the user and from the environment, never from a repository; only
 `.mainspring/approvals.toml` of a project counts, and it can only tighten what is allowed. Files lie in the settings
 folder (`~/.config/mainspring` on Linux, or `MAINSPRING_HOME`). Each may begin with `format_version = 1`.
+
+`mainspring config` lists what is set, each with where it comes from: the default, your file, your file for this project, the
+environment, an option (`--all` also what has its default; `--json`). `config get KEY`, `config set KEY VALUE` and `config unset
+KEY` work on one value, and leave comments and order of the file alone; `config edit` opens `$VISUAL` or `$EDITOR`; `config
+validate` says what is wrong, with line numbers. What is not valid is never written. With `--project` they work on your settings
+for the project of this folder, which lie in the settings folder (`project-settings/`) and come before `config.toml`;
+`[daemon]`, `[journal]` and `[retention]` are for all projects together.
 """  # noqa: E501
 TABLE = "| key | type | default | |\n|---|---|---|---|\n"
 

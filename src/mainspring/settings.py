@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -19,7 +19,7 @@ import platformdirs
 
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.context.work import WorkSettings
-from mainspring.disk.formats import read_toml
+from mainspring.disk.formats import convert_toml, toml_content
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
@@ -320,17 +320,27 @@ def is_log_wanted() -> bool:
     return chosen not in ("", *_NO)
 
 
-def _load_settings(file: Path) -> Settings:
+def settings_text(file: Path) -> str:
+    """What stands in a settings file; empty when there is none."""
     try:
-        text = read_untrusted_text(file, max_bytes=_MAX_BYTES)
+        return read_untrusted_text(file, max_bytes=_MAX_BYTES)
     except FileNotFoundError:
-        return Settings()
+        return ""
     except OSError as error:
         is_other_text = error.errno == errno.EILSEQ
         usual = "Check its permissions, and MAINSPRING_HOME if that is set."
         remedy = "Save it as UTF-8." if is_other_text else usual
         raise ConfigError(f"{file} cannot be read: {error.strerror}.", remedy=remedy) from error
-    settings = read_toml(text, Settings, file=file, known=_FORMAT)
+
+
+def settings_content(text: str, file: Path) -> dict[str, Any]:
+    """The values in such a text, before they are compared with what may be set."""
+    return toml_content(text, file=file, known=_FORMAT) if text else {}
+
+
+def parse_settings(content: dict[str, Any], file: Path, text: str) -> Settings:
+    """The settings; `ConfigError` when the content, which this file has as this text, is not valid."""
+    settings = convert_toml(content, Settings, file=file, text=text)
     for scope in Caps.__struct_fields__:
         for unit, limit in msgspec.structs.asdict(getattr(settings.caps, scope)).items():
             if limit is not None and not 0 <= limit < math.inf:
@@ -339,6 +349,11 @@ def _load_settings(file: Path) -> Settings:
                     remedy="Edit this file.",
                 )
     return settings
+
+
+def _load_settings(file: Path) -> Settings:
+    text = settings_text(file)
+    return parse_settings(settings_content(text, file), file, text) if text else Settings()
 
 
 def with_caps(limits: Limits, caps: Caps) -> Limits:

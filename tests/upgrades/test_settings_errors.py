@@ -85,7 +85,8 @@ def test_a_wrong_key_of_a_rule_is_told_with_what_was_meant(tmp_path: Path) -> No
     path.write_text('[[rule]]\nanswer = "deny"\n\n[[rule]]\nanswer = "deny"\ncomand = "git push"\n')
     with pytest.raises(ConfigError) as raised:
         load(path, source="user", home="/home/user")
-    assert raised.value.message.endswith("`rule.comand` is not a setting; did you mean `rule.command`?")
+    said = "`rule.comand` is not a setting; did you mean `rule.command`? It stands in line 6."
+    assert raised.value.message.endswith(said)
 
 
 def test_the_command_line_says_it_and_runs_nothing(old: Installation) -> None:

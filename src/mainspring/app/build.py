@@ -27,11 +27,12 @@ from mainspring.app.policies import (
     parse_mode,
 )
 from mainspring.app.private import make_private
+from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.retention import retention_beside
 from mainspring.app.stores import commands_of, sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
-from mainspring.app.workspaces import AllowHome, check_workspace
+from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Mode, Policy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.questions import Approver
@@ -121,7 +122,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
-        allows_home = check_workspace(known.place, config, allow_home=known.allows_home or allow_home)
+        config, allows_home = settle(config, known.place, allow_home=known.allows_home or allow_home)
         chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = _capping(limits, parent), (engine, model, fallback)
@@ -236,7 +237,7 @@ async def run_command(
     """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
     config = _private(config)
     place = workspace_at(Path(folder))
-    allows_home = check_workspace(place, config, allow_home=allow_home)
+    config, allows_home = settle(config, place, allow_home=allow_home)
     chosen = template_of(template, config)
     chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
     asked = CommandAsked(

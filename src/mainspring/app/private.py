@@ -15,7 +15,7 @@ DATA_NAMES = (
     *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
     "model-lists.json",
 )
-SETTINGS_NAMES = ("config.toml", "config.lock", "approvals.toml", "daemon.env", "keys.*")
+SETTINGS_NAMES = ("config.toml", "config.lock", "approvals.toml", "daemon.env", "keys.*", "project-settings")
 """What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other
 things in it."""
 

@@ -62,6 +62,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "clean": Entry("disk", "Free disk space: old logs, records, caches."),
         "models": Entry("models", "List providers, keys and local models.", is_common=True),
         "keys": Entry("keys", "Store, list and remove the keys of providers.", is_common=True),
+        "config": Entry("config_commands", "List and change settings, with where each comes from."),
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
         "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),

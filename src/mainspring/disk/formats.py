@@ -48,6 +48,11 @@ def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
 
 def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
     """The content of a file that people write; `ConfigError` when it is not valid."""
+    return convert_toml(toml_content(text, file=file, known=known), kind, file=file, text=text)
+
+
+def toml_content(text: str, *, file: Path, known: int) -> dict[str, Any]:
+    """What stands in such a file, before it is compared with what may stand there."""
     tomllib = import_module("tomllib")  # most have no such file
     try:
         content: dict[str, Any] = tomllib.loads(text)
@@ -57,8 +62,16 @@ def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
     if not isinstance(version, int):
         raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Edit this file.")
     refuse_newer(file, version, known)
+    return content
+
+
+def convert_toml(content: dict[str, Any], kind: type[_Kind], *, file: Path, text: str) -> _Kind:
+    """The values of a file; `ConfigError` with the line, in this text, of the first that is wrong."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        said: str = import_module("mainspring.disk.settings_errors").explain_invalid(content, kind)
-        raise ConfigError(f"{file} is not valid: {said or f'{error}.'}", remedy="Edit this file.") from error
+        wrong = next(import_module("mainspring.disk.settings_errors").wrong_settings(content, kind), None)
+        said = wrong.said if wrong else f"{error}."
+        line = import_module("mainspring.disk.toml_lines").line_of(text, wrong.key) if wrong else None
+        where = f" It stands in line {line}." if line else ""
+        raise ConfigError(f"{file} is not valid: {said}{where}", remedy="Edit this file.") from error

@@ -35,16 +35,31 @@ class UnknownKey(msgspec.Struct, frozen=True):
     siblings: tuple[str, ...]
 
 
+class WrongSetting(msgspec.Struct, frozen=True):
+    """A key with its full name, and what a person is told about it."""
+
+    key: str
+    said: str
+
+
 def explain_invalid(content: Mapping[str, Any], kind: type) -> str:
     """What a person is told about the first unknown key, else the first wrong value, in settings of a kind;
     empty when neither is found."""
+    return next((wrong.said for wrong in wrong_settings(content, kind)), "")
+
+
+def wrong_settings(content: Mapping[str, Any], kind: type) -> Iterator[WrongSetting]:
+    """Every unknown key, then every wrong value, in settings of a kind."""
     known = inspect.type_info(kind)
-    unknown = next(_find(content, known, ""), None)
-    if unknown is None:
-        return next(_wrong_values(content, known, ""), "")
+    for unknown in _find(content, known, ""):
+        yield WrongSetting(join_key(unknown.table, unknown.key), _unknown(unknown, known))
+    yield from _wrong_values(content, known, "")
+
+
+def _unknown(unknown: UnknownKey, known: inspect.Type) -> str:
     nearest = _nearest(unknown, known)
     where = f"[{unknown.table}] may set" if unknown.table else "It may set"
-    said = f"`{_join(unknown.table, unknown.key)}` is not a setting"
+    said = f"`{join_key(unknown.table, unknown.key)}` is not a setting"
     return (
         f"{said}; did you mean `{nearest}`?"
         if nearest
@@ -73,10 +88,10 @@ def _inside(content: object, kind: inspect.Type, path: str) -> Iterator[tuple[ob
             types = {field.encode_name: field.type for field in fields}
             for key, value in cast("dict[str, object]", content).items():
                 if key in types:
-                    yield value, types[key], _join(path, key)
+                    yield value, types[key], join_key(path, key)
         case inspect.DictType(value_type=inner), dict():
             for key, value in cast("dict[str, object]", content).items():
-                yield value, inner, _join(path, key)
+                yield value, inner, join_key(path, key)
         case ((inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner)), list()):
             for value in cast("list[object]", content):
                 yield value, inner, path
@@ -84,14 +99,15 @@ def _inside(content: object, kind: inspect.Type, path: str) -> Iterator[tuple[ob
             return
 
 
-def _wrong_values(content: object, kind: inspect.Type, path: str) -> Iterator[str]:
+def _wrong_values(content: object, kind: inspect.Type, path: str) -> Iterator[WrongSetting]:
     if not _fits(content, kind):
-        yield f"`{path}` must be {_described(kind)}, not {_shown(content)}."
+        yield WrongSetting(path, f"`{path}` must be {_described(kind)}, not {_shown(content)}.")
         return
     if isinstance(kind, inspect.StructType):
         for field in kind.fields:
             if field.required and field.encode_name not in cast("dict[str, object]", content):
-                yield f"`{_join(path, field.encode_name)}` is missing."
+                key = join_key(path, field.encode_name)
+                yield WrongSetting(key, f"`{key}` is missing.")
     for inner in _inside(content, kind, path):
         yield from _wrong_values(*inner)
 
@@ -153,7 +169,7 @@ def _described(kind: inspect.Type) -> str:
 def _nearest(unknown: UnknownKey, known: inspect.Type) -> str:
     """The full name of the key that was probably meant: of the same table, else of any."""
     if sibling := nearest_word(unknown.key, unknown.siblings):
-        return _join(unknown.table, sibling)
+        return join_key(unknown.table, sibling)
     elsewhere: dict[str, str] = {}
     for path in _paths(known, ""):
         elsewhere.setdefault(path.rpartition(".")[2], path)
@@ -174,16 +190,17 @@ def _paths(kind: inspect.Type, path: str, above: tuple[type, ...] = ()) -> Itera
     match kind:
         case inspect.StructType(cls=cls, fields=fields) if cls not in above:
             for field in fields:
-                yield _join(path, field.encode_name)
-                yield from _paths(field.type, _join(path, field.encode_name), (*above, cls))
+                yield join_key(path, field.encode_name)
+                yield from _paths(field.type, join_key(path, field.encode_name), (*above, cls))
         case inspect.DictType(value_type=inner):
-            yield from _paths(inner, _join(path, "NAME"), above)
+            yield from _paths(inner, join_key(path, "NAME"), above)
         case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner):
             yield from _paths(inner, path, above)
         case _:
             return
 
 
-def _join(path: str, key: str) -> str:
+def join_key(path: str, key: str) -> str:
+    """The full name of a key in a table, with quotes where TOML wants them."""
     shown = key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
     return f"{path}.{shown}" if path else shown

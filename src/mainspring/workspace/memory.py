@@ -38,13 +38,17 @@ class Remark(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+def project_name(project: Path) -> str:
+    """What the files are called that are about the project in a folder."""
+    slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"
+    return f"{slug}-{hashlib.sha256(str(project).encode()).hexdigest()[:10]}"
+
+
 class ProjectMemory:
     def __init__(self, home: Path, project: Path, *, hide: Callable[[str], str]) -> None:
         """The memory of the project in a folder, kept under mainspring's home. `hide` replaces secrets by
         placeholders."""
-        slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"
-        digest = hashlib.sha256(str(project).encode()).hexdigest()[:10]
-        self.path = home / "memory" / f"{slug}-{digest}.md"
+        self.path = home / "memory" / f"{project_name(project)}.md"
         self.project = project
         self._hide = hide
 
