@@ -23,6 +23,8 @@ from mainspring.settings import Config
 
 DEFAULT_MODE: Mode = "auto"
 MODE_NAMES = (*MODES, *LEVELS)
+MODE_ABOUT: dict[str, str] = {**MODES}
+"""What each mode means, in words."""
 RUNG_NAMES = LADDER
 CLASSIC_SANDBOXES: dict[str, tuple[str, Mode]] = {
     "read-only": ("", "plan"),

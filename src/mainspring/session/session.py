@@ -156,8 +156,8 @@ class Session:
                     remedy="Wait for its end, or stop it first.",
                 )
             self._runtime.approvals.questions.abandon()
-            left = () if self.is_running else tuple(map(abandoned, self.state.open_calls))
-            await self._runtime.record(*left, *after, said)
+            left = () if self.is_running and self.state.is_turn_open else self.state.open_calls
+            await self._runtime.record(*map(abandoned, left), *after, said)
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
             self._ensure_worker()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -34,6 +35,8 @@ from mainspring.settings import Config
 
 DEFAULT_MODEL = DEFAULT
 _PATIENCE_S = 2.0
+_NO_CHAT = re.compile("embed|tts|image|audio|realtime|transcribe|moderation|live|whisper|^ft:|:$|-$")
+"""Names in the list of prices that stand for something other than a model to talk with."""
 _PIP = ("-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
 
 
@@ -145,6 +148,20 @@ async def _look(provider: Provider, environment: Mapping[str, str], config: Conf
         serves=models,
         is_through_gateway=is_through,
     )
+
+
+def selectable_models(config: Config, current: str = "") -> list[str]:
+    """The models that a person may choose from, by the names that `--model` takes: the current one, those of
+    the settings and their tiers, those on this machine, and what is listed of providers with a key. No server
+    is asked."""
+    named = [current, config.model, *config.fallback, *config.settings.tiers, *config.model_settings]
+    named += [f"local/{each.name}" for each in list_local_models(config) if each.is_here]
+    keyed = [each.id for each in PROVIDERS if each.key_variables and find_key(each, config.environment)]
+    listed = {each.id: each for each in price_table(config).providers} if keyed else {}
+    for provider in keyed:
+        models = listed[provider].models if provider in listed else ()
+        named += [f"{provider}/{each.id}" for each in models if not _NO_CHAT.search(each.id)]
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def list_local_models(config: Config) -> tuple[LocalModelStatus, ...]:

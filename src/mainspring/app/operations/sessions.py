@@ -7,11 +7,14 @@ from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, reading, running
+from mainspring.context.history import is_live, read_all, undone_ranges
 from mainspring.disk.usage import bytes_in
-from mainspring.errors import UsageError
+from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
 from mainspring.settings import Config
@@ -74,6 +77,59 @@ async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
     async with journal_of(config, session) as reader:
         async for recorded in events_in(reader):
             yield recorded
+
+
+class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    folder: str
+    title: str
+    updated_us: int
+
+
+class SessionsPage(msgspec.Struct, frozen=True):
+    """Some sessions; `next` is what the page after it begins after, empty when there is none."""
+
+    sessions: tuple[ListedSession, ...]
+    next: str = ""
+
+
+async def sessions_page(
+    config: Config, folder: Path | None = None, *, after: str = "", size: int = 50
+) -> SessionsPage:
+    """Sessions, of a folder or all, the most recently changed first, from the one after `after` on."""
+    rows = await list_sessions(config)
+    rows = list(rows if folder is None else await rows_in(folder, rows, config))
+    ids = [row.id for row in rows]
+    if after and after not in ids:
+        raise UsageError(f"There is no session {after!r} to list from.", remedy="Begin the list again.")
+    start = ids.index(after) + 1 if after else 0
+    chosen, store = rows[start : start + size], sessions_of(config)
+    listed = tuple(
+        ListedSession(
+            id=row.id, folder=workspace_of(row, store, config), title=row.title, updated_us=row.updated_us
+        )
+        for row in chosen
+    )
+    return SessionsPage(listed, ids[start + size - 1] if len(ids) > start + size else "")
+
+
+async def live_events(journal: JournalReader, *, until: int) -> AsyncGenerator[Recorded]:
+    """What is on record up to an event and was not undone."""
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
+    async for recorded in events_in(journal):
+        if recorded.seq > until:
+            return
+        if is_live(recorded.seq, dead):
+            yield recorded
+
+
+async def folder_of(config: Config, session: str) -> Path:
+    """Where the session of exactly this id works."""
+    store = sessions_of(config)
+    if await store.find(session) != session:
+        raise UnknownSession(f"There is no session {session!r}.", remedy="`mainspring sessions` lists them.")
+    row = next(row for row in await store.rows() if row.id == session)
+    return Path(workspace_of(row, store, config))
 
 
 class Follower:

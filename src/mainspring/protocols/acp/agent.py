@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,12 @@ from pydantic import BaseModel, ValidationError
 from mainspring import __version__
 from mainspring.app import build as app
 from mainspring.app.operations.answers import Approver
+from mainspring.app.operations.deletion import delete_sessions, plan_deletion
+from mainspring.app.operations.forks import fork
+from mainspring.app.operations.sessions import folder_of, sessions_page
 from mainspring.errors import MainspringError, UnknownSession, UsageError
 from mainspring.events import Effort, Limits, TurnEnded
+from mainspring.protocols.acp import options
 from mainspring.protocols.acp.client import AcpClient
 from mainspring.protocols.acp.hosted import HostedSession
 from mainspring.protocols.acp.messages import LineMessages
@@ -47,14 +52,17 @@ class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_unpriced: bool = False
 
 
-async def serve_acp(config: Config, options: AcpOptions) -> None:
+async def serve_acp(config: Config, given: AcpOptions) -> None:
     """Speaks the protocol on standard input and output until the client is gone."""
     async with StandardLines() as lines, asyncio.TaskGroup() as group:
-        agent = AcpAgent(config, options, group)
-        connection = Connection(agent.answer, LineMessages(lines), listening=False)
+        agent = AcpAgent(config, given, group)
+        messages = LineMessages(lines)
+        connection = Connection(agent.answer, messages, listening=False)
         agent.connection = connection
         try:
             await connection.main_loop()
+            await agent.close()
+            await messages.answered()
         finally:
             await agent.close()
             await connection.close()
@@ -63,10 +71,10 @@ async def serve_acp(config: Config, options: AcpOptions) -> None:
 class AcpAgent:
     """`group` is where sessions are held."""
 
-    def __init__(self, config: Config, options: AcpOptions, group: asyncio.TaskGroup) -> None:
+    def __init__(self, config: Config, given: AcpOptions, group: asyncio.TaskGroup) -> None:
         self.connection: Connection | None = None
         self._config = config
-        self._options = options
+        self._given = given
         self._group = group
         self._client: AcpClient | None = None
         self._sessions: dict[str, HostedSession] = {}
@@ -74,6 +82,14 @@ class AcpAgent:
             "initialize": (schema.InitializeRequest, self._initialize),
             "authenticate": (schema.AuthenticateRequest, self._authenticate),
             "session/new": (schema.NewSessionRequest, self._new),
+            "session/load": (schema.LoadSessionRequest, self._load),
+            "session/resume": (schema.ResumeSessionRequest, self._resume),
+            "session/fork": (schema.ForkSessionRequest, self._fork),
+            "session/list": (schema.ListSessionsRequest, self._list),
+            "session/close": (schema.CloseSessionRequest, self._close),
+            "session/delete": (schema.DeleteSessionRequest, self._delete),
+            "session/set_mode": (schema.SetSessionModeRequest, self._set_mode),
+            "session/set_config_option": (schema.SetSessionConfigOptionSelectRequest, self._set_option),
             "session/prompt": (schema.PromptRequest, self._prompt),
             "session/cancel": (schema.CancelNotification, self._cancel),
         }
@@ -111,7 +127,8 @@ class AcpAgent:
             "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {"name": "mainspring", "title": "mainspring", "version": __version__},
             "agentCapabilities": {
-                "loadSession": False,
+                "loadSession": True,
+                "sessionCapabilities": {name: {} for name in ("list", "resume", "fork", "close", "delete")},
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": False, "sse": False},
             },
@@ -126,22 +143,106 @@ class AcpAgent:
 
     async def _new(self, request: schema.NewSessionRequest) -> dict[str, Any]:
         hosted = await self._hosted(_folder(request.cwd))
-        return {"sessionId": hosted.id}
+        return {"sessionId": hosted.id, **self._facts(hosted)}
+
+    async def _load(self, request: schema.LoadSessionRequest) -> dict[str, Any]:
+        return await self._reopened(request, is_replayed=True)
+
+    async def _resume(self, request: schema.ResumeSessionRequest) -> dict[str, Any]:
+        return await self._reopened(request, is_replayed=False)
+
+    async def _fork(self, request: schema.ForkSessionRequest) -> dict[str, Any]:
+        folder = _folder(request.cwd)
+        is_elsewhere = await folder_of(self._config, request.session_id) != folder.resolve()
+        forked = await fork(self._config, request.session_id, folder=folder if is_elsewhere else None)
+        hosted = await self._hosted(folder, forked.session)
+        return {"sessionId": hosted.id, **self._facts(hosted)}
+
+    async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
+        folder = _folder(request.cwd) if request.cwd else None
+        page = await sessions_page(self._config, folder, after=request.cursor or "")
+        sessions = [
+            {
+                "sessionId": each.id,
+                "cwd": each.folder,
+                "title": each.title,
+                "updatedAt": datetime.fromtimestamp(each.updated_us / 1e6, UTC).isoformat(),
+            }
+            for each in page.sessions
+        ]
+        return {"sessions": sessions, **({"nextCursor": page.next} if page.next else {})}
+
+    async def _close(self, request: schema.CloseSessionRequest) -> dict[str, Any]:
+        await self._found(request.session_id).close()
+        del self._sessions[request.session_id]
+        return {}
+
+    async def _delete(self, request: schema.DeleteSessionRequest) -> dict[str, Any]:
+        await folder_of(self._config, request.session_id)
+        if hosted := self._sessions.pop(request.session_id, None):
+            await hosted.close()
+        plan = await plan_deletion(self._config, [request.session_id], allows_waiting=True)
+        deletion = await delete_sessions(self._config, plan)
+        if deletion.kept:
+            raise UsageError(f"Session {request.session_id} stays: {deletion.kept[0].reason}.")
+        return {}
+
+    async def _set_mode(self, request: schema.SetSessionModeRequest) -> dict[str, Any]:
+        options.check_mode(request.mode_id)
+        await self._found(request.session_id).set_mode(request.mode_id)
+        return {}
+
+    async def _set_option(self, request: schema.SetSessionConfigOptionSelectRequest) -> dict[str, Any]:
+        hosted = self._found(request.session_id)
+        session = await hosted.opened()
+        match request.config_id:
+            case options.MODE:
+                options.check_mode(request.value)
+                await hosted.set_mode(request.value)
+                session = await hosted.opened()
+            case options.MODEL:
+                await session.set_model(request.value)
+            case options.EFFORT:
+                await session.set_effort(options.effort_named(request.value))
+            case other:
+                raise UsageError(f"There is no option {other!r}.", remedy="Use mode, model or effort.")
+        return {"configOptions": options.options_of(session, self._config)}
 
     async def _prompt(self, request: schema.PromptRequest) -> dict[str, Any]:
         ended = await self._found(request.session_id).prompt(request.prompt)
-        return _prompt_result(ended)
+        return _prompt_result(ended) if ended else {"stopReason": "end_turn"}
 
     async def _cancel(self, request: schema.CancelNotification) -> None:
         if hosted := self._sessions.get(request.session_id):
             await hosted.cancel()
 
+    async def _reopened(
+        self, request: schema.LoadSessionRequest | schema.ResumeSessionRequest, *, is_replayed: bool
+    ) -> dict[str, Any]:
+        """An earlier session, open from here on; one that is open here already stays so."""
+        name, folder = request.session_id, _folder(request.cwd)
+        works_in = await folder_of(self._config, name)
+        if works_in != folder.resolve():
+            raise UsageError(f"Session {name} works in {works_in}, not in {folder}.", remedy="Give that cwd.")
+        hosted = self._sessions.get(name)
+        if hosted is None or hosted.is_over:
+            hosted = await self._hosted(folder, name, is_replayed=is_replayed)
+        elif is_replayed:
+            await hosted.tell_past(await hosted.opened())
+        return self._facts(hosted)
+
+    def _facts(self, hosted: HostedSession) -> dict[str, Any]:
+        """What a client is told of a session that is open now; its commands follow the answer."""
+        self._group.create_task(hosted.tell_commands())
+        modes = options.modes_of(hosted.session)
+        return {"modes": modes, "configOptions": options.options_of(hosted.session, self._config)}
+
     def _found(self, session: str) -> HostedSession:
-        if hosted := self._sessions.get(session):
+        if (hosted := self._sessions.get(session)) and not hosted.is_over:
             return hosted
         raise UnknownSession(f"Session {session!r} is not open here.", remedy="Load it first: session/load.")
 
-    async def _hosted(self, folder: Path, session: str = "") -> HostedSession:
+    async def _hosted(self, folder: Path, session: str = "", *, is_replayed: bool = False) -> HostedSession:
         """A session that is open from here on."""
         assert self._client is not None  # noqa: S101 - nothing else comes before initialize
 
@@ -149,13 +250,13 @@ class AcpAgent:
             return self._opened(folder, session, mode, approver)
 
         hosted = HostedSession(self._client, self._config, open_session, session)
-        self._group.create_task(hosted.run())
+        self._group.create_task(hosted.run(is_replayed=is_replayed))
         await hosted.opened()
         self._sessions[hosted.id] = hosted
         return hosted
 
     def _opened(self, folder: Path, session: str, mode: str, approver: Approver) -> Any:
-        given = self._options
+        given = self._given
         is_new = not session
         return app.open(
             folder,

@@ -109,7 +109,7 @@ class ShownCall:
         content += [helpers.tool_content(helpers.text_block(note)) for note in self._notes]
         if self._is_terminal:
             content.append(helpers.tool_terminal_ref(self.id))
-        elif output.strip() and not (self._diffs and status == "completed"):
+        elif output.strip() and not (self._diffs and self.kind == "edit" and status == "completed"):
             content.append(helpers.tool_content(helpers.text_block(_fenced(output))))
         return schema.ToolCallProgress(
             session_update="tool_call_update",

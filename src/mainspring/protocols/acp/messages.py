@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -16,9 +17,20 @@ class LineMessages:
 
     def __init__(self, lines: StandardLines) -> None:
         self._lines = lines
+        self._unanswered = 0
+        self._is_answered = asyncio.Event()
+        self._is_answered.set()
+
+    async def answered(self) -> None:
+        """Returns when every request that came has its answer."""
+        await self._is_answered.wait()
 
     async def send(self, message: dict[str, Any]) -> None:
-        await self._lines.write(msgspec.json.encode(message))
+        try:
+            await self._lines.write(msgspec.json.encode(message))
+        finally:
+            if "method" not in message and message["id"] is not None:
+                self._count(-1)
 
     async def receive(self) -> dict[str, Any] | None:
         while True:
@@ -37,6 +49,8 @@ class LineMessages:
                 await self._refuse(_PARSE_ERROR, f"The line is not JSON: {error}.")
                 continue
             if isinstance(message, dict) and _is_message(message):  # pyright: ignore[reportUnknownArgumentType]
+                if "method" in message and message.get("id") is not None:  # pyright: ignore[reportUnknownMemberType]
+                    self._count(1)
                 return message  # pyright: ignore[reportUnknownVariableType]
             await self._refuse(
                 _INVALID_REQUEST,
@@ -45,6 +59,10 @@ class LineMessages:
 
     async def close(self) -> None:
         return
+
+    def _count(self, change: int) -> None:
+        self._unanswered += change
+        (self._is_answered.clear if self._unanswered else self._is_answered.set)()
 
     async def _refuse(self, code: int, message: str) -> None:
         await self.send({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})

@@ -6,6 +6,7 @@ was missed of it.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +44,7 @@ from mainspring.events import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    TurnEnded,
     UserSaid,
 )
 from mainspring.protocols.acp.calls import ShownCall
@@ -65,6 +67,7 @@ _ASIDE = (
 )
 """What a person should know while it happens, and the protocol has no update for."""
 _MAX_DIFF_BYTES = 1_000_000
+_MAX_TITLE = 80
 Update = Any
 """One of the protocol's updates of a session."""
 
@@ -87,6 +90,7 @@ class SessionUpdates:
         self._text = self._thought = ""
         self._calls: dict[str, ShownCall] = {}
         self._steps: set[str] = set()
+        self._is_titled = False
 
     async def of(self, recorded: Recorded, *, is_past: bool = False) -> list[Update]:
         """The updates that an event means; of the past also what this client itself had said."""
@@ -96,19 +100,31 @@ class SessionUpdates:
                 return self._streamed(event)
             case AssistantSaid():
                 return self._reply(event)
-            case UserSaid(text=text, origin=origin):
-                is_new_here = is_past or (origin is not None and origin.face != FACE)
-                return [helpers.update_user_message_text(text)] if is_new_here else []
+            case UserSaid():
+                return await self._said(event, is_past=is_past)
             case PlanSet(items=items):
                 return [helpers.update_plan([_entry(item) for item in items])]
             case SpendReserved() | SpendSettled():
                 return self._usage(event)
             case FilesChanged():
                 return await self._files(event)
+            case TurnEnded(ending="blocked" | "waiting" | "budget" | "limit") if not is_past:
+                return [helpers.update_agent_message_text(f"\n\n{event.detail} {event.remedy}".rstrip())]
             case _ if isinstance(event, _ASIDE):
                 return [] if is_past else self._aside(event)
             case _:
                 return self._call(event)
+
+    def is_known(self, call: str) -> bool:
+        return call in self._calls
+
+    def announce(self, asked: CallAsked) -> list[Update]:
+        """Says that there is a call, unless that was said."""
+        if asked.call in self._calls:
+            return []
+        shown = ShownCall(asked, self._workspace, has_terminals=self._has_terminals)
+        self._calls[asked.call] = shown
+        return [shown.started()]
 
     def known_call(self, question: ApprovalAsked) -> ShownCall:
         """The call that a question is about."""
@@ -138,18 +154,12 @@ class SessionUpdates:
         if missed := _missed(self._text, said.text):
             updates.append(helpers.update_agent_message_text(missed))
         self._text = self._thought = ""
-        return [*updates, *(self._announce(asked).started() for asked in said.calls)]
-
-    def _announce(self, asked: CallAsked) -> ShownCall:
-        shown = ShownCall(asked, self._workspace, has_terminals=self._has_terminals)
-        self._calls[asked.call] = shown
-        return shown
+        return [*updates, *(each for asked in said.calls for each in self.announce(asked))]
 
     def _call(self, event: Any) -> list[Update]:
         match event:
-            case ApprovalAsked(call=call) if call not in self._calls:
-                asked = CallAsked(call=call, name=event.tool, arguments=event.arguments)
-                return [self._announce(asked).started()]
+            case ApprovalAsked(call=call):
+                return self.announce(CallAsked(call=call, name=event.tool, arguments=event.arguments))
             case CallStarted(call=call) if shown := self._calls.get(call):
                 return [shown.running()]
             case ApprovalGiven(call=call) if shown := self._calls.get(call):
@@ -161,6 +171,22 @@ class SessionUpdates:
                 return [shown.ended(event)]
             case _:
                 return []
+
+    async def _said(self, said: UserSaid, *, is_past: bool) -> list[Update]:
+        """What was said elsewhere, or long ago; and the title of the session, which is how it began."""
+        updates: list[Update] = []
+        if not self._is_titled and said.text.strip():
+            self._is_titled = True
+            title = said.text.strip().splitlines()[0][:_MAX_TITLE]
+            updates.append(schema.SessionInfoUpdate(session_update="session_info_update", title=title))
+        if not is_past and (said.origin is None or said.origin.face == FACE):
+            return updates
+        updates.append(helpers.update_user_message_text(said.text))
+        for media in said.media:
+            if media.blob.media_type.startswith("image/"):
+                data = b64encode(await self._blob(media.blob)).decode()
+                updates.append(helpers.update_user_message(helpers.image_block(data, media.blob.media_type)))
+        return updates
 
     def _usage(self, event: SpendReserved | SpendSettled) -> list[Update]:
         """How full the window is, after each step; other requests (a summary) do not fill it."""
