@@ -25,7 +25,7 @@ WIRE = "actions"
 """What marks a thought as one of this form."""
 FINISH = "finish"
 """The tool that ends work; here the answer does."""
-_MAX_RESULT_CHARACTERS = 6000
+MAX_RESULT_CHARACTERS = 6000
 _MAX_THOUGHT_CHARACTERS = 200
 _HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
 _ANSWERING = re.compile(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
@@ -190,8 +190,8 @@ def _results(message: ResultsMessage) -> Iterator[str]:
     for result in message.results:
         outcome = "failed" if result.is_error else "gave"
         text = result.text
-        if len(text) > _MAX_RESULT_CHARACTERS:
-            half = _MAX_RESULT_CHARACTERS // 2
+        if len(text) > MAX_RESULT_CHARACTERS:
+            half = MAX_RESULT_CHARACTERS // 2
             text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
         yield f"[{result.name} {outcome}]\n{text}"
 

@@ -6,13 +6,14 @@ interrupted call may be run again. What goes wrong in a tool is told to the mode
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mainspring.approvals import Effect
+from mainspring.context.shown import ShownText
 from mainspring.events import Blob, CallEnded, Event, Media
 from mainspring.folds.processes import Handles
 from mainspring.sandbox import Sandbox
@@ -46,6 +47,8 @@ class FileVersions:
 
     def __init__(self) -> None:
         self._versions: dict[Path, Version] = {}
+        self.is_partial = False
+        """Whether an earlier process of this session may have read more."""
 
     def add(self, path: Path, version: Version) -> None:
         self._versions[path] = version
@@ -65,12 +68,17 @@ async def _forget(_: str) -> None:
     return
 
 
+async def _nothing() -> Sequence[ShownText]:
+    return ()
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call runs, and what it may use there.
 
     `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
     its handle. `ended` gives the results on record of the calls named, or of all. `answer` is what a person
-    said to a tool that asks one. `room` is how many characters of its text the model will be sent. `hide`
+    said to a tool that asks one. `earlier` gives what the model has before it of what was shown, the newest
+    first. `room` is how many characters of its text the model will be sent. `hide`
     takes the secrets out of a text that is about to be cut. `waiting` is what a call that waits works with.
     """
 
@@ -88,6 +96,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     waiting: WaitContext | None = None
     remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
+    earlier: Callable[[], Awaitable[Sequence[ShownText]]] = _nothing
     room: int = MAX_TEXT
     hide: Callable[[str], str] = str
 

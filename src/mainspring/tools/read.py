@@ -14,10 +14,12 @@ from msgspec import Meta
 from mainspring.context.stubs import EVENT
 from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Media
+from mainspring.sandbox.files import Content
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
-from mainspring.tools.files import described, read_file
+from mainspring.tools.files import described, look_at
 from mainspring.tools.notebook import notebook_text
+from mainspring.tools.reread import is_file, unchanged
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode, lines_of
 
@@ -38,12 +40,17 @@ class ReadArguments(Arguments, frozen=True):
     path: Annotated[str, Meta(description="File or handle")]
     offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1
     limit: Annotated[int, Meta(ge=1, le=5000, description="Lines at most")] = 1000
+    again: Annotated[bool, Meta(description="Also if unchanged")] = False
 
 
 async def _run(arguments: ReadArguments, place: CallContext) -> Output:
     path = arguments.path
     is_kept = path.startswith(_HANDLES)
-    data = await _kept(place, path) if is_kept else (await read_file(place, path)).data
+    content = None if is_kept else await look_at(place, path)
+    data = content.data if content else await _kept(place, path)
+    is_known = content is not None and (content.path in place.seen or place.seen.is_partial)
+    if content is not None:
+        place.seen.add(content.path, content.version)
     if media_type := image_type(data):
         return await _image(place, path, data, media_type)
     if data.startswith(b"%PDF-"):
@@ -56,7 +63,17 @@ async def _run(arguments: ReadArguments, place: CallContext) -> Output:
         if path.endswith(".ipynb"):
             text = notebook_text(text) or text
     room = min(_MAX_PAGE, place.room - _MARK_ROOM)
-    return Output(text=page(text, arguments.offset, arguments.limit, room=room))
+    shown = page(text, arguments.offset, arguments.limit, room=room)
+    told = (
+        await _unchanged(place, path, content, shown) if content and is_known and not arguments.again else ""
+    )
+    return Output(text=told or shown)
+
+
+async def _unchanged(place: CallContext, path: str, content: Content, shown: str) -> str:
+    """What to say instead when the model has these lines before it already."""
+    is_same = is_file(place.files.resolve, content.path)
+    return unchanged(shown, content.data, path, await place.earlier(), is_same=is_same)
 
 
 async def _kept(place: CallContext, path: str) -> bytes:

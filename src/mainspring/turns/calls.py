@@ -29,6 +29,7 @@ from mainspring.approvals.permit import (
     permit_unasked,
 )
 from mainspring.context.history import ended_calls, recall
+from mainspring.context.shown import ShownText, shown_texts
 from mainspring.errors import PathRefused
 from mainspring.events import (
     AssistantSaid,
@@ -39,6 +40,7 @@ from mainspring.events import (
     OutputDelta,
 )
 from mainspring.folds.state import OpenCall
+from mainspring.models import actions
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
@@ -204,6 +206,7 @@ async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -
         handles=runtime.handles,
         waiting=runtime.waiting,
         answer=answer.feedback if answer else "",
+        earlier=partial(_earlier, runtime),
         room=room,
     )
     began = time.monotonic()
@@ -221,6 +224,16 @@ async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -
         left_running=output.left_running,
     )
     await settle_call(runtime, prepared.call, output.cost_usd, *changed, ended)
+
+
+async def _earlier(runtime: Runtime) -> list[ShownText]:
+    """What the model has before it of what was shown; a small one looks at what it asked for alone."""
+    is_cut = runtime.models.current.encode is actions.encode
+    most = actions.MAX_RESULT_CHARACTERS if is_cut else None
+    calls = runtime.state.ledger.tally("session").calls
+    shown = await shown_texts(runtime.journal, until=runtime.last_seq, calls=calls, most_characters=most)
+    is_small = runtime.state.prompt.profile == "small"
+    return [each for each in shown if not (is_small and each.files)]
 
 
 async def _remember(runtime: Runtime, text: str) -> None:

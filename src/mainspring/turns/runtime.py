@@ -174,6 +174,7 @@ class Runtime:
         self.last_seq = self.feed.last_seq = await self.journal.last_seq()
         if self.last_seq:
             self.is_recalled = False
+            self.workbench.toolbox.seen.is_partial = True
             await self._load_folds()
         self.recorder.subscribe(self._on_recorded, self.feed.publish)
 
