@@ -30,6 +30,7 @@ from mainspring.app.private import make_private
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.retention import retention_beside
+from mainspring.app.servers import servers_beside, servers_of
 from mainspring.app.stores import commands_of, sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
@@ -130,7 +131,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
-        toolbox, wanted = build_toolbox(tools, profile), output_type(output, name)
+        servers = servers_of(tools, name, known.place, chosen_mode, sandbox, config)
+        toolbox, wanted = build_toolbox(tools, profile, servers, chosen), output_type(output, name)
         compactor = build_compactor(config)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
@@ -152,7 +154,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
-            warnings=(*warnings, notice) if notice else warnings,
+            warnings=(*warnings, *(servers.warnings if servers else ()), *filter(None, [notice])),
             allows_home=allows_home,
             beginning=beginning,
         )
@@ -171,7 +173,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             await each.close()
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
-    async with aclosing(compactor), made as running, retention_beside(config if sessions is None else None):
+    retention = retention_beside(config if sessions is None else None)
+    async with aclosing(compactor), servers_beside(servers, runtime), made as running, retention:
         yield running
 
 

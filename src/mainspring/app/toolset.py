@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from mainspring.errors import UsageError
 from mainspring.events import Profile
+from mainspring.models import Model
 from mainspring.system import this_system
 from mainspring.tools import Output, Tool
 from mainspring.tools.ask import TOOL as ASK
@@ -33,10 +35,27 @@ ToolChoice = Tool | str | Callable[..., Awaitable[Output | str]]
 """A tool, the name of a built-in one, or an async function as `mainspring.tool` takes it."""
 
 
-def build_toolbox(choices: Sequence[ToolChoice], profile: Profile = "standard") -> Toolbox:
-    """The tools that a program wants; where it does not say, those of the profile."""
-    if profile == "small" and choices is DEFAULT_TOOLS:
-        return Toolbox(SMALL_TOOLS)
+class MoreTools(Protocol):
+    """Where tools come from that a session has beside ours."""
+
+    def tools(self, window: int | None) -> list[Tool]: ...
+    def find(self, name: str) -> Tool | None: ...
+
+
+def build_toolbox(
+    choices: Sequence[ToolChoice],
+    profile: Profile = "standard",
+    more: MoreTools | None = None,
+    model: Model | None = None,
+) -> Toolbox:
+    """The tools that a program wants; where it does not say, those of the profile, and `more` behind them."""
+    if choices is DEFAULT_TOOLS:
+        usual = SMALL_TOOLS if profile == "small" else DEFAULT_TOOLS
+        return (
+            Toolbox([*usual, *more.tools(model.context_tokens if model else None)], more.find)
+            if more
+            else Toolbox(usual)
+        )
     if isinstance(choices, str):
         raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")
     return Toolbox([_tool(choice) for choice in choices])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import cast
@@ -13,9 +14,11 @@ from mainspring.app.operations.mcp_servers import (
     OtherProgram,
     add_server,
     import_servers,
+    offered_tools,
     pairs,
     remove_server,
     rows,
+    test_server,
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
@@ -103,6 +106,39 @@ def remove_command(name: str, folder: Path, *, is_project: bool) -> None:
     """Remove the server NAME from the settings."""
     remove_server(load_config(), name, workspace=folder.resolve() if is_project else None)
     click.echo(f"removed {name}")
+
+
+@mcp_command.command("test")
+@click.argument("name")
+@_folder
+@click.option("--json", "is_json", is_flag=True, help="Print it as JSON.")
+def test_command(name: str, folder: Path, *, is_json: bool) -> None:
+    """Start the server NAME, ask what it offers, and end it."""
+    done = asyncio.run(test_server(load_config(), folder.resolve(), name))
+    if is_json:
+        click.echo(json_line(done))
+        return
+    who = " ".join(filter(None, (done.name, done.version))) or "a server without a name"
+    click.echo(plain(f"{name}: {who}, protocol {done.protocol}, answered in {done.duration_s:.1f} s"))
+    click.echo(f"{done.tools} tools, {done.prompts} prompts, {done.resources} resources")
+
+
+@mcp_command.command("tools")
+@click.argument("name")
+@_folder
+@click.option("--refresh", "is_fresh", is_flag=True, help="Ask the server, instead of what is known.")
+@click.option("--json", "is_json", is_flag=True, help="Print one tool per line as JSON, with its schema.")
+def tools_command(name: str, folder: Path, *, is_fresh: bool, is_json: bool) -> None:
+    """List the tools of the server NAME. What it says of them (read-only, destructive) grants nothing."""
+    for tool in asyncio.run(offered_tools(load_config(), folder.resolve(), name, is_fresh=is_fresh)):
+        text = str(tool.get("description") or "").strip().partition("\n")[0]
+        hints = [
+            key
+            for key, value in cast("dict[str, object]", tool.get("annotations") or {}).items()
+            if value is True
+        ]
+        said = f"  [{', '.join(hints)}]" if hints else ""
+        click.echo(json_line(tool) if is_json else plain(f"{tool.get('name')}  {text}{said}"))
 
 
 @mcp_command.command("import")

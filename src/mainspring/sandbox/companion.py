@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from mainspring.errors import SandboxError
 
 _TOLD_BYTES = 2000
+_MAX_LINE = 256 * 1024 * 1024
 
 
 class Companion:
@@ -74,6 +76,60 @@ async def start_companion(
         if isinstance(error, TimeoutError):
             raise SandboxError(f"{module} did not answer within {timeout_s:g} s.") from error
         raise
+
+
+async def open_companion(module: str, *, environment: Mapping[str, str]) -> tuple[Companion, CompanionLink]:
+    """Starts one of our modules as a program with which we go on talking: its standard input is one socket,
+    its only argument the number of another, over which descriptors are handed."""
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    our_side, their_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with theirs, their_side:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-m",
+                module,
+                str(their_side.fileno()),
+                stdin=theirs.fileno(),
+                stdout=log,
+                stderr=log,
+                env=dict(environment),
+                pass_fds=[their_side.fileno()],
+                start_new_session=True,
+            )
+    except BaseException as error:
+        for each in (ours, our_side, log):
+            each.close()
+        if isinstance(error, OSError):
+            raise SandboxError(f"{module} cannot be started: {error.strerror}.") from error
+        raise
+    reader, writer = await asyncio.open_connection(sock=ours, limit=_MAX_LINE)
+    return Companion(process, log, b""), CompanionLink(reader, writer, our_side)
+
+
+class CompanionLink:
+    """Our ends of the two sockets: lines both ways, and descriptors to the companion."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, descriptors: socket.socket
+    ) -> None:
+        self.reader = reader
+        self._writer = writer
+        self._descriptors = descriptors
+
+    async def send(self, line: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Sends a line, and before it descriptors, which stay the caller's. Raises `ConnectionError` when
+        the companion is gone."""
+        if descriptors:
+            socket.send_fds(self._descriptors, [b"d"], list(descriptors))
+        self._writer.write(line + b"\n")
+        await self._writer.drain()
+
+    def close(self) -> None:
+        self._descriptors.close()
+        self._writer.close()
 
 
 async def _exchange(process: asyncio.subprocess.Process, line: bytes) -> bytes:

@@ -104,12 +104,18 @@ class Vault:
         self._key = kept.key if kept else secrets.token_bytes(16)
         self._values: dict[str, str] = dict(kept.secrets) if kept else {}
         self._placeholders = {value: placeholder for placeholder, value in self._values.items()}
-        known = {name: value for name, value in (known or {}).items() if len(value) >= MIN_CHARS}
+        self._digits: tuple[str, ...] = ()
+        self.know(known or {})
+
+    def know(self, known: Mapping[str, str]) -> None:
+        """Hides these values from now on, by their names."""
+        known = {name: value for name, value in known.items() if len(value) >= MIN_CHARS}
         for name, value in known.items():
             for form in (*written_forms(value), *digit_forms(value)):
                 self._learn(name, form)
         digits = {form for value in known.values() for form in digit_forms(value)}
-        self._digits = tuple(digits.difference(*map(written_forms, known.values())))
+        more = digits.difference(*map(written_forms, known.values()))
+        self._digits = tuple(dict.fromkeys((*self._digits, *more)))
         self._longest_digits = max(map(len, self._digits), default=0)
         self._recompile()
 

@@ -102,14 +102,17 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """`arguments` is a struct type: it validates a call and gives the schema that the model sees.
+    """`arguments` is a struct type: it validates a call and gives the schema that the model sees. A tool of
+    somebody else's has its own `parameters`, a JSON schema, instead, and gets its arguments as a dict.
     `paths`, `command` and `hosts` tell the policy what a call with such arguments would touch, run or reach.
     `effect_of` says what one call changes when calls differ in that; `effect` is then the most.
     `outlives` says whether what a call runs goes on after it.
     `goes_on` says that a call that was interrupted is run again, and goes on with what is on record.
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode.
     `cost_usd` estimates what a call will cost at most, None when that is unknown; without it calls are free.
-    `is_recurring` says whether a call takes effect later or again: then a person is always asked."""
+    `is_recurring` says whether a call takes effect later or again: then a person is always asked.
+    `stands_for` gives the name and the arguments, as JSON, of the call that a call stands for: that one is
+    judged, run and recorded in its place."""
 
     name: str
     description: str
@@ -125,3 +128,5 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: Callable[[Any], float | None] | None = None
     is_recurring: Callable[[Any], bool] = lambda _: False
     goes_on: bool = False
+    parameters: Mapping[str, Any] | None = None
+    stands_for: Callable[[Any], tuple[str, str]] | None = None

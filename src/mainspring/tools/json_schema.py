@@ -108,6 +108,17 @@ def problem_with(value: Any, schema: Mapping[str, Any]) -> str:
     return _problem(value, schema, schema, "$")
 
 
+def shallow_problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What about a call's arguments cannot be right: a field that is missing or unknown. The rest is for the
+    server to check, whose schemas may say what we do not know."""
+    properties = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in arguments]
+    if missing:
+        return f"{', '.join(map(str, missing))} missing"
+    unknown = [name for name in arguments if name not in properties]
+    return f"unknown field {unknown[0]}" if unknown and schema.get("additionalProperties") is False else ""
+
+
 def _problem(value: Any, schema: Any, root: Mapping[str, Any], at: str) -> str:
     if isinstance(schema, bool):
         return "" if schema else f"{at}: nothing is allowed here"

@@ -17,6 +17,7 @@ from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
 from mainspring.models.loose_json import loads
 from mainspring.tools import CallContext, Output, Tool
+from mainspring.tools.json_schema import shallow_problem
 
 T = TypeVar("T")
 _MAX_DEPTH = 100
@@ -29,6 +30,8 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def spec_of(tool: Tool) -> ToolSpec:
+    if tool.parameters is not None:
+        return ToolSpec(name=tool.name, description=tool.description, parameters=dict(tool.parameters))
     return ToolSpec(
         name=tool.name, description=tool.description, parameters=_lean(parameters_of(tool.arguments))
     )
@@ -96,7 +99,7 @@ def _lean(node: Any) -> Any:
     }
 
 
-def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
+def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | dict[str, Any] | str:
     """The arguments of a call, or the sentence that tells the model what is wrong with them."""
     if _is_too_deep(text):
         return f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep. Send them flatter."
@@ -106,6 +109,12 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | str:
         return f"The arguments of {tool.name} are not valid JSON ({error}). Send one JSON object."
     if not isinstance(value, dict):
         return f"The arguments of {tool.name} must be a JSON object, not {_json_name(value)}."
+    if tool.parameters is not None:
+        given = cast("dict[str, Any]", value)
+        problem = shallow_problem(given, tool.parameters)
+        fields = ", ".join(tool.parameters.get("properties", ())) or "none"
+        told = f"The arguments of {tool.name} do not fit: {problem}. Its fields are: {fields}."
+        return told if problem else given
     try:
         return msgspec.convert(value, tool.arguments, dec_hook=_validated)
     except msgspec.ValidationError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -43,7 +43,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
     call: str
     tool: Tool
-    arguments: msgspec.Struct
+    arguments: msgspec.Struct | dict[str, Any]
     text: str
     effect: Effect
     cost_usd: float | None = 0.0
@@ -61,24 +61,32 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Toolbox:
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    """`find` knows tools that no request shows: those of servers, which are found and called by name."""
+
+    def __init__(
+        self, tools: Sequence[Tool], find: Callable[[str], Tool | None] = lambda _name: None
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         if len(self._tools) != len(tools):
             raise UsageError("Two tools have the same name; each name must be unique.")
         self._renamed = {wire_name(name): tool for name, tool in self._tools.items()}
         self.specs: tuple[ToolSpec, ...] = tuple(spec_of(tool) for tool in self._tools.values())
+        self._find = find
         self.seen = FileVersions()
         self._leftover: set[asyncio.Task[Any]] = set()
 
     def tool(self, name: str) -> Tool | None:
         """The tool that is meant by this name, or by what it is called on the wire."""
-        return self._tools.get(name) or self._tools.get(tool_of(name)) or self._renamed.get(name)
+        known = self._tools.get(name) or self._tools.get(tool_of(name)) or self._renamed.get(name)
+        return known or self._find(name)
 
     def prepare(self, asked: CallAsked, edited: str | None = None) -> Prepared | Output:
         """The call, ready to be judged and run, or the error that the model is told instead."""
         tool = self.tool(asked.name)
         if tool is None:
             return Output(text=self._unknown(asked), is_error=True)
+        if tool.stands_for:
+            return self._prepare_inner(tool, tool.stands_for, asked, edited)
         text = asked.arguments if edited is None else edited
         arguments = decode_arguments(tool, text)
         if isinstance(arguments, str):
@@ -94,6 +102,16 @@ class Toolbox:
         if effect not in get_args(Effect):
             return Output(text=f"The tool {tool.name} told an unknown effect: {effect!r}.", is_error=True)
         return Prepared(asked.call, tool, arguments, text, effect, cost_usd, is_recurring)
+
+    def _prepare_inner(
+        self, tool: Tool, inner: Callable[[Any], tuple[str, str]], asked: CallAsked, edited: str | None
+    ) -> Prepared | Output:
+        """The call that a call stands for; what a person edits are the arguments of that one."""
+        arguments = decode_arguments(tool, asked.arguments)
+        if isinstance(arguments, str):
+            return Output(text=arguments, is_error=True)
+        name, text = inner(arguments)
+        return self.prepare(msgspec.structs.replace(asked, name=name, arguments=text), edited)
 
     def edit_problem(self, asked: CallAsked, edited: str) -> str:
         """Why a call cannot be run with these arguments instead; empty when it can."""

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mainspring.app.mcp import build_hub, servers_in, why_unusable
 from mainspring.app.operations.trust import approve
-from mainspring.approvals.trust import TrustFile
+from mainspring.app.policies import DEFAULT_MODE
 from mainspring.errors import ConfigError, UsageError
 from mainspring.mcp.edit import add_to_project, add_to_settings, remove_from_project, remove_from_settings
 from mainspring.mcp.entries import FILE_NAME
+from mainspring.mcp.link import McpFailed
+from mainspring.mcp.manifest import load_manifest
 from mainspring.mcp.others import OtherProgram, servers_of
-from mainspring.mcp.servers import McpServer, ServerList, list_servers
+from mainspring.mcp.servers import McpServer, list_servers
 from mainspring.mcp.settings import McpServerSettings
+from mainspring.mcp.status import StatusFile
+from mainspring.mcp.wire import Offers
 from mainspring.settings import Config
+from mainspring.waits.describe import duration
 
 
 class McpRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,34 +46,18 @@ class McpImported(msgspec.Struct, frozen=True, kw_only=True):
     present: tuple[str, ...] = ()
 
 
-def servers_for(config: Config, workspace: Path) -> ServerList:
-    source = str(config.folder / "config.toml")
-    return list_servers(workspace, config.settings.mcp, config.environment, source=source)
-
-
 def server_named(config: Config, workspace: Path, name: str) -> McpServer:
     """The server of this name that is in use; raises when there is none, or it cannot be used."""
-    found = servers_for(config, workspace)
+    found = servers_in(workspace, config)
     named = [server for server in found.servers if server.name == name]
     if not named:
         if found.problem:
             raise found.problem
         raise UsageError(f"There is no MCP server {name!r}.", remedy="`mainspring mcp list` lists them.")
     server = named[0]
-    if why := unusable(config, server):
+    if why := why_unusable(server, config):
         raise UsageError(f"The MCP server {name} cannot be used: {why}.", remedy=_remedy(server))
     return server
-
-
-def unusable(config: Config, server: McpServer) -> str:
-    """Why a server is not started; empty when it may be."""
-    if server.problem:
-        return server.problem
-    if not server.settings.enabled:
-        return "it is disabled"
-    if server.subject and (state := TrustFile(config.home).state(server.subject)) != "trusted":
-        return "it changed since it was approved" if state == "changed" else "nobody has approved it yet"
-    return ""
 
 
 def _remedy(server: McpServer) -> str:
@@ -96,7 +87,7 @@ def add_server(
         add_to_settings(config.folder / "config.toml", name, settings)
         return
     add_to_project(workspace / FILE_NAME, name, _entry(settings))
-    found = [server for server in servers_for(config, workspace).servers if server.name == name]
+    found = [server for server in servers_in(workspace, config).servers if server.name == name]
     for server in found:
         if server.subject:
             approve(config, server.subject)
@@ -128,7 +119,7 @@ def import_servers(config: Config, program: OtherProgram, workspace: Path) -> Mc
 
 def rows(config: Config, workspace: Path) -> tuple[list[McpRow], ConfigError | None]:
     """Each server with its state; and what is wrong with a file."""
-    found = servers_for(config, workspace)
+    found = servers_in(workspace, config)
     return [_row(config, server) for server in found.servers], found.problem
 
 
@@ -140,11 +131,72 @@ def _row(config: Config, server: McpServer) -> McpRow:
         source=server.source,
         target=target_of(server),
     )
-    why = unusable(config, server)
+    why = why_unusable(server, config)
     if why:
         state = "invalid" if server.problem else "unapproved" if server.settings.enabled else "disabled"
         return msgspec.structs.replace(row, state=state, detail=why)
-    return row
+    manifest, status = load_manifest(config.home, server), StatusFile(config.home, server).read()
+    known = "known" if manifest else "configured"
+    tools = len(manifest.offers.tools) if manifest else None
+    if status is None:
+        return msgspec.structs.replace(row, state=known, tools=tools)
+    elapsed = f"for {duration(max(time.time() - status.since, 0))}"
+    detail = "; ".join(filter(None, (elapsed, status.detail)))
+    return msgspec.structs.replace(row, state=status.state, tools=tools, detail=detail)
+
+
+class McpTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server said when it was asked just now, and how long that took."""
+
+    server: str
+    protocol: str
+    name: str
+    version: str
+    tools: int
+    prompts: int
+    resources: int
+    duration_s: float
+
+
+async def test_server(config: Config, workspace: Path, name: str) -> McpTest:
+    """Starts a server, asks what it offers, and ends it; `UsageError` says why that failed."""
+    server = server_named(config, workspace, name)
+    began = time.monotonic()
+    offers = await ask_offers(config, workspace, server)
+    return McpTest(
+        server=name,
+        protocol=offers.protocol,
+        name=offers.name,
+        version=offers.version,
+        tools=len(offers.tools),
+        prompts=len(offers.prompts),
+        resources=len(offers.resources) + len(offers.templates),
+        duration_s=time.monotonic() - began,
+    )
+
+
+async def ask_offers(config: Config, workspace: Path, server: McpServer) -> Offers:
+    """What a server offers now; its manifest is kept."""
+    hub = build_hub([server], workspace, DEFAULT_MODE, config)
+    (entry,) = hub.entries.values()
+    try:
+        await hub.ready(entry, within_s=server.settings.start_timeout_s + 5)
+    except McpFailed as error:
+        remedy = f"mainspring mcp login {server.name}" if error.reason == "auth" else f"See {server.source}."
+        raise UsageError(f"The MCP server {server.name} failed: {error.message}.", remedy=remedy) from error
+    finally:
+        await hub.close()
+    return entry.offers
+
+
+async def offered_tools(
+    config: Config, workspace: Path, name: str, *, is_fresh: bool
+) -> list[dict[str, Any]]:
+    """The tools of a server as it describes them, known from before or asked for now."""
+    server = server_named(config, workspace, name)
+    manifest = None if is_fresh else load_manifest(config.home, server)
+    offers = manifest.offers if manifest else await ask_offers(config, workspace, server)
+    return offers.tools
 
 
 def _only(config: Config, servers: Mapping[str, McpServerSettings]) -> Any:

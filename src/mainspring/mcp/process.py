@@ -1,0 +1,96 @@
+"""The command of a server that speaks on its standard streams: it runs in the sandbox, in our custody, with
+the variables that it was given and no others but the usual ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+
+from mainspring.errors import SandboxError
+from mainspring.mcp.servers import McpServer
+from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
+from mainspring.sandbox.policy import Network
+
+_LIFE_S = 30 * 24 * 3600.0
+_MAX_STDERR = 64 * 1024
+_TAIL = 600
+_TAIL_LINES = 3
+_END_WITHIN_S = 2.0
+
+
+class ServerProcess:
+    def __init__(self, server: McpServer, policy: Confinement) -> None:
+        self._server = server
+        self._policy = policy
+        self._stderr = b""
+        self._task: asyncio.Task[CommandResult] | None = None
+
+    @property
+    def stderr_tail(self) -> str:
+        lines = self._stderr.decode("utf-8", "replace").strip()[-_TAIL:].splitlines()
+        return " / ".join(line.strip() for line in lines[-_TAIL_LINES:])
+
+    def start(self, sandbox: Sandbox) -> tuple[int, int]:
+        """Starts it; gives the ends of its pipes to read from and to write to, which are the caller's."""
+        given, writing = os.pipe2(os.O_CLOEXEC)
+        reading, printed = os.pipe2(os.O_CLOEXEC)
+        settings = self._server.settings
+        command = Command(
+            argv=(settings.command, *settings.args),
+            cwd=self._policy.workspace,
+            env=settings.env,
+            timeout_s=_LIFE_S,
+            policy=confinement_of(self._server, self._policy),
+            max_output_bytes=_MAX_STDERR,
+            stdin=given,
+            stdout=printed,
+            is_whole=True,
+        )
+        self._task = asyncio.ensure_future(self._run(sandbox, command, (given, printed)))
+        return reading, writing
+
+    async def end(self) -> str:
+        """Ends it with all that it started; says how it had ended by itself before, if it had."""
+        if self._task is None:
+            return ""
+        is_over = self._task.done()
+        if not is_over:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_END_WITHIN_S)
+        if not is_over or self._task.cancelled():
+            return ""
+        if error := self._task.exception():
+            return str(error)
+        done = self._task.result()
+        return f"it {done.stopped or f'ended with exit code {done.exit_code}'}"
+
+    async def _run(self, sandbox: Sandbox, command: Command, theirs: tuple[int, int]) -> CommandResult:
+        try:
+            done = await sandbox.run(command, self._hear)
+            if done.stderr and not self._stderr:
+                self._stderr = done.stderr
+            return done
+        except SandboxError:
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+
+    def _hear(self, chunk: bytes) -> None:
+        self._stderr = (self._stderr + chunk)[-_MAX_STDERR:]
+
+
+def confinement_of(server: McpServer, policy: Confinement) -> Confinement:
+    """The session's own, with the network and the folders that the settings of a server give it."""
+    settings = server.settings
+    folders = tuple(Path(folder).expanduser().resolve() for folder in settings.writable)
+    return msgspec.structs.replace(
+        policy,
+        network=Network("full") if settings.network else policy.network,
+        writable=(*policy.writable, *folders),
+        readable=(*policy.readable, *folders),
+    )
