@@ -25,7 +25,7 @@ _MAX_SCHEMA = 4000
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-class FindArguments(Arguments, frozen=True):
+class FindToolsArguments(Arguments, frozen=True):
     query: Annotated[str, Meta(description="Words, or a full name")]
 
 
@@ -40,7 +40,7 @@ def find_tool(
     """`known` are the tools there are by now, `servers` a text about where they come from, and `waiting`
     tells of servers that have not answered yet."""
 
-    async def run(arguments: FindArguments, place: CallContext) -> Output:
+    async def run(arguments: FindToolsArguments, place: CallContext) -> Output:
         del place
         ranked = _ranked(await known(), arguments.query)
         lines = [_shown(tool) for tool in ranked[:_SHOWN]]
@@ -54,7 +54,7 @@ def find_tool(
     return Tool(
         name=FIND_TOOLS,
         description=f"{described(Path(__file__))} {servers}".strip(),
-        arguments=FindArguments,
+        arguments=FindToolsArguments,
         effect="none",
         run=run,
     )

@@ -83,7 +83,11 @@ class Confined(ABC):
             launch = self._launch(command, policy, found, cgroup)
             if isinstance(launch, CommandResult):
                 return launch
-            finished = await self._custody.run(launch, command, on_output)
+            try:
+                finished = await self._custody.run(launch, command, on_output)
+            except asyncio.CancelledError:
+                await self._surveyed(self._repair, policy, found, remembered)
+                raise
             finished = _name_limit(finished, cgroup, command)
         aside = await self._surveyed(self._repair, policy, found, remembered)
         if not aside and not found.is_partial:
