@@ -36,8 +36,9 @@ class Tmux:
 
     def open(self, *arguments: str) -> None:
         """Starts a chat and waits for its session."""
+        before = self.scrollback().count("/help lists")
         self.start(*arguments)
-        self.until("/help lists")
+        self.until(lambda seen: seen.count("/help lists") > before)
 
     def left(self) -> int:
         """Waits until the shell is back; gives the exit code of the chat."""

@@ -18,6 +18,7 @@ from mainspring.events import (
     CallEnded,
     Event,
     FilesChanged,
+    NoteAdded,
     Origin,
     SandboxChosen,
     SessionResumed,
@@ -28,6 +29,8 @@ from mainspring.events import (
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain, plain_name
 
+SHELL_SOURCE = "command of the user"
+"""The source of notes about what a person ran with `!`."""
 DIFF_LINES = 24
 _HINT = "/help lists commands and keys. Esc stops a turn, Ctrl-C twice quits."
 _FEW_WORDS = 60
@@ -47,7 +50,8 @@ def head_block(version: str, folder: Path, status: SessionStatus, palette: Palet
 
 def event_block(event: Event, palette: Palette) -> str:
     """What a chat shows of an event that has no block of its own; empty for bookkeeping."""
-    return "" if isinstance(event, _UNSHOWN) else palette.marked(as_text(event))
+    is_own = isinstance(event, NoteAdded) and event.source == SHELL_SOURCE
+    return "" if is_own or isinstance(event, _UNSHOWN) else palette.marked(as_text(event))
 
 
 def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin) -> str:

@@ -1,85 +1,94 @@
-"""What a person enters: a message, or a slash command from the table."""
+"""What a person enters: a message, a slash command from the table, `!command` or `#text`.
+
+`COMMANDS` is the one table: what is added to it is offered, completed and explained.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+import re
+from pathlib import Path
 
-import msgspec
-
+from mainspring.app.operations.attachments import Attached, attached, attachment, keep
+from mainspring.chat.desk import Desk, SlashCommand
+from mainspring.chat.line import Chips
+from mainspring.chat.look_commands import LOOK_COMMANDS, remember_line
 from mainspring.chat.palette import LEGEND
-from mainspring.chat.questions import OpenQuestions
-from mainspring.chat.seat import Seat
-from mainspring.chat.surface import Surface
-from mainspring.cli.ask import question_text
+from mainspring.chat.session_commands import SESSION_COMMANDS
+from mainspring.chat.shell import run_shell
 from mainspring.errors import UsageError
-from mainspring.secrets.screen import plain
-from mainspring.session.session import Session
-from mainspring.settings import Config
+
+_IMAGE = re.compile(r"""@?(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\.|[^\s\\])+))""")
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+_KEYS = (
+    ("Enter", "send; while a turn runs, the message enters it between two steps"),
+    ("Alt-Enter", "queue the message for after the turn; Up on an empty line takes it back"),
+    ("Ctrl-J", "a new line; Ctrl-X Ctrl-E opens your editor"),
+    ("Tab", "complete a command or @path"),
+    ("Up, Ctrl-R", "what was entered before, and search in it"),
+    ("Ctrl-V", "attach the image in the clipboard; a path of an image attaches that"),
+    ("Esc", "stop the turn; twice: go back to an earlier message"),
+    ("Ctrl-C", "stop the turn, or empty the line; twice: leave"),
+    ("Ctrl-Z", "suspend; fg comes back"),
+    ("!COMMAND", "run a command here; the model sees its output with your next message"),
+    ("#TEXT", "remember something about this project"),
+)
 
 
-class Sayer(Protocol):
-    """What commands ask of the chat that they belong to."""
-
-    questions: OpenQuestions
-
-    def quit(self) -> None: ...
-
-
-class Desk(msgspec.Struct, frozen=True):
-    """What a command works with."""
-
-    config: Config
-    session: Session
-    surface: Surface
-    seat: Seat
-    chat: Sayer
-
-
-class SlashCommand(msgspec.Struct, frozen=True):
-    """`usage` are its arguments as people read them."""
-
-    run: Callable[[Desk, str], Awaitable[None]]
-    help: str
-    usage: str = ""
-
-
-async def run_line(desk: Desk, line: str) -> None:
+async def run_line(desk: Desk, line: str, chips: Chips) -> None:
     """Does what a line says."""
-    if not line.startswith("/"):
-        await desk.session.say(line)
-        return
+    if line.startswith("!") and line[1:].strip():
+        await run_shell(desk, chips.whole(line[1:]).strip())
+    elif line.startswith("#") and line[1:].strip() and "\n" not in line:
+        await remember_line(desk, line[1:].strip())
+    elif line.startswith("/") and not _is_path(line):
+        await _run_command(desk, line)
+    else:
+        files = [*_named(line), *(attachment(name, data) for name, data in chips.images_in(line))]
+        await desk.session.say(chips.whole(line), await keep(desk.session, files))
+
+
+async def _run_command(desk: Desk, line: str) -> None:
     name, _, rest = line[1:].partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        raise UsageError(f"There is no command /{name}.", remedy="/help lists them.")
+        raise UsageError(f"There is no command /{name}.", remedy="/help lists them; /say TEXT says anything.")
     await command.run(desk, rest.strip())
 
 
-async def _help(desk: Desk, _: str) -> None:
-    paint = desk.surface.palette.paint
-    width = max(len(f"/{name} {each.usage}") for name, each in COMMANDS.items())
-    rows = [f"  {f'/{name} {each.usage}':<{width}}  {each.help}" for name, each in COMMANDS.items()]
-    legend = [f"  {marks:<5}  {meaning}" for marks, meaning in LEGEND]
-    lines = [paint("Commands", "bold"), *rows, "", paint("Marks", "bold"), *legend]
-    desk.surface.write("\n".join(["", *lines]))
+def _is_path(line: str) -> bool:
+    """Whether a line begins with a file of this machine, as when one is dropped on the terminal."""
+    return "/" in line[1:].partition(" ")[0] and Path(line.partition(" ")[0]).exists()
 
 
-async def _view(desk: Desk, _: str) -> None:
-    asked = desk.chat.questions.waiting
-    texts = [question_text(each, number=number, limit=sys.maxsize) for number, each in enumerate(asked, 1)]
-    if not texts:
-        raise UsageError("No question is open.")
-    await desk.surface.show_pages(plain("\n".join(texts)))
+def _named(line: str) -> list[Attached]:
+    """Images and PDFs that a message names by path, as a terminal writes one that is dropped on it."""
+    files: list[Attached] = []
+    for found in _IMAGE.finditer(line):
+        name = found[1] or found[2] or re.sub(r"\\(.)", r"\1", found[3])
+        path = Path(name).expanduser()
+        if name.lower().endswith(_IMAGE_SUFFIXES) and path.is_file():
+            files.append(attached(path))
+    return files
 
 
-async def _quit(desk: Desk, _: str) -> None:
-    desk.chat.quit()
+async def _help(desk: Desk, name: str) -> None:
+    palette = desk.surface.palette
+    chosen = (
+        {name.removeprefix("/"): COMMANDS[name.removeprefix("/")]}
+        if name.removeprefix("/") in COMMANDS
+        else COMMANDS
+    )
+    width = max(len(f"/{each} {command.usage}") for each, command in chosen.items())
+    rows = [f"  {f'/{each} {command.usage}':<{width}}  {command.help}" for each, command in chosen.items()]
+    keys = [f"  {key:<10}  {does}" for key, does in _KEYS]
+    legend = [f"  {marks:<10}  {meaning}" for marks, meaning in LEGEND]
+    bold = palette.paint
+    more = [] if name else [bold("Keys", "bold"), *keys, "", bold("Marks", "bold"), *legend, ""]
+    desk.write("\n".join([*more, bold("Commands", "bold"), *rows]))
 
 
 COMMANDS: dict[str, SlashCommand] = {
-    "help": SlashCommand(_help, "Commands, keys and marks."),
-    "view": SlashCommand(_view, "Everything about the open questions."),
-    "quit": SlashCommand(_quit, "Leave the chat; the session is kept."),
+    "help": SlashCommand(_help, "Commands, keys and marks.", "[COMMAND]"),
+    **SESSION_COMMANDS,
+    **LOOK_COMMANDS,
 }

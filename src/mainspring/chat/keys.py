@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition, vi_insert_mode
+from prompt_toolkit.filters import Condition, is_searching, vi_insert_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
+from mainspring.chat.line import clipboard_image
 from mainspring.chat.surface import Controls
 
 if TYPE_CHECKING:
@@ -34,19 +35,21 @@ class _Presses:
 def key_bindings(screen: TerminalScreen, controls: Controls) -> KeyBindings:
     keys = KeyBindings()
     _add_input(keys, screen, controls)
+    _add_insertion(keys, screen)
     _add_answers(keys, screen, controls)
     _add_control(keys, screen, controls)
+    _add_picking(keys, screen)
     return keys
 
 
 def _add_input(keys: KeyBindings, screen: TerminalScreen, controls: Controls) -> None:
     is_empty = Condition(lambda: not screen.buffer.text)
 
-    @keys.add("enter")
+    @keys.add("enter", filter=~is_searching)
     def _enter(event: KeyPressEvent) -> None:
         _submit(event, controls, is_queued=False)
 
-    @keys.add("escape", "enter")
+    @keys.add("escape", "enter", filter=~is_searching)
     def _queue(event: KeyPressEvent) -> None:
         _submit(event, controls, is_queued=True)
 
@@ -68,6 +71,48 @@ def _add_input(keys: KeyBindings, screen: TerminalScreen, controls: Controls) ->
             event.current_buffer.insert_text(text)
         else:
             event.current_buffer.history_backward()
+
+
+def _add_insertion(keys: KeyBindings, screen: TerminalScreen) -> None:
+    @keys.add(Keys.BracketedPaste)
+    def _paste(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(screen.chips.paste(event.data))
+
+    @keys.add("c-v")
+    def _image(event: KeyPressEvent) -> None:
+        if image := clipboard_image():
+            event.current_buffer.insert_text(screen.chips.image(image) + " ")
+
+    @keys.add("c-x", "c-e")
+    def _edit(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor()
+
+
+def _add_picking(keys: KeyBindings, screen: TerminalScreen) -> None:
+    is_picking = Condition(lambda: screen.picker is not None)
+
+    @keys.add("enter", filter=is_picking)
+    def _take(event: KeyPressEvent) -> None:  # noqa: ARG001
+        screen.end_pick(screen.picker.chosen if screen.picker else None)
+
+    @keys.add("escape", filter=is_picking, eager=True)
+    @keys.add("c-c", filter=is_picking)
+    @keys.add("c-d", filter=is_picking)
+    def _leave(event: KeyPressEvent) -> None:  # noqa: ARG001
+        screen.end_pick(None)
+
+    @keys.add("up", filter=is_picking)
+    @keys.add("c-p", filter=is_picking)
+    def _up(event: KeyPressEvent) -> None:  # noqa: ARG001
+        if screen.picker:
+            screen.picker.move(-1)
+
+    @keys.add("down", filter=is_picking)
+    @keys.add("c-n", filter=is_picking)
+    @keys.add(Keys.Tab, filter=is_picking)
+    def _down(event: KeyPressEvent) -> None:  # noqa: ARG001
+        if screen.picker:
+            screen.picker.move(1)
 
 
 def _add_answers(keys: KeyBindings, screen: TerminalScreen, controls: Controls) -> None:
@@ -116,6 +161,7 @@ def _add_control(keys: KeyBindings, screen: TerminalScreen, controls: Controls) 
 
     @keys.add("c-l")
     def _clear(event: KeyPressEvent) -> None:
+        screen.resized()
         event.app.renderer.clear()
 
 

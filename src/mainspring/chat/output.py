@@ -25,6 +25,8 @@ class FrameOutput(Vt100_Output):
         )
         self._is_held = False
         self._is_lost = False
+        self.drawn_rows = 0
+        """How many lines below the cursor are ours to erase; 0 is all of them."""
 
     @contextmanager
     def frame(self) -> Generator[None]:
@@ -35,6 +37,13 @@ class FrameOutput(Vt100_Output):
         finally:
             self._is_held = False
             self.flush()
+
+    def erase_down(self) -> None:
+        """Line by line: tmux moves the whole screen to its scrollback when that is erased from its top."""
+        if self.drawn_rows:
+            self.write_raw("\x1b7\x1b[K" + "\x1b[B\r\x1b[K" * (self.drawn_rows - 1) + "\x1b8")
+        else:
+            super().erase_down()
 
     def flush(self) -> None:
         if self._is_held or not self._buffer:

@@ -8,13 +8,17 @@ again below it, all in one frame.
 from __future__ import annotations
 
 import asyncio
+import base64
+import shlex
+import shutil
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
@@ -23,10 +27,13 @@ from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.widgets import SearchToolbar
 
 from mainspring.chat.keys import key_bindings
+from mainspring.chat.line import Chips
 from mainspring.chat.output import FrameOutput
 from mainspring.chat.palette import Palette
+from mainspring.chat.picker import Picker
 from mainspring.chat.surface import Choice, Controls
 
 FRAMES_PER_S = 15
@@ -49,18 +56,23 @@ class TerminalScreen:
         term: str,
         palette: Palette,
         buffer: Buffer,
+        chips: Chips,
+        pager: str = "",
         is_vi: bool = False,
     ) -> None:
         self.palette = palette
         self.buffer = buffer
+        self.chips = chips
         self._controls = controls
         colours = ColorDepth.DEPTH_1_BIT if palette.theme == "mono" else ColorDepth.DEPTH_4_BIT
         self._output = FrameOutput(stdout, term=term, colours=colours)
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
-        self._live_count = 0
-        self._is_away = False
+        self._rows = 0
+        self._pager = pager
+        self._picker: Picker | None = None
+        self._picked: asyncio.Future[str | None] | None = None
         self._app = self._application(is_vi=is_vi)
 
     @property
@@ -93,21 +105,53 @@ class TerminalScreen:
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
 
+    def set_input(self, text: str) -> None:
+        self.buffer.reset(Document(text))
+        self.refresh()
+
+    def copy(self, text: str) -> None:
+        data = base64.b64encode(text.encode()).decode()
+        self._output.write_raw(f"\x1b]52;c;{data}\x07")
+        self._output.flush()
+
     async def show_pages(self, text: str) -> None:
-        self.write(text)
+        """In the person's pager, which has the terminal for itself; without one the text is written."""
+        argv = shlex.split(self._pager) if self._pager else ["less", "-R"]
+        if not shutil.which(argv[0]):
+            self.write(text)
+            return
+        async with in_terminal():
+            process = await asyncio.create_subprocess_exec(*argv, stdin=asyncio.subprocess.PIPE)
+            await process.communicate(text.encode())
+        self.refresh()
 
-    async def pick(self, title: str, choices: Sequence[Choice]) -> str | None:  # noqa: ARG002
-        return None
-
-    async def run_outside(self, work: Callable[[], Awaitable[None]]) -> None:
-        """The terminal as it was before us, for as long as something else needs it."""
-        self._is_away = True
+    async def pick(self, title: str, choices: Sequence[Choice]) -> str | None:
+        if not choices:
+            self.write(self.palette.paint(f"· {title}: there is nothing to choose", "dim"))
+            return None
+        kept = self.buffer.text
+        self.buffer.reset()
+        self._picker = Picker(title, choices)
+        self._picked = asyncio.get_running_loop().create_future()
+        self.refresh()
         try:
-            async with in_terminal():
-                await work()
+            return await self._picked
         finally:
-            self._is_away = False
+            self._picker = None
+            self.buffer.reset(Document(kept))
             self.refresh()
+
+    @property
+    def picker(self) -> Picker | None:
+        return self._picker
+
+    def end_pick(self, choice: Choice | None) -> None:
+        if self._picked is not None and not self._picked.done():
+            self._picked.set_result(choice.value if choice else None)
+
+    def resized(self) -> None:
+        """The terminal has wrapped our lines anew: what is below is all erased."""
+        self._output.drawn_rows = 0
 
     def suspend(self) -> None:
         """Ctrl-Z: to the background until `fg`."""
@@ -122,15 +166,16 @@ class TerminalScreen:
 
     def _draw(self) -> None:
         self._timer = None
-        if self._is_away or not self._app.is_running:
+        if self._app._running_in_terminal or not self._app.is_running:
             return
         self._drawn_s = time.monotonic()
-        count = len(self._controls.live(self.columns))
+        rows = len(self._live()) + self.buffer.document.line_count + self._menu_count()
         with self._output.frame():
-            if self._pending or count < self._live_count:
+            if self._pending or rows < self._rows:
                 self._app.renderer.erase(leave_alternate_screen=False)
+                self._output.drawn_rows = 1
                 self._write_pending()
-            self._live_count = count
+            self._rows = rows
             self._app._redraw()
 
     def _flush_pending(self) -> None:
@@ -147,10 +192,13 @@ class TerminalScreen:
     def _application(self, *, is_vi: bool) -> Application[None]:
         live = Window(
             FormattedTextControl(self._live_text),
-            height=lambda: Dimension.exact(len(self._controls.live(self.columns))),
+            height=lambda: Dimension.exact(len(self._live())),
             wrap_lines=False,
         )
-        control = BufferControl(self.buffer, focus_on_click=False)
+        search = SearchToolbar()
+        control = BufferControl(self.buffer, search_buffer_control=search.control)
+        self.buffer.on_text_changed += self._narrow
+        self.buffer.on_completions_changed += self._narrow
         line = Window(
             control,
             height=Dimension(min=1, max=_INPUT_LINES),
@@ -165,7 +213,7 @@ class TerminalScreen:
             Condition(lambda: self._menu_count() > 0),
         )
         app: Application[None] = Application(
-            layout=Layout(HSplit([live, space, line, menu, bar])),
+            layout=Layout(HSplit([live, space, line, search, menu, bar])),
             key_bindings=key_bindings(self, self._controls),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             input=create_input(),
@@ -174,24 +222,46 @@ class TerminalScreen:
             erase_when_done=True,
             mouse_support=False,
         )
+        app.after_render += self._on_drawn
         app.ttimeoutlen, app.timeoutlen = _ESCAPE_S, _SEQUENCE_S
         return app
 
+    def _on_drawn(self, app: Application[None]) -> None:
+        drawn = app.renderer.last_rendered_screen
+        self._output.drawn_rows = drawn.height if drawn else 0
+
+    def _narrow(self, buffer: Buffer) -> None:
+        if self._picker is not None:
+            self._picker.narrow(buffer.text)
+        self.refresh()
+
     def _prefix(self, number: int, wrap: int) -> StyleAndTextTuples:
-        return [("bold", self._controls.prompt if number == 0 and wrap == 0 else "  ")]
+        return [
+            (
+                "bold",
+                ("search › " if self._picker else self._controls.prompt)
+                if number == 0 and wrap == 0
+                else "  ",
+            )
+        ]
+
+    def _live(self) -> Sequence[str]:
+        if self._picker is not None:
+            return self._picker.lines(self.palette, self.columns)
+        return self._controls.live(self.columns)
 
     def _live_text(self) -> ANSI:
-        return ANSI("\n".join(self._controls.live(self.columns)))
+        return ANSI("\n".join(self._live()))
 
     def _bar_text(self) -> ANSI:
         return ANSI(self._controls.bar(self.columns))
 
     def _menu_count(self) -> int:
         state = self.buffer.complete_state
-        return len(state.completions) if state else 0
+        return min(len(state.completions), 6) if state else 0
 
     def _menu_height(self) -> Dimension:
-        return Dimension.exact(min(self._menu_count(), 6))
+        return Dimension.exact(self._menu_count())
 
     def _menu_text(self) -> StyleAndTextTuples:
         state = self.buffer.complete_state

@@ -7,12 +7,14 @@ this one and opens that. What is said while none is open waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from mainspring.events import Effort
+
+Between = Callable[[], Awaitable[None]]
 
 
 class ChatOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +28,13 @@ class ChatOptions(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str = ""
     max_cost_usd: float | None = None
     allow_unpriced: bool = False
+    allow_home: bool = False
     text: str = ""
     """What is said first."""
+
+    def again(self, session: str) -> ChatOptions:
+        """The same session once more: what was chosen in it since then is on record."""
+        return msgspec.structs.replace(self, session=session, models=(), effort=None, mode="", text="")
 
 
 class Seat:
@@ -35,13 +42,20 @@ class Seat:
 
     def __init__(self, options: ChatOptions) -> None:
         self.options: ChatOptions | None = options
+        self._between: Between | None = None
         self._changed = asyncio.Event()
 
-    def change(self, options: ChatOptions | None) -> None:
-        self.options = options
+    def change(self, options: ChatOptions | None, *, between: Between | None = None) -> None:
+        self.options, self._between = options, between
         self._changed.set()
 
     async def wait(self) -> None:
         """Returns when something else shall be open."""
         await self._changed.wait()
         self._changed.clear()
+
+    async def pass_between(self) -> None:
+        """Does what has to be done while no session is open."""
+        between, self._between = self._between, None
+        if between is not None:
+            await between()

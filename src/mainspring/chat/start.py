@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import signal
 import sys
+from functools import partial
 
-from prompt_toolkit.buffer import Buffer
-
+from mainspring.app.operations.entered import keep_entered, load_entered
+from mainspring.chat.commands import COMMANDS
+from mainspring.chat.completion import ChatCompleter
+from mainspring.chat.line import ProjectHistory, make_buffer
 from mainspring.chat.loop import ChatLoop
 from mainspring.chat.palette import Palette
+from mainspring.chat.plain_screen import PlainScreen
 from mainspring.chat.screen import TerminalScreen
 from mainspring.chat.seat import ChatOptions
-from mainspring.settings import Config
+from mainspring.settings import Config, stop_signals
+
+_DUMB = ("dumb", "")
 
 
-async def run_chat(config: Config, options: ChatOptions) -> None:
+async def run_chat(
+    config: Config, options: ChatOptions, *, is_vi: bool = False, is_plain: bool = False
+) -> None:
     """Until the person leaves."""
     chat = ChatLoop(config, options)
-    palette = Palette(theme="mono" if config.variable("NO_COLOR") else "dark")
-    chat.surface = TerminalScreen(
-        chat, sys.stdout, term=config.variable("TERM"), palette=palette, buffer=Buffer(multiline=True)
+    is_plain = (
+        is_plain or config.variable("TERM") in _DUMB or not sys.stdout.isatty() or not sys.stdin.isatty()
     )
+    if is_plain:
+        chat.surface = PlainScreen(chat, chat.questions, sys.stdin, sys.stdout)
+    else:
+        chat.surface = _terminal(chat, config, options, is_vi=is_vi)
+    loop = asyncio.get_running_loop()
+    for number in stop_signals():
+        if number != signal.SIGINT or is_plain:
+            loop.add_signal_handler(number, chat.quit)
     gc.enable()
     await chat.run()
+
+
+def _terminal(chat: ChatLoop, config: Config, options: ChatOptions, *, is_vi: bool) -> TerminalScreen:
+    folder = options.folder
+    history = ProjectHistory(partial(load_entered, config, folder), partial(keep_entered, config, folder))
+    completer = ChatCompleter({name: each.help for name, each in COMMANDS.items()}, lambda: chat.files)
+    return TerminalScreen(
+        chat,
+        sys.stdout,
+        term=config.variable("TERM"),
+        palette=Palette(theme="mono" if config.variable("NO_COLOR") else "dark"),
+        buffer=make_buffer(completer, history),
+        chips=chat.chips,
+        pager=config.variable("PAGER"),
+        is_vi=is_vi,
+    )

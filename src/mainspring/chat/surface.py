@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -44,6 +44,10 @@ class Controls(Protocol):
         begins with from here on, or an empty text when the answer is given."""
         ...
 
+    async def settle(self) -> None:
+        """Returns when all that was entered is done, at the end of the input."""
+        ...
+
     @property
     def is_asking(self) -> bool:
         """Whether a question is open that single keys answer."""
@@ -76,6 +80,14 @@ class Surface(Protocol):
         """Adds finished lines to the scrollback."""
         ...
 
+    def set_input(self, text: str) -> None:
+        """Puts a text into the input line, to be edited."""
+        ...
+
+    def copy(self, text: str) -> None:
+        """Asks the terminal to put a text into its clipboard."""
+        ...
+
     def refresh(self) -> None:
         """The live lines or the bar have changed."""
         ...
@@ -86,10 +98,6 @@ class Surface(Protocol):
 
     async def pick(self, title: str, choices: Sequence[Choice]) -> str | None:
         """Lets a person choose one; None when they do not."""
-        ...
-
-    async def run_outside(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Does something that needs the terminal for itself."""
         ...
 
     async def run(self) -> None:

@@ -4,6 +4,7 @@ and gives text; it writes nothing, and is told the time. Deltas may be missing: 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -50,6 +51,7 @@ from mainspring.events import (
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain, plain_name
 
+Reasoning = Literal["on", "off", "auto"]
 LIVE_LINES = 6
 _STREAM_LINES = 3
 _OPENING = (ModelChosen, ModeChosen, EffortChosen, EngineChosen)
@@ -64,16 +66,20 @@ class _Running(msgspec.Struct):
     last_line: str = ""
     changes: str = ""
 
+    def take(self, text: str) -> None:
+        """Remembers the last line of its output."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        self.last_line = plain_name(lines[-1].strip())[:200] if lines else self.last_line
+
 
 class View:
-    """`render` makes terminal text of a block of Markdown. `is_thinking_shown` prints thoughts, else they are
-    folded to one line."""
+    """`render` makes terminal text of a block of Markdown. `reasoning` says how thoughts are shown: in full,
+    not at all, or folded to a line."""
 
-    def __init__(
-        self, palette: Palette, render: Callable[[str], str], *, here: Origin, is_thinking_shown: bool = False
-    ) -> None:
+    def __init__(self, palette: Palette, render: Callable[[str], str], *, here: Origin) -> None:
         self.palette = palette
-        self.is_thinking_shown = is_thinking_shown
+        self.reasoning: Reasoning = "auto"
+        self._shell: _Running | None = None
         self._render = render
         self._here = here
         self._stream = MarkdownStream()
@@ -93,7 +99,19 @@ class View:
     @property
     def is_busy(self) -> bool:
         """Whether something moves, so that the live lines change by themselves."""
-        return self._is_turn or bool(self._calls)
+        return self._is_turn or bool(self._calls) or self._shell is not None
+
+    def begin_shell(self, command: str, now_s: float) -> None:
+        """A person runs a command of their own."""
+        arguments = msgspec.json.encode({"command": command}).decode()
+        self._shell = _Running(CallAsked(call="", name="!", arguments=arguments), now_s, is_started=True)
+
+    def take_shell(self, text: str) -> None:
+        if self._shell is not None:
+            self._shell.take(text)
+
+    def end_shell(self) -> None:
+        self._shell = None
 
     def take(self, recorded: Recorded, *, now_s: float, diffs: Sequence[Sequence[str]] = ()) -> list[str]:
         """What is finished by this event, as text for the scrollback."""
@@ -168,7 +186,7 @@ class View:
             lines += _tail(rest, columns, _STREAM_LINES)
         elif self._thought:
             lines.append(self.palette.paint(f"✻ thinking… {_last_words(self._thought, columns - 14)}", "dim"))
-        running = list(self._calls.values())
+        running = [*self._calls.values(), *([self._shell] if self._shell else [])]
         lines += [self._running(each, columns, now_s) for each in running]
         if not running and self._is_turn:
             lines.append(self._working(now_s))
@@ -194,8 +212,7 @@ class View:
 
     def _take_output(self, call: str, text: str) -> None:
         if running := self._calls.get(call):
-            lines = [line for line in text.splitlines() if line.strip()]
-            running.last_line = plain_name(lines[-1].strip())[:200] if lines else running.last_line
+            running.take(text)
 
     def _take_changes(self, changed: FilesChanged, diffs: Sequence[Sequence[str]]) -> list[str]:
         text = changes_block(changed, diffs, self.palette)
@@ -234,7 +251,9 @@ class View:
             return []
         self._is_thought_told = True
         paint = self.palette.paint
-        if self.is_thinking_shown:
+        if self.reasoning == "off":
+            return []
+        if self.reasoning == "on":
             lines = "\n".join(paint(f"  {line}", "dim", "italic") for line in thought.split("\n"))
             return [self._spaced(f"{paint('✻ thinking', 'dim')}\n{lines}")]
         seconds = f" for {took(now_s - since)}" if since and took(now_s - since) else ""

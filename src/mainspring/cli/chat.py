@@ -11,6 +11,8 @@ import click
 from msgspec.structs import replace
 
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.app.workspaces import AllowHome, check_workspace
+from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.options import POSITIVE
 from mainspring.events import Effort
@@ -28,6 +30,9 @@ _CHAT = "mainspring.chat.start"
 @click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How to confine commands.")
 @click.option("--max-cost-usd", type=POSITIVE, help="Maximum cost of the whole session, in US dollars.")
 @click.option("--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit.")
+@ALLOW_HOME
+@click.option("--plain", "is_plain", is_flag=True, help="Lines only: for screen readers and pipes.")
+@click.option("--vi", "is_vi", is_flag=True, help="Keys of vi in the input line.")
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
 def chat_command(
     text: str,
@@ -40,9 +45,14 @@ def chat_command(
     folder: Path,
     *,
     allow_unpriced: bool,
+    allow_home: AllowHome,
+    is_plain: bool,
+    is_vi: bool,
 ) -> None:
     """Talk with an agent in this folder; TEXT is said first. `mainspring` alone does the same."""
     chat = import_module(_CHAT)
+    config = load_config()
+    is_allowed = not session and check_workspace(folder.resolve(), config, allow_home=allow_home)
     options = chat.ChatOptions(
         folder=folder,
         session=session,
@@ -52,8 +62,8 @@ def chat_command(
         sandbox=sandbox or "",
         max_cost_usd=max_cost_usd,
         allow_unpriced=allow_unpriced,
+        allow_home=is_allowed,
         text=text,
     )
-    config = load_config()
     origin = replace(config.origin, face="chat")
-    asyncio.run(chat.run_chat(replace(config, origin=origin), options))
+    asyncio.run(chat.run_chat(replace(config, origin=origin), options, is_vi=is_vi, is_plain=is_plain))

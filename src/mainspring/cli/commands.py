@@ -91,6 +91,8 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
+        elif args[:1] == ["--plain"]:
+            args = ["chat", *args]
         elif not args and is_person_there() and sys.stdout.isatty():
             args = ["chat"]
         return super().parse_args(ctx, args)

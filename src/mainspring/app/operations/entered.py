@@ -1,0 +1,65 @@
+"""What a person types: lines entered before, per project, and the files that they may name.
+
+The lines lie in the data folder, closed to others; a file that is too long loses its oldest half.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from mainspring.disk.files import make_folder, write_private
+from mainspring.disk.untrusted import read_untrusted
+from mainspring.errors import PathRefused
+from mainspring.session.session import Session, runtime_of
+from mainspring.settings import Config
+from mainspring.tools.walk import walked
+from mainspring.workspace.instructions import repository_root
+
+_FOLDER = "entered"
+_MAX_BYTES = 4 << 20
+_MAX_LINES = 2000
+
+
+def load_entered(config: Config, folder: Path) -> list[str]:
+    """What was entered in this project, the oldest first."""
+    try:
+        data = read_untrusted(_file(config, folder), max_bytes=_MAX_BYTES)
+    except OSError:
+        return []
+    return [text for line in data.splitlines() if (text := _decoded(line))]
+
+
+def keep_entered(config: Config, folder: Path, text: str) -> None:
+    """Keeps one more, unless it is the last one again."""
+    known = load_entered(config, folder)
+    if known[-1:] == [text]:
+        return
+    kept = [*known[-_MAX_LINES // 2 :], text] if len(known) >= _MAX_LINES else [*known, text]
+    file = _file(config, folder)
+    make_folder(file.parent)
+    write_private(file, b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
+
+
+async def workspace_files(session: Session) -> tuple[str, ...]:
+    """The files of a session's workspace that may be seen: ignore rules respected, secrets left out."""
+    files, root = runtime_of(session).workbench.files, session.state.workspace
+    try:
+        return (await asyncio.to_thread(walked, files, root)).paths
+    except (PathRefused, OSError):
+        return ()
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return msgspec.json.decode(line, type=str)
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _file(config: Config, folder: Path) -> Path:
+    root = repository_root(folder.expanduser().resolve())
+    return config.home / _FOLDER / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.jsonl"

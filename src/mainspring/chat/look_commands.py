@@ -1,0 +1,160 @@
+"""Slash commands that show something. What the command line shows too is what it prints."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from typing import get_args
+
+import msgspec
+
+from mainspring.app.build import skills_of
+from mainspring.app.operations.memory import remember
+from mainspring.chat.blocks import event_block
+from mainspring.chat.cli_output import cli_output
+from mainspring.chat.desk import Desk, SlashCommand
+from mainspring.chat.line import copy_with_program
+from mainspring.chat.palette import Theme
+from mainspring.chat.view import Reasoning
+from mainspring.cli.ask import question_text
+from mainspring.errors import UsageError
+from mainspring.secrets.screen import plain
+
+_PAGE = 40
+
+
+def _cli(name: str, *usual: str) -> Callable[[Desk, str], Awaitable[None]]:
+    """The command of the same name; `{session}` in its usual arguments is this session."""
+
+    async def run(desk: Desk, words: str) -> None:
+        given = _words(words) or [each.replace("{session}", desk.session.id) for each in usual]
+        await _show(desk, await cli_output(name, *given))
+
+    return run
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"The arguments cannot be read: {error}.") from error
+
+
+async def _show(desk: Desk, text: str) -> None:
+    """Short texts stay in the scrollback, long ones are shown in the pager."""
+    if text.count("\n") > _PAGE:
+        await desk.surface.show_pages(text)
+    else:
+        desk.write(text)
+
+
+async def _diff(desk: Desk, words: str) -> None:
+    palette = desk.surface.palette
+    text = await cli_output("diff", desk.session.id, *_words(words))
+    tones = {"+": "green", "-": "red", "@": "cyan"}
+    shown = [
+        palette.paint(line, "green" if tone == "green" else "red" if tone == "red" else "cyan")
+        if (tone := tones.get(line[:1]))
+        else line
+        for line in text.split("\n")
+    ]
+    await _show(desk, "\n".join(shown))
+
+
+async def _export(desk: Desk, file: str) -> None:
+    file = file or f"session-{desk.session.id}.md"
+    said = await cli_output("export", desk.session.id, "-o", file)
+    desk.write(f"{said}: {plain(file)}")
+
+
+async def _plan(desk: Desk, _: str) -> None:
+    found = await desk.session.journal.last("PlanSet")
+    if found is None:
+        raise UsageError("There is no plan yet: the agent makes one when it has a list of things to do.")
+    desk.write(event_block(found.event, desk.surface.palette))
+
+
+async def _skills(desk: Desk, _: str) -> None:
+    skills, broken = skills_of(desk.session.state.workspace, desk.config)
+    lines = [f"  {each.name}: {each.description}" for each in skills]
+    lines += [f"! {each.path}: {each.problem}" for each in broken]
+    desk.write(plain("\n".join(lines) or "No skills: they lie in skills/ or .agents/skills/."))
+
+
+async def _memory(desk: Desk, words: str) -> None:
+    desk.write(await cli_output("memory", "-C", str(desk.session.state.workspace), *_words(words)))
+
+
+async def remember_line(desk: Desk, text: str) -> None:
+    """`#text`: remembered about the project."""
+    gone = remember(desk.config, desk.session.state.workspace, text)
+    lines = [f"· remembered: {text}", *(f"· forgotten because memory is full: {each.text}" for each in gone)]
+    desk.write(desk.surface.palette.marked(plain("\n".join(lines))))
+
+
+async def _view(desk: Desk, _: str) -> None:
+    asked = desk.chat.questions.waiting
+    texts = [question_text(each, number=number, limit=sys.maxsize) for number, each in enumerate(asked, 1)]
+    if not texts:
+        raise UsageError("No question is open.")
+    await desk.surface.show_pages(plain("\n".join(texts)))
+
+
+async def _reasoning(desk: Desk, how: str) -> None:
+    choices: dict[str, Reasoning] = {each: each for each in get_args(Reasoning)}
+    if how not in choices:
+        raise UsageError(f"Reasoning is {desk.chat.view.reasoning}.", remedy="/reasoning on|off|auto")
+    desk.chat.view.reasoning = choices[how]
+
+
+async def _theme(desk: Desk, name: str) -> None:
+    themes: dict[str, Theme] = {each: each for each in get_args(Theme)}
+    if name not in themes:
+        raise UsageError(f"The theme is {desk.surface.palette.theme}.", remedy="/theme dark|light|mono")
+    palette = msgspec.structs.replace(desk.surface.palette, theme=themes[name])
+    desk.surface.palette = desk.chat.view.palette = palette
+    desk.surface.refresh()
+
+
+async def _copy(desk: Desk, _: str) -> None:
+    text = desk.session.state.last_reply.text
+    if not text:
+        raise UsageError("There is no answer to copy yet.")
+    if not copy_with_program(text):
+        desk.surface.copy(text)
+    desk.write(desk.surface.palette.paint(f"· copied {len(text):,} characters", "dim"))
+
+
+async def _queue(desk: Desk, words: str) -> None:
+    if words == "clear":
+        desk.chat.queued.clear()
+    lines = [f"  {number}  {plain(each)}" for number, each in enumerate(desk.chat.queued, 1)]
+    desk.write("\n".join(lines) or "Nothing is queued. Alt-Enter queues a message for after the turn.")
+
+
+async def _quit(desk: Desk, _: str) -> None:
+    desk.chat.quit()
+
+
+LOOK_COMMANDS: dict[str, SlashCommand] = {
+    "diff": SlashCommand(_diff, "What the session did to files.", "[--step N] [--stat]"),
+    "plan": SlashCommand(_plan, "The agent's list of things to do."),
+    "cost": SlashCommand(_cli("cost", "{session}"), "What was spent.", "[--today] [--by KEY]"),
+    "context": SlashCommand(_cli("context", "{session}"), "What fills the context window."),
+    "ps": SlashCommand(_cli("ps", "{session}"), "Background processes."),
+    "goal": SlashCommand(_cli("goal", "list"), "Goals: list, show, pause, stop, best.", "[COMMAND]"),
+    "memory": SlashCommand(_memory, "What is remembered about this project.", "[add TEXT|forget N]"),
+    "skills": SlashCommand(_skills, "The skills that the agent can read here."),
+    "sessions": SlashCommand(_cli("sessions", "--limit", "15"), "All sessions, the newest first."),
+    "artifacts": SlashCommand(_cli("artifacts", "{session}"), "The files that a goal made."),
+    "approvals": SlashCommand(_cli("approvals", "list"), "Grants and rules.", "[list|rules|revoke ID]"),
+    "export": SlashCommand(_export, "Write the session to a file (.md, .html, .jsonl).", "[FILE]"),
+    "doctor": SlashCommand(_cli("doctor"), "Check this machine."),
+    "queue": SlashCommand(_queue, "What waits for the end of the turn.", "[clear]"),
+    "reasoning": SlashCommand(_reasoning, "Thoughts in full, not at all, or folded.", "on|off|auto"),
+    "copy": SlashCommand(_copy, "Copy the last answer to the clipboard."),
+    "theme": SlashCommand(_theme, "Colours for a dark or light terminal, or none.", "dark|light|mono"),
+    "view": SlashCommand(_view, "Everything about the open questions."),
+    "quit": SlashCommand(_quit, "Leave the chat; the session is kept."),
+}  # fmt: skip

@@ -1,0 +1,205 @@
+"""Slash commands that tell the session something, or open another one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast, get_args
+
+import msgspec
+
+from mainspring.app.operations.branches import HowToLand, land
+from mainspring.app.operations.forks import fork
+from mainspring.app.operations.sessions import list_sessions, rows_in
+from mainspring.app.policies import MODE_NAMES
+from mainspring.chat.cli_output import cli_output
+from mainspring.chat.desk import Desk, SlashCommand
+from mainspring.chat.seat import ChatOptions
+from mainspring.chat.surface import Choice
+from mainspring.documents.lines import as_text, change_line, money, when
+from mainspring.errors import UsageError
+from mainspring.events import Effort, Extent, UserSaid
+from mainspring.secrets.screen import plain, plain_name
+
+_EXTENTS = get_args(Extent)
+_TITLE = 70
+
+
+async def _model(desk: Desk, name: str) -> None:
+    if name:
+        await desk.session.set_model(name)
+    else:
+        desk.write(f"model {plain_name(desk.session.state.model)}\n{await cli_output('models')}")
+
+
+async def _effort(desk: Desk, name: str) -> None:
+    efforts = get_args(Effort)
+    if name not in (*efforts, "auto"):
+        raise UsageError(f"The effort is {desk.session.state.effort or 'auto'}.",
+                         remedy=f"Choose one: /effort {'|'.join(efforts)}|auto")  # fmt: skip
+    await desk.session.set_effort(None if name == "auto" else cast("Effort", name))
+
+
+async def _mode(desk: Desk, name: str) -> None:
+    if name not in MODE_NAMES:
+        raise UsageError(f"The mode is {desk.session.state.mode}.",
+                         remedy=f"Choose one: /mode {'|'.join(MODE_NAMES)}")  # fmt: skip
+    desk.change(msgspec.structs.replace(desk.options, mode=name))
+
+
+async def _note(desk: Desk, text: str) -> None:
+    if not text:
+        raise UsageError("The note is empty.", remedy="/btw TEXT")
+    await desk.session.note(text)
+
+
+async def _say(desk: Desk, text: str) -> None:
+    await desk.session.say(text)
+
+
+async def _proceed(desk: Desk, _: str) -> None:
+    if not await desk.session.proceed():
+        raise UsageError("There is nothing to continue: the last turn is done.")
+
+
+async def _compact(desk: Desk, how: str) -> None:
+    await (desk.session.expand() if how == "undo" else desk.session.compact())
+
+
+async def _stop(desk: Desk, handle: str) -> None:
+    if handle:
+        desk.write(await cli_output("stop", desk.session.id, handle))
+    elif not desk.chat.stop():
+        raise UsageError("No turn is running.")
+
+
+async def _undo(desk: Desk, scope: str) -> None:
+    said = await desk.session.undo(_extent(scope))
+    desk.surface.set_input(said.text)
+
+
+async def _rewind(desk: Desk, words: str) -> None:
+    number, _, scope = words.partition(" ")
+    said = await _said(desk)
+    if not number:
+        choices = [Choice(str(seq), f"{when(time_us)[11:16]} {_title(text)}", _preview(text))
+                   for seq, time_us, text in reversed(said)]  # fmt: skip
+        number = await desk.surface.pick("Go back to before", choices) or ""
+    if not number:
+        return
+    if not number.isdecimal():
+        raise UsageError(f"{number!r} is no number of an event.", remedy="/rewind without a number chooses.")
+    went = await desk.session.rewind(max(int(number) - 1, 1), _extent(scope))
+    for change in went.changes:
+        desk.surface.write(f"  {plain_name(change_line(change))}")
+    for left in went.left:
+        desk.surface.write(f"! not put back: {plain(left)}")
+    desk.surface.set_input(next((text for seq, _, text in said if str(seq) == number), ""))
+
+
+async def _retry(desk: Desk, how: str) -> None:
+    said = await desk.session.undo("both")
+    if how in get_args(Effort):
+        await desk.session.set_effort(cast("Effort", how))
+    elif how:
+        await desk.session.set_model(how)
+    await desk.session.say(said.text, said.media)
+
+
+async def _clear(desk: Desk, _: str) -> None:
+    state, options = desk.session.state, desk.options
+    desk.change(
+        ChatOptions(
+            folder=state.workspace,
+            models=(state.model, *state.fallbacks) if state.model else (),
+            mode=state.level or state.mode,
+            sandbox=options.sandbox,
+            max_cost_usd=options.max_cost_usd,
+            allow_unpriced=options.allow_unpriced,
+            allow_home=options.allow_home,
+        )
+    )
+
+
+async def _fork(desk: Desk, at: str) -> None:
+    if at and not at.isdecimal():
+        raise UsageError(f"{at!r} is no number of an event.", remedy="/fork, or /fork NUMBER")
+    made = await fork(desk.config, desk.session.id, at=int(at) if at else None)
+    desk.change(desk.options.again(made.session))
+
+
+async def _resume(desk: Desk, name: str) -> None:
+    if not name:
+        rows = await rows_in(desk.session.state.workspace, await list_sessions(desk.config), desk.config)
+        choices = [
+            Choice(
+                row.id,
+                f"{row.id}  {when(row.updated_us)[:16]}  {row.state:<11} {_title(row.title)}",
+                f"{money(row.cost_usd)}, {row.events} events: {_preview(row.last_line)}",
+            )
+            for row in rows
+            if row.id != desk.session.id and row.title
+        ]
+        name = await desk.surface.pick("Sessions here", choices) or ""
+    if name:
+        desk.change(desk.options.again(name))
+
+
+async def _land(desk: Desk, how: str) -> None:
+    how = how.removeprefix("--") or "merge"
+    if how not in get_args(HowToLand):
+        raise UsageError("A branch is merged, squashed or discarded.", remedy="/land [merge|squash|discard]")
+
+    async def between() -> None:
+        landed = await land(desk.config, desk.session.id, cast("HowToLand", how))
+        desk.write(
+            "\n".join([as_text(landed.moved), *(f"! not put back: {plain(each)}" for each in landed.left)])
+        )
+
+    desk.change(desk.options, between=between)
+
+
+async def _said(desk: Desk) -> list[tuple[int, int, str]]:
+    """What people said in this session: number, time and text, the oldest first."""
+    found: list[tuple[int, int, str]] = []
+    after = 0
+    while page := await desk.session.journal.read(after=after, kinds=("UserSaid",)):
+        found += [
+            (item.seq, item.time_us, item.event.text) for item in page if isinstance(item.event, UserSaid)
+        ]
+        after = page[-1].seq
+        await asyncio.sleep(0)
+    return found
+
+
+def _extent(scope: str) -> Extent:
+    scope = scope.removeprefix("--") or "both"
+    if scope not in _EXTENTS:
+        raise UsageError(f"{scope!r} cannot be taken back.", remedy=f"Choose one of {', '.join(_EXTENTS)}.")
+    return cast("Extent", scope)
+
+
+def _title(text: str) -> str:
+    return plain_name(text.partition("\n")[0])[:_TITLE]
+
+
+def _preview(text: str) -> str:
+    return plain_name(" ".join(text.split()))[:300]
+
+
+SESSION_COMMANDS: dict[str, SlashCommand] = {
+    "model": SlashCommand(_model, "Go on with another model, or list them.", "[NAME]"),
+    "effort": SlashCommand(_effort, "How hard the model thinks.", "LEVEL|auto"),
+    "mode": SlashCommand(_mode, "What needs approval.", "NAME"),
+    "btw": SlashCommand(_note, "Tell the model something without asking for anything.", "TEXT"),
+    "say": SlashCommand(_say, "Say something that begins with a mark.", "TEXT"),
+    "continue": SlashCommand(_proceed, "Go on with a turn that was interrupted."),
+    "retry": SlashCommand(_retry, "The last answer again, perhaps by another model.", "[MODEL|EFFORT]"),
+    "stop": SlashCommand(_stop, "Stop the turn, or a background process.", "[HANDLE]"),
+    "undo": SlashCommand(_undo, "Take the last turn back.", "[both|files|conversation]"),
+    "rewind": SlashCommand(_rewind, "Go back to before an earlier message.", "[NUMBER] [SCOPE]"),
+    "compact": SlashCommand(_compact, "Shorten the history; nothing is lost.", "[undo]"),
+    "clear": SlashCommand(_clear, "Begin a new session here."),
+    "resume": SlashCommand(_resume, "Go on with another session of this folder.", "[SESSION]"),
+    "fork": SlashCommand(_fork, "Go on in a new session with the same history.", "[NUMBER]"),
+    "land": SlashCommand(_land, "What becomes of the session's git branch.", "[merge|squash|discard]"),
+}  # fmt: skip

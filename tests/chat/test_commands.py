@@ -1,0 +1,104 @@
+"""Slash commands, `!command` and `#text`: each does what the command line does, in the same session."""
+
+from __future__ import annotations
+
+import json
+
+from tests.chat.conftest import FREE, Tmux
+
+
+def write(path: str, content: str) -> dict[str, object]:
+    return {"calls": [{"name": "write", "arguments": {"path": path, "content": content}}]}
+
+
+def test_undo_takes_the_turn_back_and_gives_the_words(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(write("made.txt", "x\n"), {"text": "Made."}), *FREE)
+    tmux.type("make a file", "Enter")
+    tmux.until("■ done")
+    assert (tmux.machine.workspace / "made.txt").exists()
+    tmux.type("/undo", "Enter")
+    tmux.until("· undone: everything")
+    assert not (tmux.machine.workspace / "made.txt").exists()
+    tmux.until(
+        lambda _: "› make a file" in tmux.screen().splitlines()[-24:][-1] or "› make a file" in tmux.screen()
+    )
+
+
+def test_a_command_of_the_person_runs_in_the_sandbox_and_the_model_hears_of_it(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "I saw it."}), *FREE)
+    tmux.type("!echo from the person; cat /root/.bashrc /home/*/.bashrc; exit 3", "Enter")
+    seen = tmux.until("exit code 3")
+    assert "  from the person" in seen
+    tmux.type("what did it say?", "Enter")
+    tmux.until("■ done")
+    assert b"from the person" in tmux.machine.seen[-1].body
+    assert "exit code 3" in json.dumps(tmux.machine.seen[-1].json())
+
+
+def test_a_hash_remembers(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Fine."}), *FREE)
+    tmux.type("#tests run with pytest -q", "Enter")
+    tmux.until("· remembered: tests run with pytest -q")
+    assert "tests run with pytest -q" in tmux.machine.run("memory").stdout
+
+
+def test_commands_that_look_print_what_the_command_line_prints(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Hello."}), *FREE)
+    tmux.type("hi", "Enter")
+    tmux.until("■ done")
+    for command, shown in (
+        ("/cost", "requests"),
+        ("/context", "tokens, estimated"),
+        ("/ps", "No background processes."),
+        ("/approvals", "No grants."),
+        ("/sessions", tmux.machine.only_session()["id"]),
+        ("/skills", "No skills"),
+        ("/export notes.md", "as markdown: notes.md"),
+        ("/effort high", "· effort high"),
+        ("/btw the sky is blue", "the sky is blue"),
+        ("/cost --nonsense", "No such option"),
+    ):
+        tmux.type(command, "Enter")
+        tmux.until(shown)
+    assert (tmux.machine.workspace / "notes.md").exists()
+
+
+def test_mode_and_clear_and_resume_change_the_session(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "The first answer."}), "--mode", "ask")
+    tmux.type("first question", "Enter")
+    tmux.until("■ done")
+    first = tmux.machine.only_session()["id"]
+    tmux.type("/mode plan", "Enter")
+    tmux.until("mode plan · session " + first)
+    tmux.type("/clear", "Enter")
+    tmux.until(lambda seen: seen.count("/help lists") == 3)
+    tmux.type("/resume", "Enter")
+    tmux.until("Sessions here (1)")
+    tmux.type("first")
+    tmux.keys("Enter")
+    tmux.until(lambda seen: seen.count(f"session {first}") == 3 and seen.count("The first answer.") == 3)
+
+
+def test_a_mode_that_cannot_be_opened_leaves_the_session_as_it_was(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Here."}), "--mode", "ask")
+    tmux.type("/mode yolo", "Enter")
+    tmux.until("needs a cost limit")
+    tmux.type("still there?", "Enter")
+    tmux.until("■ done")
+
+
+def test_going_back_by_escape_twice(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "One."}, {"text": "Two."}), *FREE)
+    for number, text in enumerate(("first thing", "second thing"), 1):
+        tmux.type(text, "Enter")
+        tmux.until(lambda seen, number=number: seen.count("■ done") == number)
+    tmux.keys("Escape")
+    tmux.keys("Escape")
+    tmux.until("Go back to before (2)")
+    tmux.keys("Down", "Enter")
+    tmux.until("· undone: everything")
+    tmux.until(
+        lambda _: "› first thing" in tmux.screen().splitlines()[-2:][0] or "first thing" in tmux.screen()
+    )
+    tmux.keys("Enter")
+    tmux.until(lambda seen: seen.count("› first thing") >= 2 and seen.count("■ done") == 3)

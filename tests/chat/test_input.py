@@ -1,0 +1,132 @@
+"""The input line: steering and queueing, history, completion, chips, attachments, the editor."""
+
+from __future__ import annotations
+
+import base64
+import stat
+
+from mainspring.chat.completion import best_fits
+from mainspring.chat.line import Chips
+from tests.chat.conftest import FREE, Tmux
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+WAITS = {"calls": [{"name": "shell", "arguments": {"command": "until test -e go; do sleep 0.05; done"}}]}
+
+
+def test_enter_steers_and_alt_enter_queues(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Steered."}, {"text": "Next."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("later please")
+    tmux.keys("M-Enter")
+    tmux.until("⋯ queued: later please")
+    tmux.type("use blue", "Enter")
+    tmux.until("› use blue  (enters between two steps)")
+    (tmux.machine.workspace / "go").touch()
+    seen = tmux.until("Next.")
+    assert (
+        seen.index("› use blue") < seen.index("Steered.") < seen.index("› later please") < seen.index("Next.")
+    )
+    assert b"use blue" in tmux.machine.seen[1].body
+    assert b"later please" not in tmux.machine.seen[1].body
+
+
+def test_a_queued_message_is_taken_back(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("never mind")
+    tmux.keys("M-Enter")
+    tmux.until("⋯ queued: never mind")
+    tmux.keys("Up")
+    tmux.until(lambda _: "⋯ queued" not in tmux.screen() and "› never mind" in tmux.screen())
+
+
+def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Two lines."}), *FREE)
+    tmux.type("one")
+    tmux.keys("C-j")
+    tmux.type("two", "Enter")
+    tmux.until("■ done")
+    assert b"one\\ntwo" in tmux.machine.seen[-1].body
+    tmux.type("/quit", "Enter")
+    assert tmux.left() == 0
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Again."}), *FREE)
+    tmux.keys("C-r")
+    tmux.type("on")
+    tmux.keys("Enter", "Enter")
+    tmux.until("Again.")
+    assert b"one\\ntwo" in tmux.machine.seen[-1].body
+
+
+def test_paths_are_completed_by_a_few_letters(tmux: Tmux) -> None:
+    (tmux.machine.workspace / ".gitignore").write_text("hidden*\n")
+    (tmux.machine.workspace / "src").mkdir()
+    for name in ("src/payment_service.py", "src/other.py", "hidden_payment.py"):
+        (tmux.machine.workspace / name).touch()
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Seen."}), *FREE)
+    tmux.type("look at @paysv")
+    tmux.until("src/payment_service.py")
+    assert "hidden_payment" not in tmux.screen()
+    tmux.keys("Tab", "Enter")
+    tmux.until("› look at @src/payment_service.py")
+
+
+def test_a_long_paste_is_a_chip_and_the_model_gets_all_of_it(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Long."}), *FREE)
+    tmux.paste("\n".join(f"line {number}" for number in range(5000)))
+    tmux.until("[paste 1: 5,000 lines]")
+    tmux.keys("Enter")
+    tmux.until("■ done")
+    assert b"line 4999" in tmux.machine.seen[-1].body
+
+
+def test_images_come_by_path_and_from_the_clipboard(tmux: Tmux) -> None:
+    programs = tmux.machine.home.parent / "bin"
+    programs.mkdir()
+    (tmux.machine.workspace / "pic.png").write_bytes(PNG)
+    paste = programs / "wl-paste"
+    paste.write_text(f"#!/bin/sh\ncat '{tmux.machine.workspace}/pic.png'\n")
+    paste.chmod(paste.stat().st_mode | stat.S_IXUSR)
+    tmux.type(f"export PATH='{programs}':$PATH", "Enter")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "A pixel."}), *FREE)
+    tmux.type("compare pic.png with ")
+    tmux.keys("C-v")
+    tmux.until("[image 1]")
+    tmux.keys("Enter")
+    seen = tmux.until("■ done")
+    assert "attached pic.png (image/png" in seen
+    assert "attached image-1.png (image/png" in seen
+    assert tmux.machine.seen[-1].body.count(b"data:image/png;base64") == 2
+
+
+def test_the_editor_gives_its_text_back(tmux: Tmux) -> None:
+    editor = tmux.machine.home.parent / "editor"
+    editor.write_text('#!/bin/sh\necho "written in the editor" > "$1"\n')
+    editor.chmod(0o755)
+    tmux.type(f"export EDITOR='{editor}'", "Enter")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Read."}), *FREE)
+    tmux.type("draft")
+    tmux.keys("C-x", "C-e")
+    tmux.until("› written in the editor")
+    tmux.keys("Enter")
+    tmux.until("■ done")
+    assert b"written in the editor" in tmux.machine.seen[-1].body
+
+
+def test_what_fits_best_comes_first_among_many() -> None:
+    paths = [f"pkg{number // 100}/module_{number}.py" for number in range(50_000)]
+    assert best_fits("module_4242", paths)[0] == "pkg42/module_4242.py"
+    assert best_fits("pkg7mod_71", paths)[0].startswith("pkg7")
+    assert best_fits("zzz", paths) == []
+
+
+def test_chips_stand_for_what_they_hold() -> None:
+    chips = Chips()
+    assert chips.paste("short") == "short"
+    chip = chips.paste("x\n" * 100)
+    assert chips.whole(f"see {chip}!") == "see " + "x\n" * 100 + "!"
+    assert chips.whole("see [paste 9: 2 lines]") == "see [paste 9: 2 lines]"
+    assert chips.images_in(chips.image(PNG)) == [("image-2.png", PNG)]
