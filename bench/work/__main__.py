@@ -88,6 +88,8 @@ def attempt(task: Task, harness: Harness, repeat: int, options: argparse.Namespa
         )
         seconds = time.monotonic() - started
         exchanges = proxy.exchanges if proxy else _spent(ran.output)
+        if exchanges and all(each.status >= 500 for each in exchanges):
+            raise SystemExit(f"{options.base_url} answers nothing but errors; go on later with --resume.")
         checked = check(task, workspace, scratch)
         if options.logs:
             log = options.logs / f"{task.name}.{harness.name}.{repeat}.txt"

@@ -223,3 +223,40 @@ def test_what_a_person_says_of_a_model_goes_into_its_requests(tmp_path: Path) ->
     events, requests = session(tmp_path, Script(replies=replies), config=settings(tmp_path, said))
     assert (requests[0]["temperature"], requests[0]["top_p"]) == (0.5, 0.9)
     assert len(only(events, CallEnded)) == 1
+
+
+FILES = "Here it is.\n\n### calc.py\n```python\ndef add(a, b):\n    return a + b\n```\n\n### new.py\n```python\nNEW = 1\n```\n"
+
+
+@pytest.mark.parametrize("tools", ["schema", "native"])
+def test_whole_files_in_a_reply_are_written_when_a_small_model_was_shown_all_of_them(
+    tmp_path: Path, tools: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    config = settings(tmp_path, f'[models."{SMALL}"]\ntools = "{tools}"\n')
+    path = config.home / "config.toml"
+    path.write_text(path.read_text().replace('"off"', '"on"'))
+    config = load_config({"HOME": str(tmp_path), "MAINSPRING_HOME": str(config.home)})
+    script = Script(replies=(ScriptedReply(text=FILES), answer("Done.")))
+    events, requests = session(tmp_path, script, config=config, task="Repariere calc.py")
+    assert (work / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert (work / "new.py").read_text() == "NEW = 1\n"
+    assert [ended.outcome for ended in only(events, CallEnded)] == ["ok", "ok"]
+    # Only the reply that may be files is free; the next one is held to an action again.
+    held = ["response_format" in request for request in requests]
+    assert held == [False, tools == "schema"]
+
+
+def test_a_file_that_was_not_shown_whole_is_not_asked_for_whole(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "calc.py").write_text("def add(a, b):\n    return a - b\n" * 500)
+    path = settings(tmp_path).home / "config.toml"
+    path.write_text("")
+    config = load_config({"HOME": str(tmp_path), "MAINSPRING_HOME": str(path.parent)})
+    replies = (answer("Done."),) * 2
+    _, requests = session(tmp_path, Script(replies=replies), config=config, task="Repariere calc.py")
+    assert "response_format" in requests[0]
+    assert "### calc.py" not in str(requests[0]["messages"])

@@ -180,3 +180,44 @@ def test_a_skipped_task_is_named_and_counted_nowhere() -> None:
     )  # fmt: skip
     assert "15-js: node is not installed" in table([skipped])
     assert "| x |" not in table([skipped])
+
+
+def test_a_model_that_cannot_be_asked_ends_the_run_and_counts_as_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    with pytest.raises(SystemExit, match="--resume"):
+        main(
+            ["--model", "gone", "--base-url", "http://127.0.0.1:9/v1", "--out", str(out),
+             "--harness", "oneshot", "--task", "28-*"]
+        )  # fmt: skip
+    assert not out.exists()
+
+
+CHANGE = [{"old": "len(items) - count - 1:", "new": "len(items) - count:"}]
+WORK = [
+    reply(0, 20, calls=call("read", path="items.py")),
+    reply(0, 80, calls=call("edit", path="items.py", edits=CHANGE)),
+    reply(0, 40, calls=call("shell", command="python3 -m unittest -q")),
+    reply(0, 100, text="Fixed; `python3 -m unittest -q` exits with 0."),
+]
+DRAFT = "### items.py\n```python\ndef last_items(items, count):\n    return items[len(items) - count:]\n```"
+ANSWER = '{"action": "answer", "text": "Done."}'
+
+
+@pytest.mark.parametrize(
+    ("profile", "replies", "most"),
+    [
+        ("standard", WORK, 15_000),
+        ("small", [reply(0, 60, text=DRAFT), reply(0, 10, text=ANSWER)], 3_000),
+    ],
+)
+def test_a_strong_models_transcript_solves_a_small_task_within_its_tokens(
+    tmp_path: Path, profile: str, replies: list[dict[str, Any]], most: int
+) -> None:
+    """Counted as a quarter of the bytes that are sent, which is more than tokenizers count for such text."""
+    said = script(("last_items", replies))
+    with HostedModelServer(said) as server:
+        (record,) = run(server, tmp_path / "out.jsonl", "--task", "01-*", "--profile", profile)
+        sent = sum(len(seen.body) for seen in server.seen if seen.method == "POST")
+    assert record.solved
+    assert record.steps == len(replies)
+    assert sent / 4 + record.tokens_out <= most

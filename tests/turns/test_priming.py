@@ -204,5 +204,5 @@ def test_a_small_model_is_shown_a_small_project_whole_and_its_task_last(tmp_path
         stage.run("Repariere calc.py", config=primed(tmp_path, profile=profile))
         (note,) = notes(stage)
         assert ("OTHER = 1" in note.text) == is_shown
-        assert note.text.endswith("Repariere calc.py") == is_shown
+        assert ("Repariere calc.py\n" in note.text and "### calc.py\n```python" in note.text) == is_shown
         assert "xxx" not in note.text

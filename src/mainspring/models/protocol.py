@@ -2,8 +2,9 @@
 
 `native`: the server's own calls, and those that the model wrote as text. `schema`: every reply is held to one
 action (`actions.py`), and generation ends with it; a server that refuses the schema gets the same words
-without it. `text`: those words alone. A model that makes its native calls badly is moved to `schema`, and
-`note` keeps that for the next time.
+without it. `text`: those words alone. A message that asks for whole files (`drafts.py`) may be answered with
+them in each of these. A model that makes its native calls badly is moved to `schema`, and `note` keeps that
+for the next time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import aclosing
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta
-from mainspring.models import Message, Model, ReplyFinished, Request, Retrying, StreamItem, actions
+from mainspring.models import Message, Model, ReplyFinished, Request, Retrying, StreamItem, actions, drafts
 from mainspring.models.own import ToolForm
 from mainspring.models.rescue import rescued
 from mainspring.models.structured import answered, with_answer_tool
@@ -44,16 +45,18 @@ class ToolProtocol(ModelWrapper):
         known = frozenset(tool.name for tool in request.tools)
         if self.form == "native" or not request.tools:
             items = self._watched(self._model.stream(request), known)
+            items = drafts.blocks(items) if _is_draft(request) else items
             return rescued(items, known, is_tagged_only=request.schema is not None)
         if request.schema is not None:
             request = with_answer_tool(request)
             return answered(_acted(self._model.stream(self._constrained(request)), known))
-        return _acted(self._model.stream(self._constrained(request)), known)
+        items = self._model.stream(self._constrained(request))
+        return _acted(drafts.blocks(items) if _is_draft(request) else items, known)
 
     def _constrained(self, request: Request) -> Request:
         """The request for a model that is not told of calls."""
         allowed = request.max_output_tokens
-        is_held = self.form == "schema"
+        is_held = self.form == "schema" and not _is_draft(request)
         return msgspec.structs.replace(
             request,
             system=actions.described(request.system, request.tools, must_call=request.must_call),
@@ -91,6 +94,11 @@ class ToolProtocol(ModelWrapper):
         if self._bad_replies >= _MAX_BAD_REPLIES and self._note is not None:
             self.form = "schema"
             self._note(BAD_CALLS)
+
+
+def _is_draft(request: Request) -> bool:
+    can_write = any(tool.name == drafts.WRITE for tool in request.tools)
+    return can_write and request.schema is None and drafts.is_asked(request.messages)
 
 
 async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:

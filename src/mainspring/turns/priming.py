@@ -48,7 +48,7 @@ async def prime(runtime: Runtime) -> None:
     )
     if not primed.text:
         return
-    text = whole_characters(primed.text + said_again(runtime, said.text))
+    text = whole_characters(primed.text + said_again(runtime, said.text, primed.files))
     note = NoteAdded(text=text, source=PRIMING_SOURCE, suspicious=suspicions(text), files=primed.files)
     await runtime.record(note, is_durable=False)
     for content in primed.whole:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from mainspring.events import EFFECT_SOURCE, NoteAdded
+from collections.abc import Sequence
+
+from mainspring.events import EFFECT_SOURCE, FileChange, NoteAdded, ShownFile
+from mainspring.models.drafts import WRITE, asked
 from mainspring.tools import MAX_TEXT
 from mainspring.turns.runtime import Runtime
+from mainspring.workspace.affected import is_test
 
 _RESULT_TEXT = 6_000
 _MAX_SAID_AGAIN = 800
-_SAID_AGAIN = "\n--- your task, to be done now\n{task}"
+_MAX_WHOLE_BYTES = 4_000
+_SAID_AGAIN = "\n--- your task, to be done now\n{task}\n\n{form}"
+_PASSED = "\nIf all that was asked is done, answer now."
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -20,10 +26,34 @@ def result_text(runtime: Runtime) -> int:
     return _RESULT_TEXT if runtime.state.prompt.profile == "small" else MAX_TEXT
 
 
-def said_again(runtime: Runtime, task: str) -> str:
-    """A short task once more, behind what it names: small models do what stands last."""
-    is_wanted = runtime.state.prompt.profile == "small" and len(task) <= _MAX_SAID_AGAIN
-    return _SAID_AGAIN.format(task=task) if is_wanted else ""
+def said_again(runtime: Runtime, task: str, shown: Sequence[ShownFile]) -> str:
+    """A short task once more, behind the files that were shown for it, and in which form to change them where
+    all of them were shown whole: small models do what stands last."""
+    if runtime.state.prompt.profile != "small" or not shown or len(task) > _MAX_SAID_AGAIN:
+        return ""
+    is_whole = not any(item.first_line for item in shown)
+    form = asked(_example([item.path for item in shown])) if is_whole and _may_write(runtime) else ""
+    return _SAID_AGAIN.format(task=task, form=form).rstrip()
+
+
+def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: bool) -> str:
+    """What to do about the result of tests after these changes."""
+    if runtime.state.prompt.profile != "small" or not _may_write(runtime):
+        return ""
+    if is_passed:
+        return _PASSED
+    are_short = all(change.after and change.after.size <= _MAX_WHOLE_BYTES for change in changes)
+    return f"\n\n{asked(_example([change.path for change in changes]))}" if are_short else ""
+
+
+def _may_write(runtime: Runtime) -> bool:
+    state = runtime.state
+    return state.mode != "plan" and any(tool.name == WRITE for tool in state.prompt.tools)
+
+
+def _example(paths: Sequence[str]) -> str:
+    """The file that will most likely change: the first that is no test."""
+    return next((path for path in paths if not is_test(path)), paths[0])
 
 
 async def is_asked_for_effect(runtime: Runtime) -> bool:

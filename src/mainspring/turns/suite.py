@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -32,6 +32,7 @@ from mainspring.tools.text import whole_characters
 from mainspring.tools.walk import walked
 from mainspring.turns.calls import startable
 from mainspring.turns.runtime import Runtime, time_left
+from mainspring.turns.small import after_tests
 from mainspring.workspace.affected import affected_command
 from mainspring.workspace.project import Project, asked_test, look_at
 
@@ -61,7 +62,8 @@ async def check_changes(runtime: Runtime) -> None:
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")
     since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged",))
-    changed = _paths(item.event for item in since)
+    changes = [each for item in since if isinstance(item.event, FilesChanged) for each in item.event.changes]
+    changed = list(dict.fromkeys(change.path for change in changes))
     if not changed:
         return
     said = await runtime.journal.last("UserSaid")
@@ -72,7 +74,7 @@ async def check_changes(runtime: Runtime) -> None:
     ended = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s)
     known = before.event if before else None
     if ended and ended.outcome in ("passed", "failed") and not _is_same(known, ended):
-        text = ended.summary
+        text = ended.summary + after_tests(runtime, changes, is_passed=ended.outcome == "passed")
         await runtime.record(
             NoteAdded(text=text, source=TESTS_SOURCE, suspicious=suspicions(text)), is_durable=False
         )
@@ -169,11 +171,6 @@ def _is_same(before: Event | None, now: SuiteEnded) -> bool:
         and before.command == now.command
         and _VARYING.sub("", before.summary) == _VARYING.sub("", now.summary)
     )
-
-
-def _paths(events: Iterable[Event]) -> list[str]:
-    changes = [change for event in events if isinstance(event, FilesChanged) for change in event.changes]
-    return list(dict.fromkeys(change.path for change in changes))
 
 
 def _affected(files: Files, project: Project, changed: Sequence[str]) -> str:
