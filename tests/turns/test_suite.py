@@ -234,3 +234,13 @@ def test_tests_are_known_by_name_and_place() -> None:
     tests = ("tests/test_a.py", "a_test.py", "src/a.test.ts", "a.spec.js", "pkg/a_test.go", "test/a.js")
     assert all(map(is_test, tests))
     assert not any(map(is_test, ("tests/helpers.py", "src/contest.py", "latest.js", "tests/__init__.py")))
+
+
+@pytest.mark.parametrize(("profile", "told"), [("small", 2), ("standard", 0)])
+def test_a_small_model_is_told_to_answer_after_a_change_that_nothing_tests(
+    tmp_path: Path, profile: str, told: int
+) -> None:
+    """Without a word it makes the same change again."""
+    stage = changed(tmp_path, RIGHT, WRONG, files={"calc.py": WRONG}, profile=profile)
+    assert len(notes(stage, TESTS_SOURCE)) == told
+    assert not stage.events(SuiteStarted)

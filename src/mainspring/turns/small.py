@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mainspring.events import EFFECT_SOURCE, FileChange, NoteAdded, ShownFile
+from mainspring.events import EFFECT_SOURCE, TESTS_SOURCE, FileChange, NoteAdded, ShownFile
 from mainspring.models.drafts import WRITE, asked
 from mainspring.tools import MAX_TEXT
 from mainspring.turns.runtime import Runtime
@@ -14,7 +14,7 @@ _RESULT_TEXT = 6_000
 _MAX_SAID_AGAIN = 800
 _MAX_WHOLE_BYTES = 4_000
 _SAID_AGAIN = "\n--- your task, to be done now\n{task}\n\n{form}"
-_PASSED = "\nIf all that was asked is done, answer now."
+_PASSED = "If all that was asked is done, answer now."
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -41,9 +41,15 @@ def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: b
     if runtime.state.prompt.profile != "small" or not _may_write(runtime):
         return ""
     if is_passed:
-        return _PASSED
+        return f"\n{_PASSED}"
     are_short = all(change.after and change.after.size <= _MAX_WHOLE_BYTES for change in changes)
     return f"\n\n{asked(_example([change.path for change in changes]))}" if are_short else ""
+
+
+async def tell_untested(runtime: Runtime) -> None:
+    """After a change that nothing tests: without a word a small model makes the same change again."""
+    if runtime.state.prompt.profile == "small":
+        await runtime.record(NoteAdded(text=_PASSED, source=TESTS_SOURCE), is_durable=False)
 
 
 def _may_write(runtime: Runtime) -> bool:

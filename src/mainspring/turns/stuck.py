@@ -22,7 +22,7 @@ _LEAST_HEAT, _MORE_HEAT, _MOST_HEAT = 0.3, 0.4, 1.0
 _MAX_SHOWN_BYTES = 6000
 _TOLD = (
     "{failed} Sending it again will not help: do not repeat it. Take the text to change from what the file"
-    " holds now, or write the whole file anew, otherwise than before."
+    " holds now, or write the whole file anew, otherwise than before. If the file is as it should be, say so."
 )
 _SAMPLED = "{failed} Do something else now: another tool, a smaller change, or the whole file written anew."
 _RESTARTED = (

@@ -32,7 +32,7 @@ from mainspring.tools.text import whole_characters
 from mainspring.tools.walk import walked
 from mainspring.turns.calls import startable
 from mainspring.turns.runtime import Runtime, time_left
-from mainspring.turns.small import after_tests
+from mainspring.turns.small import after_tests, tell_untested
 from mainspring.workspace.affected import affected_command
 from mainspring.workspace.project import Project, asked_test, look_at
 
@@ -61,10 +61,11 @@ async def check_changes(runtime: Runtime) -> None:
     if not state.last_reply.calls or not work.is_testing_changes(state.prompt.profile):
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")
-    since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged",))
+    since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged", "NoteAdded"))
     changes = [each for item in since if isinstance(item.event, FilesChanged) for each in item.event.changes]
     changed = list(dict.fromkeys(change.path for change in changes))
-    if not changed:
+    is_told = any(isinstance(item.event, NoteAdded) and item.event.source == TESTS_SOURCE for item in since)
+    if not changed or is_told:
         return
     said = await runtime.journal.last("UserSaid")
     task = said.event.text if said and isinstance(said.event, UserSaid) else ""
@@ -73,7 +74,9 @@ async def check_changes(runtime: Runtime) -> None:
     before = await runtime.journal.last("SuiteEnded")
     ended = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s)
     known = before.event if before else None
-    if ended and ended.outcome in ("passed", "failed") and not _is_same(known, ended):
+    if ended is None or ended.outcome not in ("passed", "failed"):
+        await tell_untested(runtime)
+    elif not _is_same(known, ended):
         text = ended.summary + after_tests(runtime, changes, is_passed=ended.outcome == "passed")
         await runtime.record(
             NoteAdded(text=text, source=TESTS_SOURCE, suspicious=suspicions(text)), is_durable=False
