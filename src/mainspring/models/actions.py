@@ -41,7 +41,7 @@ def described(system: str, tools: Sequence[ToolSpec], *, must_call: bool = False
     """The system prompt, with the tools and the form of a reply, which is a call alone if it `must_call`."""
     answer = f'To say something to the user, which also ends your work: {{"action": "{ANSWER}", "text": "…"}}'
     lines = [
-        "Reply with one JSON object and nothing else. To use a tool:",
+        "Reply with one JSON object and nothing else, unless you are asked for files. To use a tool:",
         '{"action": "NAME", "arguments": {…}}',
         *(() if must_call else (answer,)),
         'A short "thought" may stand before "action". After each tool you are told its result. The tools:',

@@ -16,12 +16,8 @@ from mainspring.events import CallDelta, TextDelta
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 
 WRITE = "write"
-_ASKED = "answer with the complete new content of every file that you change or add, in this form:"
+_ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
 _PLACEHOLDER = "the whole file, changed"
-_FORM = (
-    f"If you must look at something else first, use a tool. Otherwise {_ASKED}\n\n"
-    f"### {{path}}\n```{{language}}\n{_PLACEHOLDER}\n```"
-)
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
 _BLOCK = re.compile(
     r"(?P<before>[^\n]*)\n+[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
@@ -34,8 +30,13 @@ _PATH = re.compile(r"(?<![\w./-])(?:[\w./-]*\w\.\w+|[\w./-]*(?:Makefile|Dockerfi
 
 def asked(path: str) -> str:
     """Asks for files, with one of them as the example: names and forms that stand last are kept to."""
+    return f"{_ASKED}\n\n{block(path, _PLACEHOLDER)}"
+
+
+def block(path: str, text: str) -> str:
+    """A file as it is shown, and wanted."""
     language = path.rpartition(".")[2] if "." in path else ""
-    return _FORM.format(path=path, language=_LANGUAGES.get(language, language))
+    return f"### {path}\n```{_LANGUAGES.get(language, language)}\n{text}\n```"
 
 
 def is_asked(messages: Sequence[bytes]) -> bool:

@@ -27,6 +27,7 @@ from mainspring.context.mentions import (
 )
 from mainspring.errors import PathRefused
 from mainspring.events import ShownFile
+from mainspring.models.drafts import block
 from mainspring.sandbox.files import Content, Files
 from mainspring.tools.text import decode, lines_of
 from mainspring.tools.walk import walked
@@ -119,8 +120,9 @@ def show_found(
     report: str = "",
 ) -> Primed:
     """What to show of it within so many tokens, estimated: a report as it is, the list of files of a small
-    project if wanted, the files, and `has_rest` of a small project those others that fit whole."""
-    page = _Page(files, room=int(tokens * BYTES_PER_TOKEN), hide=hide)
+    project if wanted, the files, and `has_rest` of a small project those others that fit whole; then files
+    are shown in the form in which they are asked for."""
+    page = _Page(files, room=int(tokens * BYTES_PER_TOKEN), hide=hide, are_fenced=has_rest)
     page.add_report(report)
     is_small = not found.is_cut and len(found.paths) <= SMALL_PROJECT
     if has_tree and is_small:
@@ -202,8 +204,8 @@ def _read(files: Files, path: str) -> Content | None:
 class _Page:
     """A text that grows until its room is used up."""
 
-    def __init__(self, files: Files, *, room: int, hide: Callable[[str], str]) -> None:
-        self._files, self._hide = files, hide
+    def __init__(self, files: Files, *, room: int, hide: Callable[[str], str], are_fenced: bool) -> None:
+        self._files, self._hide, self._are_fenced = files, hide, are_fenced
         self._left = room - len(_HEAD)
         self._parts: list[str] = []
         self.shown: list[ShownFile] = []
@@ -242,6 +244,8 @@ class _Page:
         lines = lines_of(text)
         head = _FORMS[0].format(path=mention.path, count=len(lines))
         whole = "\n".join([head, text.removesuffix("\n")])
+        if self._are_fenced and "```" not in text:
+            whole = block(mention.path, text.removesuffix("\n"))
         sha256 = hashlib.sha256(content.data).hexdigest()
         if _size(whole) <= max(share, self._left // 2):
             self._add(whole)
