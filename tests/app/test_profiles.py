@@ -260,3 +260,22 @@ def test_a_file_that_was_not_shown_whole_is_not_asked_for_whole(tmp_path: Path) 
     _, requests = session(tmp_path, Script(replies=replies), config=config, task="Repariere calc.py")
     assert "response_format" in requests[0]
     assert "### calc.py" not in str(requests[0]["messages"])
+
+
+def test_a_small_model_that_wrote_files_as_they_are_is_asked_for_the_change_and_sampled_otherwise(
+    tmp_path: Path,
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    path = settings(tmp_path).home / "config.toml"
+    path.write_text("")
+    config = load_config({"HOME": str(tmp_path), "MAINSPRING_HOME": str(path.parent)})
+    same = ScriptedReply(text=FILES.replace("a + b", "a - b").partition("### new.py")[0])
+    replies = (same, answer("Nothing changed."), ScriptedReply(text=FILES), answer("Done."))
+    events, requests = session(tmp_path, Script(replies=replies), config=config, task="Repariere calc.py")
+    assert (work / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert [note.source for note in only(events, NoteAdded)].count(EFFECT_SOURCE) == 1
+    assert [request.get("temperature") for request in requests] == [None, None, 0.7, None]
+    assert "response_format" not in requests[2]
+    assert only(events, TurnEnded)[-1].ending == "done"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mainspring.events import EFFECT_SOURCE, TESTS_SOURCE, FileChange, NoteAdded, ShownFile
+from mainspring.events import (
+    EFFECT_SOURCE,
+    TESTS_SOURCE,
+    CallStarted,
+    FileChange,
+    FilesChanged,
+    NoteAdded,
+    ShownFile,
+)
 from mainspring.models.drafts import WRITE, asked
 from mainspring.tools import MAX_TEXT
 from mainspring.turns.runtime import Runtime
+from mainspring.turns.stuck import hotter
 from mainspring.workspace.affected import is_test
 
 _RESULT_TEXT = 6_000
@@ -19,6 +28,11 @@ _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
 )
+
+
+_UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
+_FENCE = "```"
+_DEEDS = ("FilesChanged", "CallStarted", "NoteAdded")
 
 
 def result_text(runtime: Runtime) -> int:
@@ -63,10 +77,21 @@ def _example(paths: Sequence[str]) -> str:
 
 
 async def is_asked_for_effect(runtime: Runtime) -> bool:
-    """Asks a model once a turn that wants to end without having used a tool; whether it was asked now."""
+    """Asks a model once a turn that wants to end without having done anything; whether it was asked now. One
+    that wrote files as they are, or showed code, meant to change something: it is asked for that, and sampled
+    otherwise."""
     state = runtime.state
-    has_acted = state.is_effect_asked or bool(state.ledger.tally("turn").calls)
-    if state.prompt.profile != "small" or not state.prompt.tools or has_acted:
+    if state.prompt.profile != "small" or not state.prompt.tools or state.is_effect_asked:
         return False
-    await runtime.record(NoteAdded(text=_IDLE, source=EFFECT_SOURCE))
+    began = await runtime.journal.last("TurnStarted")
+    done = await runtime.journal.read(after=began.seq if began else 0, kinds=_DEEDS)
+    tools = [item.event.tool for item in done if isinstance(item.event, CallStarted)]
+    if any(isinstance(item.event, FilesChanged) for item in done) or any(tool != WRITE for tool in tools):
+        return False
+    is_meant = bool(tools) or _FENCE in state.last_reply.text
+    notes = [item.event for item in done if isinstance(item.event, NoteAdded)]
+    paths = [shown.path for note in notes for shown in note.files]
+    text = f"{_UNCHANGED} {asked(_example(paths))}" if is_meant and paths and _may_write(runtime) else _IDLE
+    more = [hotter(runtime)] if is_meant else []
+    await runtime.record(*more, NoteAdded(text=text, source=EFFECT_SOURCE))
     return True

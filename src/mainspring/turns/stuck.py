@@ -44,9 +44,9 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
             text = _TOLD.format(failed=tripped.message) + await _files(runtime)
             tripped = replace(tripped, message=text)
             if runtime.state.prompt.profile == "small":
-                beside.append(_hotter(runtime))  # words alone seldom change what it does
+                beside.append(hotter(runtime))  # words alone seldom change what it does
         case "sampled":
-            beside.append(_hotter(runtime))
+            beside.append(hotter(runtime))
             tripped = replace(tripped, message=_SAMPLED.format(failed=tripped.message))
         case "restarted":
             call, answer = await _last_failure(runtime)
@@ -67,7 +67,8 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
     return tripped
 
 
-def _hotter(runtime: Runtime) -> SamplingChosen:
+def hotter(runtime: Runtime) -> SamplingChosen:
+    """Another sampling, for as long as the model is stuck, and for one reply at least."""
     now = runtime.state.sampling
     heat = min((now.temperature or _LEAST_HEAT) + _MORE_HEAT, _MOST_HEAT)
     return replace(now, temperature=heat, reason=_STUCK)
