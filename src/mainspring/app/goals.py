@@ -20,6 +20,7 @@ from mainspring.app import build as app
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.known import recall
 from mainspring.app.models import build_model
+from mainspring.app.operations.goal_attempts import GoalAttempts
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
@@ -345,7 +346,9 @@ def _pursuit(session: Session, profile: Profile, goal: GoalSet, config: Config) 
     runtime = runtime_of(session)
     is_instructed = goal.engine != "builtin" and runtime.workbench.files.policy.mode != "read-only"
     prepare = partial(_instruct, runtime, profile.prompt) if is_instructed else None
-    return Pursuit(session, profile, cache=config.home / "artifacts", prepare=prepare)
+    return Pursuit(
+        session, profile, cache=config.home / "artifacts", prepare=prepare, attempting=GoalAttempts()
+    )
 
 
 async def _instruct(runtime: Runtime, prompt: str) -> None:

@@ -35,7 +35,7 @@ from mainspring.session.session import Session
 
 Progress = Literal["screen", "silent"] | Logger | Callable[[str], object]
 _NUMBERS = ("max_cost_usd", "max_time_seconds", "stall_seconds", "wait_seconds", "max_wait_seconds")
-_COUNTS = ("max_iterations", "max_tokens")
+_COUNTS = ("max_iterations", "max_tokens", "attempts")
 _MAY_BE_0 = ("wait_seconds", "max_wait_seconds")
 
 
@@ -67,6 +67,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_cost_usd: float | None = None
     max_tokens: int | None = None
     max_time_seconds: float | None = None
+    attempts: int = 1
     allow_unpriced: bool = False
     allow_home: bool = False
     progress: Progress = "screen"
@@ -138,6 +139,7 @@ async def _pursued(profile: str, config: LoopConfig, rules: dict[str, Any]) -> i
         "max_cost_usd": config.max_cost_usd,
         "max_tokens": config.max_tokens,
         "max_time_s": config.max_time_seconds,
+        "attempts": config.attempts,
     }
     given = config.given
     goal_text(given)

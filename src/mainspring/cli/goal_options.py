@@ -14,7 +14,7 @@ from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.options import NOT_NEGATIVE, POSITIVE, with_options
 from mainspring.errors import UsageError
-from mainspring.events import Effort, Evaluation, GoalChecks
+from mainspring.events import MAX_ATTEMPTS, Effort, Evaluation, GoalChecks
 
 loop_options = with_options(
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
@@ -61,6 +61,11 @@ loop_options = with_options(
     click.option(
         "--iteration-time", "iteration_time_s", type=POSITIVE, help="Maximum seconds per iteration."
     ),
+    click.option(
+        "--attempts",
+        type=click.IntRange(1, MAX_ATTEMPTS),
+        help="Attempts at each iteration, from the same files, until its checks pass.",
+    ),
     click.option("--evaluate", default="", help="Command that measures results after each iteration."),
     click.option("--repeats", type=click.IntRange(min=1), help="Runs of the --evaluate command, usually 3."),
     click.option("--frozen", multiple=True, help="File of a check or evaluation that must not change."),
@@ -103,7 +108,7 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         metric = given["minimize"] or given["maximize"]
     names = (
         "max_iterations max_cost_usd max_tokens max_time_s max_idle_iterations max_failures max_refusals"
-        " stall_s iteration_steps iteration_cost_usd iteration_time_s wait_s max_wait_s"
+        " stall_s iteration_steps iteration_cost_usd iteration_time_s wait_s max_wait_s attempts"
     )
     sandbox, mode = classic_sandbox(given["sandbox"] or "", given["mode"] or "")
     return GoalOptions(

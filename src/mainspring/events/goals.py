@@ -95,6 +95,8 @@ class GoalRules(Value, frozen=True):
     """US dollars for one iteration."""
     iteration_time_s: float | None = None
     """Seconds at work for one iteration."""
+    attempts: int = 1
+    """Attempts at each iteration, from the same files, until its checks pass."""
 
 
 class FrozenFile(Value, frozen=True):

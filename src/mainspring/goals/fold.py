@@ -5,9 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.catalog import Sessions, reading
+from mainspring.context.history import is_undone, live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import (
     AssistantSaid,
+    AttemptEnded,
+    AttemptsEnded,
+    AttemptStarted,
     CheckEnded,
     EngineEnded,
     Event,
@@ -47,6 +51,9 @@ KINDS: tuple[type[Event], ...] = (
     WaitEnded,
     PlanSet,
     WorkFinished,
+    AttemptStarted,
+    AttemptEnded,
+    AttemptsEnded,
 )
 _NAMES = tuple(kind.__name__ for kind in KINDS)
 
@@ -66,6 +73,7 @@ class Iteration(msgspec.Struct, kw_only=True):
     down_since_us: int = 0
     turns: int = 0
     checks: dict[tuple[str, str], CheckEnded] = {}
+    attempts: dict[int, tuple[TurnEnded | None, WorkFinished | None]] = {}
     cost_usd: float = 0.0
     tokens: int = 0
 
@@ -203,8 +211,22 @@ class Goal(msgspec.Struct, kw_only=True):
                 self.plan, current.is_plan_new = event, current.is_plan_new or not is_same
             case CheckEnded() as event:
                 current.checks[event.kind, event.check] = event
-            case _:
-                pass
+            case event:
+                _apply_attempt(current, event)
+
+
+def _apply_attempt(current: Iteration, event: Event) -> None:
+    """What one attempt said does not count for another."""
+    match event:
+        case AttemptStarted():
+            current.finished = None
+        case AttemptEnded():
+            current.attempts[event.attempt] = (current.ending, current.finished)
+        case AttemptsEnded():
+            now = (current.ending, current.finished)
+            current.ending, current.finished = current.attempts.get(event.kept, now)
+        case _:
+            pass
 
 
 def _none() -> GoalSet:
@@ -220,8 +242,13 @@ async def load_goal(sessions: Sessions, session: str, vault: Vault | None = None
 
 
 async def last_message(journal: JournalReader, after: int) -> str:
-    """The text of the last message since an event."""
+    """The text of the last message since an event that was not taken back."""
     said = await journal.last("AssistantSaid")
     if said is None or said.seq <= after or not isinstance(said.event, AssistantSaid):
         return ""
-    return said.event.text
+    dead = undone_ranges(await read_all(journal, kinds=("Undone",)))
+    if not is_undone(said.seq, dead):
+        return said.event.text
+    standing = list(live(await read_all(journal, kinds=("AssistantSaid",), after=after), dead))
+    last = standing[-1].event if standing else None
+    return last.text if isinstance(last, AssistantSaid) else ""

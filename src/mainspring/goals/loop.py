@@ -8,10 +8,10 @@ The loop knows no engine: an iteration is a turn of the session, whoever takes i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -39,6 +39,7 @@ from mainspring.events import (
     OnQuota,
     OnTime,
     Origin,
+    Recorded,
     TurnEnded,
 )
 from mainspring.goals import protocol
@@ -69,6 +70,20 @@ _AGAIN = "This turn was interrupted: see what is done already, and go on."
 Wanted = Literal["pause", "stop", "interrupt"]
 
 
+class Attempting(Protocol):
+    """Several attempts at an iteration, judged by the checks of the goal."""
+
+    async def opening(self, session: Session, goal: GoalSet, /) -> Sequence[Event]:
+        """What is recorded with the prompt of an iteration; nothing when it has one attempt."""
+        ...
+
+    async def are_open(self, session: Session, /) -> bool: ...
+
+    def go_on(self, session: Session, iteration: int, /) -> AsyncGenerator[Recorded]:
+        """Makes the attempts that are under way at an iteration, until one is kept or a person is needed."""
+        ...
+
+
 class Pursuit:
     """One process at work on one goal. `prepare` is done first. `wanted` says what a cancellation means,
     `wanted_by` who asked for it when that was not whoever runs this process."""
@@ -80,9 +95,11 @@ class Pursuit:
         *,
         cache: Path,
         prepare: Callable[[], Awaitable[None]] | None = None,
+        attempting: Attempting | None = None,
     ) -> None:
         self.session = session
         self._prepare = prepare
+        self._attempting = attempting
         self.profile = profile
         self._runtime = runtime = runtime_of(session)
         self.goal = Goal(vault=runtime.recorder.vault)
@@ -155,6 +172,8 @@ class Pursuit:
         if self.profile.history == "fresh":
             keep_from = await self.session.journal.last_seq() + 1
             events.append(Compacted(summary="", keep_from_seq=keep_from, reason=FRESH))
+        if self._attempting is not None:
+            events += await self._attempting.opening(self.session, self._set)
         await self.session.say(prompt, after=events)
         await self._take_turn(number)
 
@@ -183,7 +202,7 @@ class Pursuit:
         is_taken = False
         try:
             async with asyncio.timeout(left_s):
-                async with aclosing(self.session.watch()) as events:
+                async with aclosing(await self._turns(number)) as events:
                     async for _ in events:
                         is_taken = True
         except TimeoutError:
@@ -193,6 +212,15 @@ class Pursuit:
             return
         if not is_taken:
             await self._say(number, news=(_AGAIN,))
+
+    async def _turns(self, number: int) -> AsyncGenerator[Recorded]:
+        """The open turn, or all attempts at the iteration."""
+        if self._attempting is not None and await self._has_attempts():
+            return self._attempting.go_on(self.session, number)
+        return self.session.watch()
+
+    async def _has_attempts(self) -> bool:
+        return self._attempting is not None and await self._attempting.are_open(self.session)
 
     async def _after_turn(self, current: Iteration, ending: TurnEnded) -> None:
         """Ends the iteration, or goes on with it after a wait; what needs a person ends the goal for now."""
@@ -218,11 +246,17 @@ class Pursuit:
             case "limit" if ending.scope not in ("turn", None):
                 await self._finish(Stop(_ENDINGS[ending.unit or "time_s"], why))
             case _:
-                ended, stop = await self._judge.end(self.goal, current, ending)
-                if stop is None:
-                    await self._runtime.record(ended)
-                else:
-                    await self._finish(stop, ended)
+                await self._end_iteration(current, ending)
+
+    async def _end_iteration(self, current: Iteration, ending: TurnEnded) -> None:
+        if await self._has_attempts():
+            await self._take_turn(current.number)  # a process ended between two of them
+            return
+        ended, stop = await self._judge.end(self.goal, current, ending)
+        if stop is None:
+            await self._runtime.record(ended)
+        else:
+            await self._finish(stop, ended)
 
     async def _sit_out(self, current: Iteration, condition: Condition) -> None:
         """Waits for a provider, then goes on with the same turn. A time that it named itself is waited for;

@@ -121,7 +121,9 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`faults` of the script come first, whatever is asked; those of a reply come before that reply. The
     first of the `cases` that fits a request takes the place of `replies`. `models` is what a server lists,
-    with `context_tokens`; `pages` is what it answers at further paths, with or without their query."""
+    with `context_tokens`; `pages` is what it answers at further paths, with or without their query.
+    With `has_cache` a server says how much of a request it had before, as its longest common beginning with
+    an earlier one."""
 
     replies: tuple[ScriptedReply, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -131,6 +133,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_tokens: int | None = None
     price: Price = Price()
     pages: dict[str, Any] = {}
+    has_cache: bool = False
 
     @property
     def has_faults(self) -> bool:

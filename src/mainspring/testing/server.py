@@ -68,6 +68,7 @@ class Scripted:
         self.script = script
         self.seen: list[SeenRequest] = []
         self.looks: list[SeenRequest] = []
+        self._bodies: list[bytes] = []
         self._keep_bodies = self._is_strict = keep_bodies
         self._answered_ns: int | None = None
         self._faults: dict[int, list[Fault]] = {}
@@ -94,7 +95,7 @@ class Scripted:
                 reply_index = asked.replies
                 reply = self.script.reply(reply_index, (incoming.body,))
                 fault = self._next_fault(reply)
-                answer = self._reply(dialect, asked, reply, fault, len(incoming.body))
+                answer = self._reply(dialect, asked, reply, fault, self._usage(reply, incoming.body))
         self._record(incoming, arrived_ns, reply_index, fault)
         return msgspec.structs.replace(answer, on_sent=self._mark_sent)
 
@@ -129,9 +130,8 @@ class Scripted:
         return None
 
     def _reply(
-        self, dialect: Dialect, asked: Asked, reply: ScriptedReply, fault: Fault | None, size: int
+        self, dialect: Dialect, asked: Asked, reply: ScriptedReply, fault: Fault | None, usage: Usage
     ) -> HttpAnswer:
-        usage = reply.usage or Usage(input_tokens=size // 4, output_tokens=reply.length // 4)
         if fault is not None and fault.kind not in _GIVES_REPLY:
             return _faulty(dialect, fault, dialect.frames(reply, usage, asked.model))
         if not asked.is_stream or (fault is not None and fault.kind == "whole"):
@@ -147,6 +147,15 @@ class Scripted:
                 answer = chunked(slices)
         seconds = fault.seconds if fault is not None else 0.0
         return msgspec.structs.replace(answer, first_delay_s=seconds, delay_s=reply.delay_s)
+
+    def _usage(self, reply: ScriptedReply, body: bytes) -> Usage:
+        if reply.usage:
+            return reply.usage
+        known = 0
+        if self.script.has_cache:
+            known = max((_shared(body, earlier) for earlier in self._bodies), default=0)
+            self._bodies.append(body)
+        return Usage(input_tokens=len(body) // 4, cached_tokens=known // 4, output_tokens=reply.length // 4)
 
     def _read(self, incoming: Incoming) -> HttpAnswer:
         path, pages = incoming.path.partition("?")[0], self.script.pages
@@ -328,6 +337,12 @@ def _dropped(fault: Fault, frames: list[Frame]) -> HttpAnswer:
 
 def _cut(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def _shared(first: bytes, second: bytes) -> int:
+    """How many bytes two requests begin with alike."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _as_json(seen: SeenRequest) -> dict[str, Any]:

@@ -185,12 +185,15 @@ async def attempted_reply(
     )
 
 
-async def continue_attempts(session: Session, judge: Judge | None = None) -> AsyncGenerator[Recorded]:
-    """Goes on with attempts that a process left, and gives what happens; nothing when there are none."""
+async def continue_attempts(
+    session: Session, judge: Judge | None = None, *, iteration: int | None = None
+) -> AsyncGenerator[Recorded]:
+    """Goes on with attempts that a process left, and gives what happens; nothing when there are none. In a
+    goal they are at one `iteration` of it."""
     found = await _load(session)
     if found is None:
         return
-    judge = judge or command_judge(found.started.checks)
+    judge = judge or command_judge(found.started.checks, iteration=iteration)
     async with aclosing(_go_on(session, judge, session.opened_seq)) as events:
         async for item in events:
             yield item
@@ -208,7 +211,7 @@ async def leave_attempts(session: Session, reason: str) -> None:
         await _record_end(session, found, found.made[-1], reason)
 
 
-def command_judge(checks: Sequence[str]) -> Judge:
+def command_judge(checks: Sequence[str], *, iteration: int | None = None) -> Judge:
     """Runs command lines of the user in the workspace, confined; what they do to files is on record too."""
 
     async def judge(session: Session, attempt: int) -> list[CheckEnded]:
@@ -220,7 +223,7 @@ def command_judge(checks: Sequence[str]) -> Judge:
         await machine.begin(name)
         for line in checks:
             sandbox, files, keep = await runtime.sandbox(), runtime.workbench.files, runtime.recorder.put_blob
-            found.append(await run_check(line, sandbox, files, keep, iteration=attempt))
+            found.append(await run_check(line, sandbox, files, keep, iteration=iteration or attempt))
         changed = await machine.end([name], runtime.recorder.put_blobs)
         await runtime.record(*([changed] if changed else []))
         return found

@@ -24,6 +24,7 @@ _LIMITS = {
     "max_refusals": "--max-refusals",
     "stall_s": "--stall",
     "iteration_steps": "--iteration-steps",
+    "attempts": "--attempts",
     "iteration_cost_usd": "--iteration-cost-usd",
     "iteration_time_s": "--iteration-time",
 }
