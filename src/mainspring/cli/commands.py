@@ -73,6 +73,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
         "ps": Entry("processes", "List the background processes of sessions."),
+        "schema": Entry("schema", "Print the JSON Schema of `run --input-format jsonl`."),
         "stop": Entry("processes", "Stop a session's turn, or a background process."),
         "export": Entry("transfer", "Write a session to one portable file."),
         "import": Entry("imports", "Import a session, also from Claude Code or Codex."),

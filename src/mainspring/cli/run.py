@@ -85,8 +85,14 @@ turn_options = with_options(
 
 
 @click.command("run")
-@click.argument("task")
+@click.argument("task", default="")
 @turn_options
+@click.option(
+    "--input-format",
+    type=click.Choice(["text", "jsonl"]),
+    default="text",
+    help="jsonl: a program drives the session with lines of JSON (see `mainspring schema`); needs --json.",
+)
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
 @click.option("--branch", "is_branched", is_flag=True, help="Work on a new git branch.")
 @click.option(
@@ -101,12 +107,24 @@ turn_options = with_options(
     multiple=True,
     help="Command that must exit with 0 for an attempt to pass; may be given several times.",
 )
-def run_command(task: str, folder: Path, *, is_branched: bool, **options: Any) -> None:
+def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str, **options: Any) -> None:
     """Give an agent TASK to do in the workspace, with nobody at the keyboard."""
-    if not task.strip():
+    if input_format == "jsonl":
+        options["control"] = _control(**options)
+    elif not task.strip():
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
+
+
+def _control(*, is_json: bool, attempts: int | None, checks: tuple[str, ...], **_: Any) -> Any:
+    if not is_json:
+        raise UsageError(
+            "--input-format jsonl needs --json.", remedy="Add --json: events come as lines of JSON."
+        )
+    if attempts or checks:
+        raise UsageError("--attempts and --check are for one task.", remedy="Leave them out with jsonl.")
+    return import_module("mainspring.protocols.jsonl").JsonControl()
 
 
 @click.command("resume")

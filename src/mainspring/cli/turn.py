@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -100,6 +100,7 @@ async def take_turn(
     answers: Sequence[ApprovalGiven] = (),
     attempts: int | None = None,
     checks: Sequence[str] = (),
+    control: Control | None = None,
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     files = _attached_files(attach, text)
@@ -120,19 +121,42 @@ async def take_turn(
         limits=limits,
         allow_unpriced=allow_unpriced,
         allow_home=allow_home,
-        approver=approver(),
+        approver=control or approver(),
         config=config,
         beginning=partial(begin_branch, folder or Path(), text) if is_branched else None,
     )
     async with opened as running:
-        _begin(config, is_new=not session)
-        obey_signals(lambda _: running.stop_soon())
-        for given in answers:
-            await running.answer(given)
-        events = await _events(running, text, await keep(running, files), attempts, checks)
-        code = await _print(running, events, is_json=is_json)
+        await _begin(running, config, answers, is_new=not session)
+        media = await keep(running, files)
+        code = await _work(running, text, media, control, attempts, checks, is_json=is_json)
         await commit_branch(running)
     return code
+
+
+class Control(Protocol):
+    """Who drives a session from here on, and answers its questions."""
+
+    async def __call__(self, question: ApprovalAsked, /) -> ApprovalGiven | None: ...
+
+    async def drive(self, session: Session, text: str, media: Sequence[Media]) -> TurnEnded | None: ...
+
+
+async def _work(
+    session: Session,
+    text: str,
+    media: Sequence[Media],
+    control: Control | None,
+    attempts: int | None,
+    checks: Sequence[str],
+    *,
+    is_json: bool,
+) -> int:
+    """Says something and prints what happens, or lets a program do both; gives the exit code."""
+    if control is None:
+        return await _print(session, await _events(session, text, media, attempts, checks), is_json=is_json)
+    with say_lost_output(f"mainspring resume {session.id}"):
+        ended = await control.drive(session, text, media)
+    return _EXIT_CODES[ended.ending] if ended else 0
 
 
 def _config() -> Config:
@@ -140,10 +164,13 @@ def _config() -> Config:
     return load_config()
 
 
-def _begin(config: Config, *, is_new: bool) -> None:
+async def _begin(session: Session, config: Config, answers: Sequence[ApprovalGiven], *, is_new: bool) -> None:
     for warning in rule_warnings(config) if is_new else ():
         click.echo(plain(f"note: {warning}"), err=True)
     collect_garbage_again()
+    obey_signals(lambda _: session.stop_soon())
+    for given in answers:
+        await session.answer(given)
 
 
 async def _events(

@@ -1,7 +1,7 @@
 """Standard input and output as lines of a protocol, for as long as this process speaks it.
 
-Standard output holds the protocol and nothing else: it is taken away from everything that prints, which goes
-to standard error from then on. Reading and writing never hold up the event loop.
+With `StandardLines`, standard output holds the protocol and nothing else: what prints goes to standard error
+from then on. Reading and writing never hold up the event loop.
 """
 
 from __future__ import annotations
@@ -20,29 +20,18 @@ class LineTooLong(Exception):
     """A line has more bytes than any message may have; it was skipped."""
 
 
-class StandardLines:
-    """Use `async with`, once in a process. Lines are read as far as somebody wants them."""
+class InputLines:
+    """Standard input. Lines are read as far as somebody wants them."""
 
     def __init__(self) -> None:
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
         self._buffer = bytearray()
         self._is_skipping = False
-        self._output = -1
-        self._writer = ThreadPoolExecutor(1, "lines")
 
-    async def __aenter__(self) -> Self:
-        self._output = os.dup(1)
-        os.dup2(2, 1)
+    def start(self) -> None:
+        """From here on it is read, in a thread: it may be a file, a pipe or a terminal."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._read_all, args=(loop,), daemon=True).start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._writer.shutdown(wait=False, cancel_futures=True)
-
-    async def write(self, line: bytes) -> None:
-        """Writes a line; raises `ConnectionError` when nobody reads any more."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._write, line + b"\n")
 
     async def read(self) -> bytes | None:
         """The next line without its end, or None after the last; raises `LineTooLong` for such a line."""
@@ -77,6 +66,28 @@ class StandardLines:
                 asyncio.run_coroutine_threadsafe(self._chunks.put(chunk), loop).result()
             except RuntimeError:  # the loop is over
                 return
+
+
+class StandardLines(InputLines):
+    """Both of them; use `async with`, once in a process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._output = -1
+        self._writer = ThreadPoolExecutor(1, "lines")
+
+    async def __aenter__(self) -> Self:
+        self._output = os.dup(1)
+        os.dup2(2, 1)
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.shutdown(wait=False, cancel_futures=True)
+
+    async def write(self, line: bytes) -> None:
+        """Writes a line; raises `ConnectionError` when nobody reads any more."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._write, line + b"\n")
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
