@@ -79,3 +79,8 @@ def test_servers_of_codex_are_imported_once(machine: Machine, tmp_path: Path) ->
     again = machine.run("mcp", "import", "codex", CODEX_HOME=str(tmp_path / "codex"))
     assert again.stdout == ""
     assert states(machine) == {"one": "configured"}
+
+
+def test_nobody_logs_in_without_a_terminal(machine: Machine) -> None:
+    machine.run("mcp", "add", "web", "http://127.0.0.1:9/mcp")
+    assert machine.run("mcp", "login", "web").returncode == 2

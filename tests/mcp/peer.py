@@ -15,7 +15,7 @@ PNG = base64.b64decode(
 )
 
 
-def sdk(tools: int = 0) -> None:
+def sdk(tools: int = 0, port: int = 0, is_sse: bool = False) -> None:
     from mcp.server.mcpserver import Context, Image, MCPServer
     from mcp.server.mcpserver.prompts.base import UserMessage
     from pydantic import BaseModel
@@ -116,6 +116,12 @@ def sdk(tools: int = 0) -> None:
             description=f"Searches collection {number} for documents that match a query, newest first, with their"
             " titles, authors, dates and a short excerpt of the passage that was found.",
         )
+    if port:
+        import anyio
+
+        run = server.run_sse_async if is_sse else server.run_streamable_http_async
+        print("listening", file=sys.stderr, flush=True)
+        anyio.run(lambda: run(host="127.0.0.1", port=port))
     server.run("stdio")
 
 
@@ -175,6 +181,8 @@ def main(kind: str) -> None:
     match kind:
         case "sdk":
             sdk()
+        case "http" | "sse":
+            sdk(port=int(sys.argv[2]), is_sse=kind == "sse")
         case "many":
             sdk(250)
         case "silent":

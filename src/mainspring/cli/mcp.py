@@ -9,6 +9,7 @@ from typing import cast
 
 import click
 
+from mainspring.app.operations.mcp_login import log_in, log_out
 from mainspring.app.operations.mcp_servers import (
     McpRow,
     OtherProgram,
@@ -22,6 +23,7 @@ from mainspring.app.operations.mcp_servers import (
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.mcp.settings import McpServerSettings
 from mainspring.secrets.screen import plain
@@ -121,6 +123,33 @@ def test_command(name: str, folder: Path, *, is_json: bool) -> None:
     who = " ".join(filter(None, (done.name, done.version))) or "a server without a name"
     click.echo(plain(f"{name}: {who}, protocol {done.protocol}, answered in {done.duration_s:.1f} s"))
     click.echo(f"{done.tools} tools, {done.prompts} prompts, {done.resources} resources")
+
+
+@mcp_command.command("login")
+@click.argument("name")
+@click.option("--browser/--no-browser", "is_browser", default=True, help="Open the address in a browser.")
+@_folder
+def login_command(name: str, folder: Path, *, is_browser: bool) -> None:
+    """Log in to the server NAME, in a browser. Needs a person at a terminal."""
+    if not is_person_there():
+        raise UsageError("Only a person at a terminal can log in.", remedy="Run it in a terminal.")
+
+    def visit(url: str) -> None:
+        click.echo(f"Visit: {plain(url)}", err=True)
+        if is_browser:
+            click.launch(url)
+
+    asyncio.run(log_in(load_config(), folder.resolve(), name, visit))
+    click.echo(f"logged in to {name}")
+
+
+@mcp_command.command("logout")
+@click.argument("name")
+@_folder
+def logout_command(name: str, folder: Path) -> None:
+    """Forget the login to the server NAME."""
+    is_done = log_out(load_config(), folder.resolve(), name)
+    click.echo(f"logged out of {name}" if is_done else f"there was no login to {name}")
 
 
 @mcp_command.command("tools")

@@ -74,6 +74,7 @@ class McpHub:
         self._link = BrokerLink(environment, self._hear)
         self._listeners: dict[int, Listener] = {}
         self._answering: set[asyncio.Task[None]] = set()
+        self._visit: Callable[[str], Awaitable[dict[str, str]]] | None = None
         self.on_change = on_change
         self.entries = {server.label: ServerEntry(server, load_manifest(home, server)) for server in servers}
 
@@ -175,7 +176,16 @@ class McpHub:
         except (MainspringError, OSError) as error:
             await self._fail(entry, "failed", str(error))
 
-    async def _connect(self, entry: ServerEntry) -> None:
+    async def log_in(
+        self, entry: ServerEntry, redirect_url: str, visit: Callable[[str], Awaitable[dict[str, str]]]
+    ) -> None:
+        """Connects anew to a server over HTTP, with a person who visits an address where that is needed."""
+        self._visit = visit
+        await self._connect(entry, redirect_url)
+        await self._list_again(entry)
+        self._set(entry, "ready")
+
+    async def _connect(self, entry: ServerEntry, redirect_url: str = "") -> None:
         server, settings = entry.server, entry.server.settings
         kind = settings.kind
         message = wire.ConnectServer(
@@ -184,6 +194,8 @@ class McpHub:
             url=settings.url,
             headers=settings.headers,
             token_file=str(token_file(self._home, server.sha256)) if kind != "stdio" else "",
+            is_login=bool(redirect_url),
+            redirect_url=redirect_url,
         )
         if kind != "stdio":
             await self._link.ask(message)
@@ -244,6 +256,10 @@ class McpHub:
             return  # what it offered before counts on
 
     async def _answer(self, asked: wire.ServerAsks) -> None:
+        if asked.url and not asked.id and self._visit:
+            content = await self._visit(asked.url)
+            await self._link.tell(wire.AnswerServer(key=asked.key, action="accept", content=content))
+            return
         listener = self._listeners.get(asked.id)
         refused = wire.AnswerServer(key=asked.key, action="cancel")
         answer = await listener.ask(asked) if listener and listener.ask else refused

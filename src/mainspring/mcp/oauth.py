@@ -1,24 +1,27 @@
-"""Logging in to servers, by the SDK's own flow. Tokens lie in a private file of the data folder, and are
-changed under its lock, so that of two processes only one refreshes them. Only the broker loads this module.
+"""Logging in to servers, by the SDK's own flow. Tokens lie in a private file of the data folder; they are
+refreshed a minute before they end, by one process at a time. Only the broker loads this module.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import msgspec
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
 from mainspring.disk.files import locked, write_private
 from mainspring.mcp import wire
 from mainspring.mcp.tokens import read_tokens
 
 _NAME = "mainspring"
+_EARLY_S = 60.0
 
 
 class LoginNeeded(Exception):
@@ -29,26 +32,70 @@ class TokenFile:
     """The tokens of one server, as the SDK wants to keep them."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     async def get_tokens(self) -> OAuthToken | None:
-        found = read_tokens(self._path).tokens
+        found = read_tokens(self.path).tokens
         return OAuthToken.model_validate(found) if found else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._change(tokens=tokens.model_dump(mode="json", exclude_none=True))
+        ends = time.time() + tokens.expires_in if tokens.expires_in else None
+        self.change(tokens=tokens.model_dump(mode="json", exclude_none=True), expires_at=ends)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        found = read_tokens(self._path).client
+        found = read_tokens(self.path).client
         return OAuthClientInformationFull.model_validate(found) if found else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._change(client=client_info.model_dump(mode="json", exclude_none=True))
+        self.change(client=client_info.model_dump(mode="json", exclude_none=True))
 
-    def _change(self, **fields: Any) -> None:
-        with locked(self._path):
-            kept = msgspec.structs.replace(read_tokens(self._path), **fields)
-            write_private(self._path, msgspec.json.encode(kept))
+    def change(self, **fields: Any) -> None:
+        with locked(self.path):
+            kept = msgspec.structs.replace(read_tokens(self.path), **fields)
+            write_private(self.path, msgspec.json.encode(kept))
+
+
+class _Provider(OAuthClientProvider):
+    """The SDK's flow, with what another process has stored meanwhile, and with the time when tokens end."""
+
+    def __init__(self, file: TokenFile, **options: Any) -> None:
+        super().__init__(storage=file, **options)
+        self._file = file
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        with ExitStack() as held:
+            await self._reload()
+            if not self.context.is_token_valid() and self.context.can_refresh_token():
+                refreshing = self._file.path.with_name(f"{self._file.path.stem}-refresh.json")
+                await asyncio.to_thread(held.enter_context, locked(refreshing))
+                await self._reload()
+            flow = super().async_auth_flow(request)
+            try:
+                outgoing = await flow.__anext__()
+                while True:
+                    outgoing = await flow.asend((yield outgoing))
+            except StopAsyncIteration:
+                self._keep_metadata()
+            finally:
+                await flow.aclose()
+
+    async def _reload(self) -> None:
+        stored = read_tokens(self._file.path)
+        self.context.current_tokens = await self._file.get_tokens()
+        self.context.client_info = await self._file.get_client_info()
+        self.context.token_expiry_time = stored.expires_at - _EARLY_S if stored.expires_at else None
+        if self.context.oauth_metadata is None and stored.metadata:
+            self.context.oauth_metadata = OAuthMetadata.model_validate(stored.metadata)
+        self._initialized = True
+
+    def _keep_metadata(self) -> None:
+        """Where tokens are refreshed is known in the next process too."""
+        if (known := self.context.oauth_metadata) is not None:
+            metadata = known.model_dump(mode="json", exclude_none=True)
+            if metadata != read_tokens(self._file.path).metadata:
+                self._file.change(metadata=metadata)
 
 
 def auth_of(
@@ -70,7 +117,8 @@ def auth_of(
             raise LoginNeeded(str(found.get("error") or "the login was not finished"))
         return AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
 
-    return OAuthClientProvider(
+    return _Provider(
+        TokenFile(Path(asked.token_file)),
         server_url=asked.url,
         client_metadata=OAuthClientMetadata(
             client_name=_NAME,
@@ -78,7 +126,6 @@ def auth_of(
             grant_types=["authorization_code", "refresh_token"],
             response_types=["code"],
         ),
-        storage=TokenFile(Path(asked.token_file)),
         redirect_handler=redirect,
         callback_handler=callback,
     )

@@ -11,11 +11,13 @@ from mainspring.disk.untrusted import read_untrusted
 
 
 class StoredTokens(msgspec.Struct, frozen=True, kw_only=True):
-    """What an authorization server gave: tokens, who we are there, and when the tokens end."""
+    """What an authorization server gave: tokens, who we are there, when the tokens end,
+    and where they are refreshed."""
 
     tokens: dict[str, Any] | None = None
     client: dict[str, Any] | None = None
     expires_at: float | None = None
+    metadata: dict[str, Any] | None = None
 
 
 def token_file(home: Path, sha256: str) -> Path:
