@@ -15,7 +15,19 @@ from typing import Any
 
 from bench.measure import RECORDED
 
-NAMES = ["start", "turn", "resume", "wires", "sandbox", "workspace", "context", "goals", "waits", "tokens"]
+NAMES = [
+    "start",
+    "turn",
+    "resume",
+    "wires",
+    "sandbox",
+    "workspace",
+    "context",
+    "goals",
+    "waits",
+    "mcp",
+    "tokens",
+]
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

@@ -71,7 +71,7 @@ class Guarded(BaseHTTPRequestHandler):
     good: ClassVar[set[str]] = set()
     refreshed = 0
 
-    def log_message(self, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         return
 
     def do_GET(self) -> None:

@@ -32,12 +32,13 @@ class ServerProcess:
     @property
     def stderr_tail(self) -> str:
         lines = self._stderr.decode("utf-8", "replace").strip()[-_TAIL:].splitlines()
-        return " / ".join(line.strip() for line in lines[-_TAIL_LINES:])
+        told = [line.strip() for line in lines if "error" in line.lower()]  # a runtime may say more after it
+        return told[-1] if told else " / ".join(line.strip() for line in lines[-_TAIL_LINES:])
 
     def start(self, sandbox: Sandbox) -> tuple[int, int]:
         """Starts it; gives the ends of its pipes to read from and to write to, which are the caller's."""
-        given, writing = os.pipe2(os.O_CLOEXEC)
-        reading, printed = os.pipe2(os.O_CLOEXEC)
+        given, writing = os.pipe()
+        reading, printed = os.pipe()
         settings = self._server.settings
         command = Command(
             argv=(settings.command, *settings.args),
