@@ -129,7 +129,7 @@ def _add_answers(keys: KeyBindings, screen: TerminalScreen, controls: Controls) 
 
 def _add_control(keys: KeyBindings, screen: TerminalScreen, controls: Controls) -> None:
     presses = _Presses()
-    has_menu = Condition(lambda: screen.buffer.complete_state is not None)
+    has_menu = Condition(lambda: screen.has_menu)
     is_empty = Condition(lambda: not screen.buffer.text)
 
     @keys.add("escape", filter=has_menu)

@@ -45,6 +45,12 @@ class FrameOutput(Vt100_Output):
         else:
             super().erase_down()
 
+    def resized(self, up: int) -> None:
+        """After the terminal wrapped our lines anew, they begin so many lines further up."""
+        self.drawn_rows = 0
+        if up > 0:
+            self.cursor_up(up)
+
     def flush(self) -> None:
         if self._is_held or not self._buffer:
             return

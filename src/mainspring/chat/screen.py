@@ -1,5 +1,5 @@
 """The terminal: an input line and a bar at the bottom, a few live lines above them, and scrollback that is
-only ever added to. One write per frame, at most fifteen frames a second.
+only ever added to. One write per frame, at most ten frames a second.
 
 prompt_toolkit draws the part that changes; before finished text is written that part is erased, and drawn
 again below it, all in one frame.
@@ -26,6 +26,7 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
@@ -36,11 +37,39 @@ from mainspring.chat.palette import Palette
 from mainspring.chat.picker import Picker
 from mainspring.chat.surface import Choice, Controls
 
-FRAMES_PER_S = 15
+FRAMES_PER_S = 10
 _TICK_S = 0.25
 _INPUT_LINES = 10
 _ESCAPE_S = 0.05
 _SEQUENCE_S = 0.2
+
+
+class _ResizingApplication(Application[None]):
+    """Knows that terminals wrap what is on them anew when they become narrower."""
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether the terminal has another size than when it was last drawn on."""
+        last = self.renderer._last_size
+        return last is not None and last != self.output.get_size()
+
+    def _on_resize(self) -> None:
+        drawn, output = self.renderer.last_rendered_screen, self.output
+        if drawn is not None and isinstance(output, FrameOutput):
+            columns = output.get_size().columns
+            cursor = self.renderer._cursor_pos
+            above = [_used(drawn, row) for row in range(cursor.y)]
+            with output.frame():
+                output.resized(sum((width - 1) // columns for width in above if width) + cursor.x // columns)
+                super()._on_resize()
+        else:
+            super()._on_resize()
+
+
+def _used(drawn: Screen, row: int) -> int:
+    """How many cells of a drawn line are written."""
+    cells = drawn.data_buffer[row]
+    return max((at + cell.width for at, cell in cells.items() if cell.char.strip()), default=0)
 
 
 class TerminalScreen:
@@ -70,6 +99,9 @@ class TerminalScreen:
         self._timer: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
         self._rows = 0
+        self._is_drawing = False
+        self._live_lines: Sequence[str] = ()
+        self._bar_line = ""
         self._pager = pager
         self._picker: Picker | None = None
         self._picked: asyncio.Future[str | None] | None = None
@@ -142,6 +174,11 @@ class TerminalScreen:
             self.refresh()
 
     @property
+    def has_menu(self) -> bool:
+        """Whether completions are shown; while they are looked for there may be none yet."""
+        return self._menu_count() > 0
+
+    @property
     def picker(self) -> Picker | None:
         return self._picker
 
@@ -169,14 +206,19 @@ class TerminalScreen:
         if self._app._running_in_terminal or not self._app.is_running:
             return
         self._drawn_s = time.monotonic()
-        rows = len(self._live()) + self.buffer.document.line_count + self._menu_count()
+        if self._app.is_resized:
+            self._app._on_resize()
+        self._look(self._app)
+        rows = len(self._live_lines) + self.buffer.document.line_count + self._menu_count()
         with self._output.frame():
             if self._pending or rows < self._rows:
                 self._app.renderer.erase(leave_alternate_screen=False)
                 self._output.drawn_rows = 1
                 self._write_pending()
             self._rows = rows
+            self._is_drawing = True
             self._app._redraw()
+            self._is_drawing = False
 
     def _flush_pending(self) -> None:
         """What was finished while the application ended."""
@@ -189,10 +231,10 @@ class TerminalScreen:
             self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
         self._pending.clear()
 
-    def _application(self, *, is_vi: bool) -> Application[None]:
+    def _application(self, *, is_vi: bool) -> _ResizingApplication:
         live = Window(
             FormattedTextControl(self._live_text),
-            height=lambda: Dimension.exact(len(self._live())),
+            height=lambda: Dimension.exact(len(self._live_lines)),
             wrap_lines=False,
         )
         search = SearchToolbar()
@@ -212,7 +254,7 @@ class TerminalScreen:
             Window(FormattedTextControl(self._menu_text), height=self._menu_height, wrap_lines=False),
             Condition(lambda: self._menu_count() > 0),
         )
-        app: Application[None] = Application(
+        app = _ResizingApplication(
             layout=Layout(HSplit([live, space, line, search, menu, bar])),
             key_bindings=key_bindings(self, self._controls),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
@@ -221,7 +263,9 @@ class TerminalScreen:
             full_screen=False,
             erase_when_done=True,
             mouse_support=False,
+            terminal_size_polling_interval=None,
         )
+        app.before_render += self._look
         app.after_render += self._on_drawn
         app.ttimeoutlen, app.timeoutlen = _ESCAPE_S, _SEQUENCE_S
         return app
@@ -245,16 +289,20 @@ class TerminalScreen:
             )
         ]
 
-    def _live(self) -> Sequence[str]:
-        if self._picker is not None:
-            return self._picker.lines(self.palette, self.columns)
-        return self._controls.live(self.columns)
+    def _look(self, _: Application[None]) -> None:
+        """Takes the live lines and the bar once for each time that they are drawn."""
+        if self._is_drawing:
+            return
+        columns = self.columns
+        picker = self._picker
+        self._live_lines = picker.lines(self.palette, columns) if picker else self._controls.live(columns)
+        self._bar_line = self._controls.bar(columns)
 
     def _live_text(self) -> ANSI:
-        return ANSI("\n".join(self._live()))
+        return ANSI("\n".join(self._live_lines))
 
     def _bar_text(self) -> ANSI:
-        return ANSI(self._controls.bar(self.columns))
+        return ANSI(self._bar_line)
 
     def _menu_count(self) -> int:
         state = self.buffer.complete_state

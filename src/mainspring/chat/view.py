@@ -20,6 +20,7 @@ from mainspring.chat.blocks import (
 )
 from mainspring.chat.markdown import MarkdownBlock, MarkdownStream
 from mainspring.chat.palette import Palette
+from mainspring.chat.width import cut_to_width
 from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
@@ -49,11 +50,12 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.events.counts import plural
-from mainspring.secrets.screen import plain, plain_name
+from mainspring.secrets.screen import plain, plain_name, without_controls
 
 Reasoning = Literal["on", "off", "auto"]
 LIVE_LINES = 6
 _STREAM_LINES = 3
+_MOSTLY = 0.8
 _OPENING = (ModelChosen, ModeChosen, EffortChosen, EngineChosen)
 """What the head of a chat says; news only once somebody has said something."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -118,7 +120,7 @@ class View:
         match recorded.event:
             case TextDelta(text=text):
                 self._said += text
-                return [*self._fold_thought(now_s), *self._blocks(self._stream.feed(plain(text)))]
+                return [*self._fold_thought(now_s), *self._blocks(self._stream.feed(text))]
             case ThinkingDelta(text=text):
                 self._thinking_since_s = self._thinking_since_s or now_s
                 self._thought += text
@@ -183,7 +185,7 @@ class View:
         """The lines below the scrollback; at most six, none longer than the terminal is wide."""
         lines: list[str] = []
         if rest := self._stream.rest.strip("\n"):
-            lines += _tail(rest, columns, _STREAM_LINES)
+            lines += _tail(plain(rest), columns, _STREAM_LINES)
         elif self._thought:
             lines.append(self.palette.paint(f"✻ thinking… {_last_words(self._thought, columns - 14)}", "dim"))
         running = [*self._calls.values(), *([self._shell] if self._shell else [])]
@@ -228,8 +230,7 @@ class View:
             self._thought = "".join(part.text for part in said.parts if isinstance(part, Thinking))
         blocks += self._fold_thought(now_s)
         self._is_thought_told = False
-        missing = said.text.removeprefix(self._said) if said.text.startswith(self._said) else said.text
-        blocks += self._blocks(self._stream.feed(plain(missing)))
+        blocks += self._blocks(self._stream.feed(_missing(said.text, self._said)))
         blocks += self._finish_text()
         self._calls |= {call.call: _Running(call, now_s) for call in said.calls}
         self._said = self._writing = ""
@@ -264,10 +265,8 @@ class View:
         return self._blocks(self._stream.finish())
 
     def _blocks(self, blocks: Sequence[MarkdownBlock]) -> list[str]:
-        return [
-            self._render(block.text) if block.is_joined else self._spaced(self._render(block.text))
-            for block in blocks
-        ]
+        shown = [(self._render(plain(block.text)), block.is_joined) for block in blocks]
+        return [text if is_joined else self._spaced(text) for text, is_joined in shown]
 
     def _spaced(self, text: str) -> str:
         """A block with an empty line above it."""
@@ -278,6 +277,15 @@ class View:
         """A line that stands close to others of its kind, apart from prose."""
         is_first, self._is_spaced = self._is_spaced, False
         return f"\n{text}" if is_first else text
+
+
+def _missing(text: str, streamed: str) -> str:
+    """What of a reply was not streamed. What is on record has no control characters and no secrets, so it may
+    be a little shorter than what was streamed."""
+    seen = without_controls(streamed)
+    if text.startswith(seen):
+        return text[len(seen) :]
+    return "" if len(seen) >= _MOSTLY * len(text) else text
 
 
 def _spinner(now_s: float) -> str:
@@ -293,5 +301,5 @@ def _tail(text: str, columns: int, most: int) -> list[str]:
     """The last lines of a text, each cut into what fits."""
     lines: list[str] = []
     for line in text.split("\n")[-most:]:
-        lines += [line[at : at + columns] for at in range(0, len(line), columns)] or [""]
+        lines += cut_to_width(line, columns) or [""]
     return lines[-most:]

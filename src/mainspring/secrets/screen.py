@@ -6,6 +6,9 @@ import re
 
 from mainspring.events.escaping import UNSAFE
 
+_JOINER = 0x200D
+_EMOJI = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
+"""Between two of these a joiner makes one picture of them, and hides nothing."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TERMINAL_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -34,7 +37,9 @@ def plain_name(text: str) -> str:
 
 
 def _written(found: re.Match[str]) -> str:
-    code = ord(found[0])
+    code, at = ord(found[0]), found.start()
+    if code == _JOINER and _EMOJI.match(found.string[at - 1 : at]) and _EMOJI.match(found.string, at + 1):
+        return found[0]
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"<U+{code:04X}>"

@@ -1,0 +1,179 @@
+"""What a terminal does to a chat, and what a chat must never do to a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from itertools import product
+
+import pytest
+
+from mainspring.chat.palette import Palette
+from mainspring.chat.view import View
+from mainspring.events import AssistantSaid, CallAsked, CallEnded, Origin, Recorded, Text, TextDelta, UserSaid
+from tests.chat.conftest import FREE, Tmux
+
+SLOW = {"text": "word " * 120 + "\n\nthe end", "chunk_size": 5, "delay_s": 0.05}
+SEQUENCES = [
+    *(f"\x1b[{number}{letter}" for number, letter in product(("2", "31", "?1049", "999;999"), "JKHmhlrAB")),
+    *(f"\x1b]{number};{text}{end}" for number, text, end in product((0, 8, 52, 1337), ("x", "c;aGk="), ("\x07", "\x1b\\"))),
+    *(f"\x9b{number}{letter}" for number, letter in product(("2", "31"), "JKHm")),
+    *(f"\x1b{letter}" for letter in "cDEMH78=>NOPXZ^_"),
+    *"\x00\x07\x08\x0b\x0c\x0e\x0f\x7f\x85\x84\x88\x8d\x90\x9c\u202e\u2066\u200b\ufeff",
+    "\x1bP+q544e\x1b\\", "\x1b_Gf=100;AAAA\x1b\\", "\x1b[200~rm\x1b[201~", "safe\rover", "a\x1b[6n", "\x1b[c",
+]  # fmt: skip
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b\ufeff]")
+
+
+def test_there_are_a_hundred_hostile_sequences() -> None:
+    assert len(set(SEQUENCES)) >= 100
+
+
+@pytest.mark.parametrize("styled", [True, False])
+def test_no_hostile_sequence_reaches_the_terminal(styled: bool) -> None:
+    for sequence in SEQUENCES:
+        text = f"before {sequence} after `{sequence}`\n\n```sh\n{sequence}\n```\n"
+        view = View(Palette(is_styled=styled), lambda block: block, here=Origin())
+        asked = CallAsked(
+            call="c1", name="shell", arguments=f'{{"command": "echo {sequence.encode().hex()}"}}'
+        )
+        odd = CallAsked(call="c2", name=sequence, arguments=sequence)
+        events = (
+            UserSaid(text=text),
+            *(TextDelta(text=piece) for piece in re.findall(r"(?s).{1,3}", text)),
+            AssistantSaid(step=1, parts=(Text(text=text), asked, odd)),
+        )
+        shown: list[str] = []
+        for number, event in enumerate(events):
+            shown += view.take(Recorded(number, 0, event), now_s=0.0)
+            shown += view.live(columns=60, now_s=1.0)
+        for call in ("c1", "c2"):
+            shown += view.take(Recorded(9, 0, CallEnded(call=call, outcome="error", output=text)), now_s=0.0)
+        written = re.sub(r"\x1b\[[\d;]*m", "", "".join(shown))
+        assert "\x1b" not in written, repr(sequence)
+        assert not UNSAFE.search(written), repr(sequence)
+
+
+def test_a_resize_in_the_middle_of_an_answer_leaves_nothing_behind(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(SLOW), *FREE)
+    tmux.type("go", "Enter")
+    tmux.until("word word")
+    for columns in (40, 120, 60, 300, 50, 80):
+        before = re.findall(r"answering · .*", tmux.screen())
+        tmux.resize(columns)
+        tmux.until(lambda _: before != re.findall(r"answering · .*", tmux.screen()))  # noqa: B023 - called at once
+    seen = tmux.until("■ done")
+    assert seen.count("the end") == 1
+    assert seen.count("word") == 120
+    assert seen.count("answering") == 0
+
+
+def test_wide_characters_and_emoji_keep_their_places(tmux: Tmux) -> None:
+    text = "你好世界" * 40 + " 👨‍👩‍👧 \U0001f600\n\n| 名前 | n |\n|---|---|\n| 東京 | 1 |\n| x | 2 |\n"
+    tmux.open("chat", "--model", tmux.machine.serve({"text": text, "chunk_size": 2, "delay_s": 0.002}), *FREE)
+    tmux.type("你好", "Enter")
+    seen = tmux.until("■ done")
+    assert "› 你好" in seen
+    assert re.sub(r"\s", "", seen).count("你好世界" * 40) == 1
+    rows = [line for line in seen.splitlines() if line.strip().endswith((" 1", " 2"))]
+    assert [row.rstrip() for row in rows] == [" 東京  1", " x     2"]
+
+
+def test_a_chat_that_is_killed_goes_on_where_it_was(tmux: Tmux) -> None:
+    waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
+    model = tmux.machine.serve(waits, {"text": "Back again."})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("begin", "Enter")
+    tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    session = tmux.machine.only_session()["id"]
+    os.kill(chat_process(session), signal.SIGKILL)
+    tmux.until("Killed")
+    tmux.type("reset", "Enter")
+    tmux.open("chat", "--resume", session)
+    seen = tmux.until("/continue goes on")
+    assert "› begin" in seen
+    tmux.type("/continue", "Enter")
+    tmux.until("Back again.")
+
+
+def chat_process(session: str) -> int:
+    """The process that holds the lock of a session."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                opened = [os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")]
+            except OSError:
+                continue
+            if any(session in path and path.endswith("owner.lock") for path in opened):
+                return int(entry)
+    raise AssertionError("nobody runs the session")
+
+
+def test_a_closed_terminal_ends_the_turn_on_record(tmux: Tmux) -> None:
+    waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
+    tmux.open("chat", "--model", tmux.machine.serve(waits), *FREE)
+    tmux.type("begin", "Enter")
+    tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    session = tmux.machine.only_session()["id"]
+    process = chat_process(session)
+    tmux.close()
+    subprocess.run(["tail", f"--pid={process}", "-f", "/dev/null"], check=True, timeout=60)
+    events = tmux.machine.events(session)
+    assert [event["body"]["ending"] for event in events if event["kind"] == "TurnEnded"] == ["interrupted"]
+
+
+def test_ctrl_z_gives_the_shell_and_fg_comes_back(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Awake."}), *FREE)
+    tmux.keys("C-z")
+    tmux.until(lambda seen: "Stopped" in seen and seen.rstrip().endswith("shell$"))
+    tmux.type("fg", "Enter")
+    tmux.until(lambda _: "›" in tmux.screen().splitlines()[-1] or "test · yolo" in tmux.screen())
+    tmux.type("hello", "Enter")
+    tmux.until("Awake.")
+
+
+def test_in_vi_insert_mode_escape_first_leaves_insert(tmux: Tmux) -> None:
+    waits = {"calls": [{"name": "shell", "arguments": {"command": "sleep 1000"}}]}
+    tmux.open("chat", "--vi", "--model", tmux.machine.serve(waits), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell sleep 1000")
+    tmux.type("one two")
+    tmux.keys("Escape")
+    tmux.keys("b", "i")
+    tmux.type("and ")
+    tmux.until("› one and two")
+    assert "interrupted" not in tmux.scrollback()
+    tmux.keys("Escape")
+    tmux.keys("Escape")
+    tmux.until("■ interrupted")
+
+
+def test_no_color_leaves_the_colours_out(tmux: Tmux) -> None:
+    tmux.type("export NO_COLOR=1", "Enter")
+    tmux.open(
+        "chat",
+        "--model",
+        tmux.machine.serve({"text": "# Title\n\n`code` and\n\n```python\nx = 1\n```\n"}),
+        *FREE,
+    )
+    tmux.type("go", "Enter")
+    tmux.until("■ done")
+    codes = {
+        code
+        for found in re.findall(r"\x1b\[([\d;]*)m", tmux.screen(is_styled=True))
+        for code in found.split(";")
+    }
+    assert not {code for code in codes if code.isdigit() and 30 <= int(code) <= 37}
+
+
+@pytest.mark.parametrize("columns", [40, 300])
+def test_narrow_and_wide_terminals_are_right(tmux: Tmux, columns: int) -> None:
+    tmux.resize(columns)
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "word " * 60}), *FREE)
+    tmux.type("go", "Enter")
+    tmux.until("■ done")
+    lines = tmux.screen().splitlines()
+    assert max(len(line.rstrip()) for line in lines if line.startswith("word")) <= min(columns, 100)
+    assert any(line.startswith(" test · yolo") for line in lines)
