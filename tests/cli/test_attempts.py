@@ -170,3 +170,14 @@ def test_a_small_model_has_one_attempt_when_a_person_says_so_or_must_be_asked(
 ) -> None:
     ran = machine.run("run", "--json", "--model", small(machine), *options, TESTED)
     assert not [event for event in lines(ran.stdout) if event["kind"] == "AttemptsStarted"]
+
+
+def test_a_small_model_that_writes_the_same_wrong_file_again_starts_afresh(machine: Machine) -> None:
+    wrong = act("write", path="answer", content="wrong\n")
+    ran = machine.run("run", "--json", "--model", small(machine, wrong, wrong), "--mode", "auto", TESTED)
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "answer").read_text() == "right\n"
+    events = lines(ran.stdout)
+    first, second = [event["body"] for event in events if event["kind"] == "AttemptEnded"]
+    assert (first["ending"], first["used"]["steps"]) == ("failed", 2)
+    assert second["passed"] == ["sh ./try.sh --check"]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mainspring.context.values import touched_by
 from mainspring.errors import MainspringError
-from mainspring.events import Compacted, Event, GuardTripped, SamplingChosen
+from mainspring.events import AttemptsStarted, AttemptStarted, Compacted, Event, GuardTripped, SamplingChosen
 from mainspring.turns.compactor import restarted
 from mainspring.turns.runtime import Runtime
 
@@ -40,6 +40,8 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
     match tripped.action:
         case "":
             pass
+        case "told" if runtime.guards.recent.is_useless and await _is_tried_again(runtime):
+            tripped = replace(tripped, action="", is_final=True)
         case "told":
             text = _TOLD.format(failed=tripped.message) + await _files(runtime)
             tripped = replace(tripped, message=text)
@@ -65,6 +67,22 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
     if any(isinstance(event, Compacted) for event in beside):
         await runtime.load_history()
     return tripped
+
+
+async def _is_tried_again(runtime: Runtime) -> bool:
+    """Whether a small model has another attempt: what stands in its history it writes again, however it is
+    sampled, and a fresh start is worth more than another word."""
+    if runtime.state.prompt.profile != "small":
+        return False
+    last = [
+        await runtime.journal.last(kind) for kind in ("AttemptsStarted", "AttemptStarted", "AttemptsEnded")
+    ]
+    match [recorded.event if recorded else None for recorded in last]:
+        case [AttemptsStarted(attempts=attempts), AttemptStarted(attempt=attempt), _]:
+            is_over = last[2] is not None and last[0] is not None and last[2].seq > last[0].seq
+            return attempt < attempts and not is_over
+        case _:
+            return False
 
 
 def hotter(runtime: Runtime) -> SamplingChosen:
