@@ -39,6 +39,16 @@ def block(path: str, text: str) -> str:
     return f"### {path}\n```{_LANGUAGES.get(language, language)}\n{text}\n```"
 
 
+def paths_in(text: str) -> list[str]:
+    """What stands in code quotes and is written like the path of a file."""
+    quoted = (match[1] for match in re.finditer(r"`([^`\s]+)`", text))
+    return [
+        path.removeprefix("./")
+        for path in quoted
+        if _PATH.fullmatch(path) and not path.startswith(("/", ".."))
+    ]
+
+
 def is_asked(messages: Sequence[bytes]) -> bool:
     """Whether the last message asks for files."""
     return bool(messages) and _ASKED.encode() in messages[-1]

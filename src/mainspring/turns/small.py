@@ -13,7 +13,7 @@ from mainspring.events import (
     NoteAdded,
     ShownFile,
 )
-from mainspring.models.drafts import WRITE, asked
+from mainspring.models.drafts import WRITE, asked, paths_in
 from mainspring.tools import MAX_TEXT
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.stuck import hotter
@@ -42,11 +42,14 @@ def result_text(runtime: Runtime) -> int:
 
 def said_again(runtime: Runtime, task: str, shown: Sequence[ShownFile]) -> str:
     """A short task once more, behind the files that were shown for it, and in which form to change them where
-    all of them were shown whole: small models do what stands last."""
+    all of them were shown whole: small models do what stands last. A file that the task names and that is not
+    there yet is the example: it is what is wanted."""
     if runtime.state.prompt.profile != "small" or not shown or len(task) > _MAX_SAID_AGAIN:
         return ""
     is_whole = not any(item.first_line for item in shown)
-    form = asked(_example([item.path for item in shown])) if is_whole and _may_write(runtime) else ""
+    paths = [item.path for item in shown]
+    wanted = next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
+    form = asked(wanted or _example(paths)) if is_whole and _may_write(runtime) else ""
     return _SAID_AGAIN.format(task=task, form=form).rstrip()
 
 
