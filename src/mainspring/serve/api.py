@@ -30,7 +30,7 @@ from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes
 from mainspring.catalog import SessionRow
 from mainspring.documents.lines import as_json
 from mainspring.errors import UnknownSession
-from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks
+from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
 from mainspring.report.facts import Report
 from mainspring.serve.fleet import Fleet, OpenQuestion
 from mainspring.serve.hub import Hub, StartSession, absolute
@@ -57,10 +57,16 @@ from mainspring.serve.values import (
     Started,
     StartGoal,
 )
+from mainspring.serve.view import ViewRow, view_of
 from mainspring.settings import Config
 
 PREFIX = "/api/v1"
 MAX_PAGE = 1000
+
+
+class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
+    rows: list[ViewRow]
+    last_seq: int
 
 
 class ServerParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +112,11 @@ async def _session(asked: ApiCall) -> SessionRow:
 
 
 async def _events(asked: ApiCall) -> EventPage:
+    events, last = await _page_of(asked)
+    return EventPage(events=[msgspec.Raw(as_json(each)) for each in events], last_seq=last)
+
+
+async def _page_of(asked: ApiCall) -> tuple[list[Recorded], int]:
     limit = min(max(1, asked.taken.limit), MAX_PAGE)
     async with journal_of(asked.config, asked.session) as reader:
         last = await reader.last_seq()
@@ -113,8 +124,12 @@ async def _events(asked: ApiCall) -> EventPage:
         if asked.taken.before is not None:
             until = min(asked.taken.before - 1, last)
             after = max(after, until - limit)
-        events = await reader.read(after=after, until=until, limit=limit)
-        return EventPage(events=[msgspec.Raw(as_json(each)) for each in events], last_seq=last)
+        return await reader.read(after=after, until=until, limit=limit), last
+
+
+async def _view(asked: ApiCall) -> ViewPage:
+    events, last = await _page_of(asked)
+    return ViewPage(rows=[view_of(each) for each in events], last_seq=last)
 
 
 async def _blob(asked: ApiCall) -> bytes:
@@ -264,6 +279,7 @@ ROUTES: tuple[Route, ...] = (
     _get("/sessions", "All sessions, the most recent first.", _sessions, tuple[SessionRow, ...], Page),
     _get(_S, "One session.", _session, SessionRow),
     _get(f"{_S}/events", "A page of what is on record.", _events, EventPage, EventsAfter),
+    _get(f"{_S}/view", "The same as the page shows it.", _view, ViewPage, EventsAfter),
     _get(f"{_S}/blob", "Content that an event names.", _blob, bytes, BlobAsked),
     _get(f"{_S}/changes", "What each step did to files.", _changes, tuple[StepChanges, ...], ChangesAsked),
     _get(f"{_S}/questions", "What a session asks.", _open_questions, tuple[ApprovalAsked, ...]),

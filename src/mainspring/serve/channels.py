@@ -11,13 +11,18 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
+
+import msgspec
 
 from mainspring.app.operations.sessions import is_run, journal_of
 from mainspring.documents.lines import as_json
 from mainspring.errors import JournalError
 from mainspring.events import Recorded
+from mainspring.events.escaping import escape_json
 from mainspring.journal import JournalReader
 from mainspring.serve.hub import Hub
+from mainspring.serve.view import view_of
 from mainspring.settings import Config
 
 _KEPT = 4096
@@ -26,10 +31,16 @@ _LOOK_S, _LOOK_IDLE_S = 0.1, 0.5
 _CALM_LOOKS = 20
 
 
-def frame(recorded: Recorded) -> bytes:
-    """An event of a stream: numbered, so that a reader can come back to it; a delta has no number."""
+def frame(recorded: Recorded, *, is_view: bool = False) -> bytes:
+    """An event of a stream: numbered, so that a reader can come back to it; a delta has no number. For the
+    page (`is_view`) it is what is shown of the event."""
     head = b"id: %d\n" % recorded.seq if recorded.seq else b"event: delta\n"
-    return head + b"data: " + as_json(recorded) + b"\n\n"
+    data = view_json(recorded) if is_view else as_json(recorded)
+    return head + b"data: " + data + b"\n\n"
+
+
+def view_json(recorded: Recorded) -> bytes:
+    return escape_json(msgspec.json.encode(view_of(recorded)))
 
 
 class Channels:
@@ -38,14 +49,17 @@ class Channels:
     def __init__(self, config: Config, hub: Hub) -> None:
         self._config = config
         self._hub = hub
-        self._channels: dict[str, _Channel] = {}
+        self._channels: dict[tuple[str, bool], _Channel] = {}
 
-    async def follow(self, session: str, after: int) -> AsyncGenerator[bytes]:
+    async def follow(self, session: str, after: int, *, is_view: bool = False) -> AsyncGenerator[bytes]:
         """The frames of a session after an event, then what comes, for ever. Several are given together."""
         async with journal_of(self._config, session) as reader:
-            channel = self._channels.get(reader.session)
+            key = reader.session, is_view
+            channel = self._channels.get(key)
             if channel is None:
-                channel = self._channels[reader.session] = _Channel(self._config, self._hub, reader.session)
+                channel = self._channels[key] = _Channel(
+                    self._config, self._hub, reader.session, partial(frame, is_view=is_view)
+                )
             channel.readers += 1
             try:
                 async with aclosing(channel.read(reader, after)) as frames:
@@ -54,7 +68,7 @@ class Channels:
             finally:
                 channel.readers -= 1
                 if not channel.readers:
-                    del self._channels[reader.session]
+                    del self._channels[key]
                     await channel.close()
 
     async def close(self) -> None:
@@ -63,7 +77,8 @@ class Channels:
 
 
 class _Channel:
-    def __init__(self, config: Config, hub: Hub, session: str) -> None:
+    def __init__(self, config: Config, hub: Hub, session: str, encode: Callable[[Recorded], bytes]) -> None:
+        self._frame = encode
         self._config = config
         self._hub = hub
         self._session = session
@@ -100,7 +115,7 @@ class _Channel:
             position, until = self._given, self._seq or 0
             while after < until and (page := await reader.read(after=after, until=until, limit=_PAGE)):
                 after = page[-1].seq
-                yield b"".join(map(frame, page))
+                yield b"".join(map(self._frame, page))
 
     async def close(self) -> None:
         self._is_closed = True
@@ -110,7 +125,7 @@ class _Channel:
 
     def _offer(self, events: list[Recorded]) -> None:
         for recorded in events:
-            self._frames.append((recorded.seq, frame(recorded)))
+            self._frames.append((recorded.seq, self._frame(recorded)))
             self._seq = recorded.seq or self._seq
         self._given += len(events)
         self._tell()

@@ -25,6 +25,7 @@ from mainspring.serve.channels import Channels
 from mainspring.serve.fleet import Fleet
 from mainspring.serve.guard import COOKIE, Allowed, Guard, refused, token_of
 from mainspring.serve.hub import Hub
+from mainspring.serve.pages import PAGE_PATHS, page_routes
 from mainspring.settings import Config
 
 LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"
@@ -69,11 +70,12 @@ class WebServer:
             Path(LOGIN, self._login, methods=["POST"]),
             Path(PAIR, self._pair, methods=["POST"]),
             Path(LOGOUT, self._logout, methods=["POST"]),
+            *page_routes(),
             Path(HEALTH, self._health, methods=["GET"]),
             Path(METRICS, self._metrics, methods=["GET"]),
         ]
         app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=_HANDLERS)
-        public = {LOGIN, PAIR, LOGOUT, *((HEALTH, METRICS) if is_open else ())}
+        public = {LOGIN, PAIR, LOGOUT, *PAGE_PATHS, *((HEALTH, METRICS) if is_open else ())}
         allowed = Allowed(
             hosts=hosts,
             scheme="https" if self._is_secure else "http",
@@ -122,7 +124,8 @@ class WebServer:
         given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
         if not given.isdecimal():
             raise UsageError("`after` must be the number of an event.")
-        return self._stream(request, self._channels.follow(session, int(given)))
+        is_view = "view" in request.query_params
+        return self._stream(request, self._channels.follow(session, int(given), is_view=is_view))
 
     async def _fleet_stream(self, request: Request) -> Response:
         return self._stream(request, self._fleet.follow())

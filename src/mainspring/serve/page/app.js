@@ -1,0 +1,106 @@
+// The page: who is looking, which view, and one stream of all sessions and questions.
+import { render } from './vendor/preact.module.js';
+import { useEffect, useState } from './vendor/hooks.module.js';
+import { html, Problem, useDoing } from './parts.js';
+import { CostView, DevicesView, StartView } from './forms.js';
+import { FleetView } from './fleet.js';
+import { follow, get, post } from './net.js';
+import { InboxView } from './questions.js';
+import { SessionView } from './session.js';
+import { texts } from './texts.js';
+
+/** What the address brought: a token or a code, which is used once and leaves the address at once. */
+async function enter() {
+  const found = /^#(token|pair)=(.+)$/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, '', '/');
+  if (found[1] === 'token') await post('/login', { token: found[2] });
+  else await post('/pair', { code: found[2], name: deviceName() });
+}
+
+function deviceName() {
+  const system = /Android|iPhone|iPad|Macintosh|Windows|Linux/.exec(navigator.userAgent);
+  return `${system ? system[0] : 'a device'} browser`;
+}
+
+function useRoute() {
+  const [route, setRoute] = useState(location.hash);
+  useEffect(() => {
+    const look = () => { setRoute(location.hash); scrollTo(0, 0); };
+    addEventListener('hashchange', look);
+    return () => removeEventListener('hashchange', look);
+  }, []);
+  return route;
+}
+
+function useFleet() {
+  const [fleet, setFleet] = useState({ rows: new Map(), questions: /** @type {any[]} */ ([]) });
+  const [isOpen, setOpen] = useState(true);
+  useEffect(() => follow(() => '/stream', {
+    fleet: (now) => setFleet((before) => {
+      const rows = new Map(before.rows);
+      for (const id of now.gone) rows.delete(id);
+      for (const row of now.rows) rows.set(row.id, row);
+      return { rows, questions: now.questions || before.questions };
+    }),
+  }, setOpen), []);
+  return { ...fleet, isOpen };
+}
+
+/** @param {{onEnter: () => void}} props */
+function Enter({ onEnter }) {
+  const [token, setToken] = useState('');
+  const { error, isBusy, run } = useDoing();
+  return html`<main class="enter"><h1>${texts.enterTitle}</h1><p>${texts.enterHelp}</p>
+    <form onSubmit=${(event) => {
+      event.preventDefault();
+      run(async () => { await post('/login', { token: token.trim() }); onEnter(); });
+    }}>
+      <label>${texts.token}<input type="password" autocomplete="off" value=${token}
+        onInput=${(event) => setToken(event.currentTarget.value)} /></label>
+      <button class="main" disabled=${isBusy || !token.trim()}>${texts.enter}</button>
+      <${Problem} error=${error} />
+    </form></main>`;
+}
+
+/** @param {{me: any, onLeave: () => void}} props */
+function Inside({ me, onLeave }) {
+  const route = useRoute();
+  const { rows, questions, isOpen } = useFleet();
+  const listed = [...rows.values()].sort((one, other) => other.updated_us - one.updated_us);
+  const session = (/^#\/s\/(\w+)/.exec(route) || [])[1];
+  const links = [['#/', texts.sessions], ['#/inbox', texts.inbox], ['#/new', texts.start], ['#/cost', texts.cost], ['#/devices', texts.devices]];
+  const here = session ? '#/' : route || '#/';
+  const view = session
+    ? html`<${SessionView} key=${session} session=${session} row=${rows.get(session)} me=${me}
+        questions=${questions.filter((asked) => asked.session === session)} />`
+    : route === '#/inbox' ? html`<${InboxView} questions=${questions} mayAnswer=${me.role !== 'watch'} />`
+      : route === '#/new' ? html`<${StartView} rows=${listed} />`
+        : route === '#/cost' ? html`<${CostView} />`
+          : route === '#/devices' ? html`<${DevicesView} me=${me} onLeave=${onLeave} />`
+            : html`<${FleetView} rows=${listed} questions=${questions} />`;
+  return html`<header><nav aria-label=${texts.title}>${links.map(([to, name]) => html`
+      <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}>${name}
+        ${to === '#/inbox' && questions.length > 0 && html`<span class="count">${questions.length}</span>`}</a>`)}
+    </nav></header>
+    ${!isOpen && html`<p class="problem" role="status">${texts.offline}</p>`}
+    ${view}`;
+}
+
+function App() {
+  const [me, setMe] = useState(/** @type {any} */ (undefined));
+  const look = async () => {
+    try {
+      setMe(await get('/about'));
+    } catch {
+      setMe(null);
+    }
+  };
+  useEffect(() => { enter().catch(() => {}).then(look); }, []);
+  if (me === undefined) return html`<main class="enter"><p>…</p></main>`;
+  return me ? html`<${Inside} me=${me} onLeave=${() => setMe(null)} />` : html`<${Enter} onEnter=${look} />`;
+}
+
+const root = /** @type {HTMLElement} */ (document.getElementById('app'));
+root.replaceChildren();
+render(html`<${App} />`, root);
