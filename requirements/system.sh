@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, and faketime for tests
-# of clocks that jump. As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
+# Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, faketime for tests of
+# clocks that jump, and chromium for tests of the page. As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
 python=$1
 
 debian() {
@@ -21,5 +21,8 @@ if ! command -v bwrap >/dev/null 2>&1 && ! debian bubblewrap; then
 fi
 if ! command -v faketime >/dev/null 2>&1 && ! debian faketime; then
     echo "note: faketime is missing, so tests of the clock are skipped (apt-get install faketime)" >&2
+fi
+if ! command -v chromium >/dev/null 2>&1 && ! debian chromium; then
+    echo "note: chromium is missing, so tests of the page fail (apt-get install chromium)" >&2
 fi
 exit 0

@@ -145,6 +145,7 @@ class _Channel:
                         async with aclosing(session.subscribe(self._seq or 0, deltas=True)) as events:
                             async for recorded in events:
                                 self._offer([recorded])
+                        await asyncio.sleep(_LOOK_S)  # it is being closed
                     await self._poll(reader, lambda: self._hub.here(self._session) is None)
         finally:
             self._tell()
