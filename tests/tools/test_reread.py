@@ -46,7 +46,8 @@ def said(output: str) -> str:
 
 def outcomes(folder: Path, *replies: Any, **options: Any) -> list[str]:
     stage = staged(folder, *replies)
-    stage.run("go", **{"mode": "yolo", "sandbox": "none", "limits": CAP, **options})
+    usual: dict[str, Any] = {"mode": "yolo", "sandbox": "none", "limits": CAP}
+    stage.run("go", **{**usual, **options})
     return [said(output) for output in results(stage)]
 
 
@@ -74,7 +75,7 @@ def test_the_text_is_shown_when_it_is_asked_for(tmp_path: Path) -> None:
         ({"offset": 60}, "1 lines"),  # shorter than the sentence would be
     ],
 )
-def test_a_part_of_what_was_shown_counts_as_shown(tmp_path: Path, page: dict[str, int], given: str) -> None:
+def test_a_part_of_what_was_shown_counts_as_shown(tmp_path: Path, page: dict[str, Any], given: str) -> None:
     assert outcomes(tmp_path, read(), read(**page)) == ["60 lines", given]
 
 
