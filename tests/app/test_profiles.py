@@ -123,9 +123,16 @@ def test_what_the_profile_is_can_be_said_and_is_kept(tmp_path: Path) -> None:
     assert asyncio.run(resume()) == "small"
 
 
-def test_a_small_model_that_did_nothing_is_asked_once(tmp_path: Path) -> None:
-    replies = (answer("Ändere Zeile 3."), answer("Ändere Zeile 3."))
-    events, requests = session(tmp_path, Script(replies=replies), task="Repariere die Datei.")
+@pytest.mark.parametrize(
+    ("task", "reply"),
+    [
+        ("Repariere die Datei.", "Ändere Zeile 3."),
+        ("请修复这个文件。", "请修改第三行。"),
+        ("Fix it.", "Change line 3."),
+    ],
+)
+def test_a_small_model_that_did_nothing_is_asked_once(tmp_path: Path, task: str, reply: str) -> None:
+    events, requests = session(tmp_path, Script(replies=(answer(reply),) * 2), task=task)
     (note,) = only(events, NoteAdded)
     assert note.source == EFFECT_SOURCE
     assert len(requests) == 2
@@ -279,3 +286,29 @@ def test_a_small_model_that_wrote_files_as_they_are_is_asked_for_the_change_and_
     assert [request.get("temperature") for request in requests] == [None, None, 0.7, None]
     assert "response_format" not in requests[2]
     assert only(events, TurnEnded)[-1].ending == "done"
+
+
+WRITTEN = ScriptedReply(text='```json\n{"name": "find", "arguments": {"glob": "*.a"}}\n```')
+MALFORMED = ScriptedReply(calls=(ScriptedCall(name="find", arguments='{"glob": "*.a'),))
+
+
+@pytest.mark.parametrize("bad", [WRITTEN, MALFORMED], ids=["text", "malformed"])
+def test_what_was_seen_of_a_model_holds_for_the_next_session(tmp_path: Path, bad: ScriptedReply) -> None:
+    config, workspace = settings(tmp_path), tmp_path / "work"
+    workspace.mkdir()
+    script = Script(replies=(bad, bad, answer("Nothing there.")))
+
+    async def run() -> tuple[list[Any], Any]:
+        async with ModelServer(script) as server:
+            model = f"openai-compatible@{server.url}#coder-70b"
+            for _ in range(2):
+                async with mainspring.open(workspace, model=model, mode="auto", config=config) as opened:
+                    await opened.ask("Look for it.")
+            requests = [(seen.reply, "tools" in seen.json()) for seen in server.seen]
+            return requests, await look_up(model, config)
+
+    requests, record = asyncio.run(run())
+    second = [is_native for reply, is_native in requests[3:] if reply == 0]
+    assert [is_native for _, is_native in requests[:3]] == [True, True, False]
+    assert second == [False]
+    assert (record.tools, record.sources["tools"]) == ("schema", "seen")
