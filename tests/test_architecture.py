@@ -153,6 +153,7 @@ OTHER_READERS = {
     "app/operations/daemon.py": "our own log",
     "cli/daemon.py": "our own log",
     "cli/demo.py": "what the demo made itself",
+    "serve/pages.py": "what is shipped",
     "settings.py": "the clock of the system",
     "system.py": "/proc",
     "waits/namespaces.py": "/proc",
