@@ -71,6 +71,10 @@ def test_the_exit_code_says_how_it_ended(workspace: Path) -> None:
         {"mode": "wild"},
         {"progress": "loud"},
         {"user_prompt": "twice"},
+        {"repo_dir": 3},
+        {"checks": "pytest -q"},
+        {"targets": ("loss<1",)},
+        {"effort": "huge"},
     ],
 )
 def test_a_wrong_value_is_named_and_also_a_value_error(wrong: dict[str, Any], workspace: Path) -> None:

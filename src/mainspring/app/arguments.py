@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import cast, get_args
 
 from mainspring.errors import InvalidValue, MainspringError, UsageError
-from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, TurnStarted
+from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, Target, TurnStarted
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
 from mainspring.session.session import Session
 from mainspring.settings import Config
 from mainspring.tools import Tool
 
-_Kind = tuple[str, Callable[[object], bool]]
+Kind = tuple[str, Callable[[object], bool]]
 """What an argument must be, in words, and whether a value is it."""
 
 
-def check_arguments(given: Mapping[str, object], **kinds: _Kind) -> None:
+def check_arguments(given: Mapping[str, object], **kinds: Kind) -> None:
     """Raises `InvalidValue` for the first argument that cannot have its value. `given` may hold others."""
     for name, (words, is_fine) in kinds.items():
         value = given[name]
@@ -79,6 +79,11 @@ def _is_command(value: object) -> bool:
     return bool(words) and all(_is_name(word) for word in words)
 
 
+def _are(kind: type, value: object) -> bool:
+    items = _items(value)
+    return items is not None and all(isinstance(each, kind) for each in items)
+
+
 def _is_amount(value: object) -> bool:
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
@@ -104,26 +109,29 @@ def _are_tools(value: object) -> bool:
 
 
 _NONE = _is(type(None))
-PATH: _Kind = ("a path", _is_path)
-TEXT: _Kind = ("a text", _is(str))
-NAME: _Kind = ("a text without NUL", _is_name)
-COMMAND: _Kind = ("a list of words that is not empty", _is_command)
-SECONDS: _Kind = ("a number of seconds that is finite and not negative, or None", _or(_NONE, _is_amount))
-COUNT: _Kind = ("a whole number that is not negative, or None", _or(_NONE, _is_count))
-OPTIONAL_PATH: _Kind = ("a path or None", _or(_NONE, _is_path))
-ALLOW_HOME: _Kind = ("True, False or a function that asks", _or(_is(bool), callable))
-APPROVER: _Kind = ("an async function that answers questions, or None", _or(_NONE, callable))
-CONFIG: _Kind = ("a Config or None", _is(Config, type(None)))
-_OPEN: dict[str, _Kind] = {
+PATH: Kind = ("a path", _is_path)
+TEXT: Kind = ("a text", _is(str))
+NAME: Kind = ("a text without NUL", _is_name)
+TEXTS: Kind = ("a list of texts", lambda value: _are(str, value))
+TARGETS: Kind = ("a list of Target", lambda value: _are(Target, value))
+EFFORT: Kind = (
+    f"{', '.join(get_args(Effort))} or None",
+    lambda value: value is None or value in get_args(Effort),
+)
+COMMAND: Kind = ("a list of words that is not empty", _is_command)
+SECONDS: Kind = ("a number of seconds that is finite and not negative, or None", _or(_NONE, _is_amount))
+COUNT: Kind = ("a whole number that is not negative, or None", _or(_NONE, _is_count))
+OPTIONAL_PATH: Kind = ("a path or None", _or(_NONE, _is_path))
+ALLOW_HOME: Kind = ("True, False or a function that asks", _or(_is(bool), callable))
+APPROVER: Kind = ("an async function that answers questions, or None", _or(_NONE, callable))
+CONFIG: Kind = ("a Config or None", _is(Config, type(None)))
+_OPEN: dict[str, Kind] = {
     "workspace": PATH,
     "session": NAME,
     "engine": ("the name of an engine, or a function that takes turns", _or(_is_name, callable)),
     "model": ("the name of a model, or a Model", _is_model),
     "fallback": ("a list of models or of their names", _are_models),
-    "effort": (
-        f"{', '.join(get_args(Effort))} or None",
-        lambda value: value is None or value in get_args(Effort),
-    ),
+    "effort": EFFORT,
     "profile": (
         f"{', '.join(get_args(Profile))} or None",
         lambda value: value is None or value in get_args(Profile),

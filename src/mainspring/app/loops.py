@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mainspring.app.arguments import EFFORT, NAME, TARGETS, TEXTS, Kind, check_arguments
 from mainspring.app.blocking import blocking
 from mainspring.app.goals import GoalOptions, goal_text, made_folder, start_goal, with_longest_wait
 from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
@@ -36,6 +37,15 @@ from mainspring.session.session import Session
 Progress = Literal["screen", "silent"] | Logger | Callable[[str], object]
 _NUMBERS = ("max_cost_usd", "max_time_seconds", "stall_seconds", "wait_seconds", "max_wait_seconds")
 _COUNTS = ("max_iterations", "max_tokens", "attempts")
+_A_PATH: Kind = ("a path", lambda value: isinstance(value, str | Path))
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("goal", "user_prompt", "engine", "model", "mode", "sandbox"), NAME),
+    **dict.fromkeys(("workspace", "repo_dir", "prompt_file"), _A_PATH),
+    **dict.fromkeys(("checks", "files"), TEXTS),
+    "targets": TARGETS,
+    "effort": EFFORT,
+    "evaluation": ("an Evaluation", lambda value: isinstance(value, Evaluation)),
+}
 _MAY_BE_0 = ("wait_seconds", "max_wait_seconds")
 
 
@@ -73,6 +83,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress = "screen"
 
     def __post_init__(self) -> None:
+        check_arguments(msgspec.structs.asdict(self), **_KINDS)
         for name in (*_NUMBERS, *_COUNTS):
             _check_number(name, getattr(self, name, None))
         for name, value, known in (

@@ -16,7 +16,7 @@ from mainspring.engines.facts import EngineDescription
 from mainspring.engines.outside import Outside, OutsideModel, remedy
 from mainspring.engines.runner import OutsideEngine, follow_lines
 from mainspring.engines.settings import EngineSettings
-from mainspring.errors import UsageError
+from mainspring.errors import InvalidValue, UsageError
 from mainspring.models import Price
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.turns.runtime import Engine
@@ -87,7 +87,7 @@ def described(
             remedy=f'Set command = ["..."] and protocol = "acp" or "exec" in [engines.{name}].',
         )
     names = ", ".join((BUILTIN, *COMMANDS, *(each for each in settings if each not in COMMANDS)))
-    raise UsageError(f"There is no engine {name!r}.", remedy=f"Use {names}, acp:COMMAND or exec:COMMAND.")
+    raise InvalidValue(f"There is no engine {name!r}.", remedy=f"Use {names}, acp:COMMAND or exec:COMMAND.")
 
 
 def _over_acp(known: EngineDescription) -> EngineDescription:
