@@ -50,6 +50,15 @@ WRONG = [
         "[prices.m]\ncached = nan",
         "`prices.m.cached` must be a number at least 0 and at most 1,000,000, not nan.",
     ),
+    (
+        '[models."a/b".price]\ninput = -1.0',
+        '`models."a/b".price.input` must be a number at least 0 and at most 1,000,000, not -1.0.',
+    ),
+    (
+        '[models."a/b"]\nwindw = 1',
+        '`models."a/b".windw` is not a setting; did you mean `models."a/b".window`?',
+    ),
+    ('[gateway]\nurl = "gateway.local"', "`gateway.url` must be a text in quotes that matches ^(https?://"),
     ("[retry]\nwaits_s = [1.0, -2.0]", "`retry.waits_s` must be a number at least 0 and at most "),
     ("[retry]\ntotal_s = -1.0", "`retry.total_s` must be a number at least 0 and at most "),
     ("approval_timeout_s = inf", "`approval_timeout_s` must be a number more than 0 and at most "),

@@ -68,6 +68,7 @@ def _unknown(unknown: UnknownKey, known: inspect.Type) -> str:
 
 
 def _find(content: object, kind: inspect.Type, path: str) -> Iterator[UnknownKey]:
+    kind = _of_shape(kind, content)
     inside = _inside(content, kind, path)
     match kind, content:
         case inspect.StructType(fields=fields), dict():
@@ -99,7 +100,16 @@ def _inside(content: object, kind: inspect.Type, path: str) -> Iterator[tuple[ob
             return
 
 
+def _of_shape(kind: inspect.Type, content: object) -> inspect.Type:
+    """Of several kinds the only one that is a table, or a list, as the content is."""
+    if not isinstance(kind, inspect.UnionType) or not isinstance(content, dict | list):
+        return kind
+    alike = [each for each in kind.types if _fits(cast("object", content), each)]
+    return alike[0] if len(alike) == 1 else kind
+
+
 def _wrong_values(content: object, kind: inspect.Type, path: str) -> Iterator[WrongSetting]:
+    kind = _of_shape(kind, content)
     if not _fits(content, kind):
         yield WrongSetting(path, f"`{path}` must be {_described(kind)}, not {_shown(content)}.")
         return

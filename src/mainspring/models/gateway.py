@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,7 +18,7 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: turns, fallbacks, summaries and typed answers. Models on this machine, and models that are named
     with an address of their own, are asked directly."""
 
-    url: str = ""
+    url: Annotated[str, msgspec.Meta(pattern=r"^(https?://\S+)?$")] = ""
     """Address of the gateway; `{provider}` in it stands for the id of the provider, such as `anthropic`."""
     key_variable: str = ""
     """Variable that holds the gateway's key; unset: the provider's own key is sent."""
