@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 from mainspring.app.goals import GoalOptions, start_goal
@@ -46,3 +49,25 @@ def test_instructions_for_an_outside_engine_are_shown_as_changes_and_taken_back(
     assert undone.returncode == 0, undone.stderr
     for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md", "made"):
         assert not (machine.workspace / name).exists(), undone.stdout
+
+
+def test_the_file_that_our_output_goes_to_is_no_work_of_the_agent(machine: Machine) -> None:
+    own, log = engine(machine, other="echo working"), machine.workspace / "loop.log"
+    log.write_text("of an earlier run\n")
+    machine.run("run", "look at the files", "--engine", "exec:true")  # it knows the file
+    command = (sys.executable, "-m", "mainspring", "exploop", "--engine", own, "--max-idle", "2", "reach it")
+    with log.open("w") as file:
+        subprocess.run(
+            command,
+            cwd=machine.workspace,
+            env=machine.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+            check=False,
+        )
+    session = json.loads(machine.run("goal", "list", "--json").stdout)["id"]
+    (ended,) = events(machine, "GoalEnded", session)
+    assert ended["ending"] == "no_progress", log.read_text()
+    assert "loop.log" not in log.read_text()

@@ -40,6 +40,7 @@ from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.context.prompt import PROGRAM, context_message, prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
+from mainspring.disk.files import output_files
 from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
 from mainspring.errors import UsageError
@@ -295,7 +296,7 @@ def _workbench(
         config.home / "contents",
         environment=config.environment,
         scan=files.scan,
-        left_out=confinement.hidden_paths,
+        left_out=(*confinement.hidden_paths, *output_files()),
         is_secret=lambda name: is_hidden_name(name, confinement),
         holds_secrets=vault.holds_secrets,
         hide=vault.redact,

@@ -82,3 +82,13 @@ def locked(path: Path) -> Generator[None]:
     with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
         system.lock(lock)
         yield
+
+
+def output_files() -> tuple[Path, ...]:
+    """The files that this process's standard output and error are written to, where the system names them."""
+    found: list[Path] = []
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                found.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+    return tuple(found)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.context.history import read_all
+from mainspring.disk.files import output_files
 from mainspring.errors import PathRefused
 from mainspring.events import ArtifactsChanged, CheckEnded, FrozenFile, GoalSet
 from mainspring.evidence.artifact_scan import GoalFolder
@@ -163,13 +164,15 @@ class Findings:
         return memory.with_artifacts(self._changed, handle, at_us)
 
     async def _opened(self) -> GoalFolder:
-        """The folder without the files that are ours: the memory of this very goal, and the claims."""
+        """The folder without the files that are ours: the memory of this very goal, the claims and
+        what we print."""
         goal = await last_event(self._runtime.journal, GoalSet)
         memory = self._recorder.vault.expand(goal.memory) if goal else ""
         workspace = self._runtime.state.workspace
         own = tuple(
             workspace / name for name in (memory or self._profile.memory, self._profile.claims) if name
         )
+        own += output_files()
         include = self._profile.artifacts
         holds_secrets = self._recorder.vault.holds_secrets
         return GoalFolder(

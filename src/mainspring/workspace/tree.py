@@ -121,6 +121,8 @@ class Tree:
 
     def set(self, path: str, entry: TreeEntry | None) -> None:
         """Takes over what was known before this process; the next look checks it."""
+        if path in self._left_out:
+            return
         above, _, name = path.rpartition("/")
         folder = self._folders.setdefault(above, _Folder())
         if entry is not None:
