@@ -85,7 +85,6 @@ def test_a_value_that_is_refused_is_not_kept_as_a_secret_either() -> None:
 
 Work = Callable[[mainspring.Session], Awaitable[object]]
 CALLS: dict[str, tuple[Work, str]] = {
-    "stop": (lambda session: session.stop(3), "by must be Origin"),  # type: ignore[arg-type]
     "effort": (lambda session: session.set_effort("xhigh"), "'low', 'medium', 'high', 'max'"),  # type: ignore[arg-type]
     "source": (lambda session: session.note("x", source=9), "source"),  # type: ignore[arg-type]
     "note": (lambda session: session.note(9), "text"),  # type: ignore[arg-type]
