@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
 from mainspring.serve.markdown_tree import tree_of
 from tests.serve.conftest import Served
@@ -23,7 +23,8 @@ VENDORED = {
     "hooks.module.js": ("preact 10.29.8", "a6ee626f2d01570592dd569a792e3f050154aa02890eead8c223fa3ed5aa3d5a"),
     "htm.module.js": ("htm 3.1.1", "ab33dd3f38059b9be4d5f5350128eefb2356639c4e0bbe9d9e8b3ba75847e9e4"),
 }
-DESKTOP, PHONE = {"width": 1100, "height": 900}, {"width": 360, "height": 740}
+DESKTOP: ViewportSize = {"width": 1100, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 740}
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 
 
@@ -40,9 +41,9 @@ def browser() -> Iterator[Browser]:
 class Visitor:
     """A browser of its own, that keeps what goes wrong in it and where it asks."""
 
-    def __init__(self, browser: Browser, served: Served, size: dict[str, int] = DESKTOP) -> None:
+    def __init__(self, browser: Browser, served: Served, size: ViewportSize = DESKTOP) -> None:
         self.served = served
-        self.context: BrowserContext = browser.new_context(viewport=size)  # pyright: ignore[reportArgumentType]
+        self.context: BrowserContext = browser.new_context(viewport=size)
         self.page: Page = self.context.new_page()
         self.problems: list[str] = []
         self.elsewhere: list[str] = []
@@ -50,8 +51,12 @@ class Visitor:
             "console", lambda line: self.problems.append(line.text) if line.type == "error" else None
         )
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._alerted)
         self.page.on("request", self._asked)
+
+    def _alerted(self, dialog: Any) -> None:
+        self.problems.append(dialog.message)
+        dialog.dismiss()
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((self.served.address, "data:", "blob:")):
