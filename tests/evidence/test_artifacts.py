@@ -33,6 +33,8 @@ from mainspring.evidence.artifact_scan import GoalFolder
 from mainspring.evidence.artifacts import Artifact, Artifacts, SeenFile, compare, makers, read_artifacts
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
+from mainspring.workspace.snapshots import Snapshots
+from mainspring.workspace.tree import is_fresh
 
 
 class Watch:
@@ -50,8 +52,10 @@ class Watch:
         self.restart()
 
     def restart(self) -> None:
-        files = Files(policy(self.root, home=self.root.parent / "home"))
-        self.folder = GoalFolder(files, self.root, self.cache, include=self.include, left_out=self.left_out)
+        self.files = Files(policy(self.root, home=self.root.parent / "home"))
+        self.folder = GoalFolder(
+            self.files, self.root, self.cache, include=self.include, left_out=self.left_out
+        )
 
     async def keep(self, data: bytes, media_type: str) -> Blob:
         blob = Blob(sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
@@ -102,6 +106,30 @@ def test_new_modified_renamed_and_deleted_files_are_told_apart(watch: Watch) -> 
     assert {artifact.path for artifact in watch.artifacts.made} == {"there.txt", "new.txt", "out/changed.txt"}
     assert sorted(watch.artifacts.present) == ["new.txt", "out/changed.txt", "out/same.txt", "there.txt"]
     assert watch.look() is None
+
+
+def test_what_the_time_machine_has_hashed_is_not_read_again(watch: Watch) -> None:
+    machine = Snapshots(watch.root, watch.root.parent / "contents", environment={})
+    watch.folder = GoalFolder(watch.files, watch.root, watch.cache, known_content=machine.known_content)
+    known = watch.write("known.txt", "known")
+    while is_fresh(known.stat().st_ctime_ns):
+        """Until a later change must show in its status."""
+    asyncio.run(machine.prepare())
+    watch.write("changed.txt", "as the machine has not seen it")
+    opened, is_over = list[str](), list[bool]()
+    sys.addaudithook(
+        lambda event, given: opened.append(str(given[0])) if event == "open" and not is_over else None
+    )
+    event = watch.look()
+    is_over.append(True)  # a hook cannot be taken away
+    assert event is not None
+    assert {change.path: change.sha256 for change in event.changes} == {
+        "known.txt": hashlib.sha256(b"known").hexdigest(),
+        "changed.txt": hashlib.sha256(b"as the machine has not seen it").hexdigest(),
+    }
+    assert str(watch.root / "changed.txt") in opened
+    assert str(known) not in opened
+    asyncio.run(machine.close())
 
 
 def test_a_change_that_keeps_size_and_time_is_seen(watch: Watch) -> None:

@@ -65,7 +65,8 @@ _DECODE = msgspec.msgpack.Decoder(_Cache).decode
 
 class GoalFolder:
     """The folder `root` as the policy of `files` shows it. `include` are patterns of files that count (all,
-    when there are none); `left_out` are paths of ours in it, such as the memory file and logs."""
+    when there are none); `left_out` are paths of ours in it, such as the memory file and logs. What somebody
+    else has just hashed, `known_content`, is not read again."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class GoalFolder:
         include: tuple[str, ...] = (),
         left_out: tuple[Path, ...] = (),
         holds_secrets: Callable[[bytes], bool] = lambda _: False,
+        known_content: Callable[[str, TreeEntry], str] = lambda *_: "",
     ) -> None:
         self._files = files
         self._root = root
@@ -85,6 +87,7 @@ class GoalFolder:
         self._include = tuple(glob_regex(pattern) for pattern in include)
         self._is_shown = shown(files, root)
         self._holds_secrets = holds_secrets
+        self._known_content = known_content
         self._is_closed = False
         own = (*left_out, root / _OWN_FOLDER)
         self._tree = Tree(
@@ -172,6 +175,8 @@ class GoalFolder:
             reason = _HOLDS_SECRETS
         elif entry.size > MAX_HASHED_BYTES:
             reason = too_large(MAX_HASHED_BYTES)
+        elif known := self._known_content(full, entry):
+            content = known
         elif entry.size > _LARGE_BYTES:
             content, now, reason = hash_file(full, entry, is_stopped=lambda: self._is_closed)
         else:

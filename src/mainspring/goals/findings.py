@@ -182,6 +182,7 @@ class Findings:
             include=include,
             left_out=own,
             holds_secrets=holds_secrets,
+            known_content=self._runtime.workbench.time_machine.known_content,
         )
 
     async def graded_check(self, check: CheckEnded, goal: GoalSet) -> CheckEnded:

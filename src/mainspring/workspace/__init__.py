@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from mainspring.events import Blob, FilesChanged
+from mainspring.workspace.tree import TreeEntry
 
 Keep = Callable[[bytes, str], Awaitable[Blob]]
 """Puts content of a media type into the journal."""
@@ -34,6 +35,10 @@ class TimeMachine(Protocol):
         run are named too. Calls that never began here are those of a process that died."""
         ...
 
+    def known_content(self, path: str, entry: TreeEntry) -> str:
+        """The SHA-256 of a file, by its whole path, that has this status; empty when it is not known."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -54,6 +59,9 @@ class Unrecorded:
         is_certain: bool = True,  # noqa: ARG002
     ) -> None:
         return
+
+    def known_content(self, path: str, entry: TreeEntry) -> str:  # noqa: ARG002
+        return ""
 
     async def close(self) -> None:
         return

@@ -13,19 +13,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
-import msgspec
-
 from mainspring.disk.scan import NEVER_NS, Scan, ScanProgress
-from mainspring.events import Blob, FileChange, FilesChanged, FileState
+from mainspring.events import Blob, FilesChanged
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import KeepAll
 from mainspring.workspace.contents import MAX_BYTES, MEGABYTE, Contents
+from mainspring.workspace.differences import describe, is_change, is_uncovered, note, with_renames
 from mainspring.workspace.git import Git
 from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
 from mainspring.workspace.tree import NOT_TEXT, Difference, Tree, TreeEntry, is_fresh, is_text
@@ -60,7 +59,7 @@ class Snapshots:
         max_file_bytes: int = MAX_FILE_BYTES,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._root = root
+        self._prefix = f"{root}/"
         self._folder = folder / hashlib.sha256(str(root).encode()).hexdigest()[:16]
         self._git = Git(root, environment)
         self._is_secret = is_secret
@@ -107,9 +106,9 @@ class Snapshots:
         for call in calls:
             self._running.pop(call, None)
         found = await self._taken(since_ns=self._began_ns)
-        taken = [item for item in found if _is_change(item)]
-        notes = sorted(_note(item) for item in taken if _is_uncovered(item))
-        changes = sorted((item for item in taken if not _is_uncovered(item)), key=lambda item: item.path)
+        taken = [item for item in found if is_change(item)]
+        notes = sorted(note(item) for item in taken if is_uncovered(item))
+        changes = sorted((item for item in taken if not is_uncovered(item)), key=lambda item: item.path)
         if len(changes) > MAX_CHANGES:
             notes.append(f"{len(changes) - MAX_CHANGES} more files, too many for one call")
             changes = changes[:MAX_CHANGES]
@@ -122,12 +121,16 @@ class Snapshots:
                 " `mainspring clean` frees them, `contents_mb` in `[retention]` allows more)"
             )
         blobs = await self._keep(changes, keep)
-        described = _with_renames([_described(change, blobs) for change in changes], changes)
+        described = with_renames([describe(change, blobs) for change in changes], changes)
         if not described and not notes:
             return None
         return FilesChanged(
             calls=during, changes=tuple(described), not_covered=tuple(notes), is_certain=is_certain
         )
+
+    def known_content(self, path: str, entry: TreeEntry) -> str:
+        known = self._tree.get(path.removeprefix(self._prefix))
+        return known.content if known and not known.is_fresh and known.has_status_of(entry) else ""
 
     async def close(self) -> None:
         self._is_closed = True
@@ -234,7 +237,7 @@ class Snapshots:
 
     def _with_content(self, item: Difference, new: TreeEntry) -> TreeEntry:
         """The entry with its content; the same object when a suspicion turned out to be wrong."""
-        path = f"{self._root}/{item.path}"
+        path = f"{self._prefix}{item.path}"
         name = item.path.rpartition("/")[2]
         data: bytes | None = None
         now, reason = new, ""
@@ -260,7 +263,9 @@ class Snapshots:
         if item.old is new and content == new.content and reason == new.reason:
             new.is_fresh = is_fresh(new.ctime_ns)
             return new
-        now = msgspec.structs.replace(now, content=content if not reason else "", reason=reason)
+        if now is new:
+            now = copy(new)
+        now.content, now.reason = "" if reason else content, reason
         self._tree.set(item.path, now)
         return now
 
@@ -289,86 +294,6 @@ class Snapshots:
                 earlier.new = item.new
             elif item.new is not item.old:
                 self._found[item.path] = item
-
-
-def _is_change(item: Difference) -> bool:
-    old, new = item.old, item.new
-    if old is None or new is None:
-        return old is not new
-    if old.mode != new.mode:
-        return True
-    if old.is_folder:
-        return bool(new.reason) and (old.inode, old.mtime_ns) != (new.inode, new.mtime_ns)
-    if old.content or new.content:
-        is_same_file = (old.ctime_ns, old.inode) == (new.ctime_ns, new.inode)
-        return old.content != new.content and not (is_same_file and not old.content)
-    return (old.size, old.mtime_ns, old.inode) != (new.size, new.mtime_ns, new.inode)
-
-
-def _is_uncovered(item: Difference) -> bool:
-    """Whether it is a folder that is not looked into, or has a name that no event can hold."""
-    entry = item.new or item.old
-    return not is_text(item.path) or (entry is not None and entry.is_folder and bool(entry.reason))
-
-
-def _note(item: Difference) -> str:
-    entry = item.new or item.old
-    shown = os.fsencode(item.path).decode("utf-8", "backslashreplace")
-    return f"{shown} ({(entry.reason if entry else '') or NOT_TEXT})"
-
-
-def _described(item: Difference, blobs: Mapping[str, Blob]) -> FileChange:
-    before, after = _state(item.old, blobs), _state(item.new, blobs)
-    if before is None:
-        return FileChange(path=item.path, kind="created", after=after)
-    if after is None:
-        return FileChange(path=item.path, kind="deleted", before=before)
-    is_mode_only = (before.kind, before.blob) == (after.kind, after.blob) and before.reason == after.reason
-    is_mode_only = is_mode_only and before.mode != after.mode
-    return FileChange(path=item.path, kind="mode" if is_mode_only else "modified", before=before, after=after)
-
-
-def _state(entry: TreeEntry | None, blobs: Mapping[str, Blob]) -> FileState | None:
-    if entry is None:
-        return None
-    mode = stat.S_IMODE(entry.mode)
-    if entry.is_folder:
-        return FileState(kind="folder", mode=mode)
-    kind = "link" if entry.is_link else "file" if entry.is_file else "other"
-    blob = blobs.get(entry.content)
-    sha256 = entry.content if blob and blob.sha256 != entry.content else ""
-    reason = entry.reason
-    if blob is None and not reason:
-        reason = "its content was no longer there, or too much changed in one call"
-    reason = "" if blob else reason
-    return FileState(kind=kind, mode=mode, size=entry.size, blob=blob, sha256=sha256, reason=reason)
-
-
-def _with_renames(changes: Sequence[FileChange], found: Sequence[Difference]) -> list[FileChange]:
-    """A file that went away here and came there, the same file with the same content, was renamed."""
-    inodes = {item.path: (item.new or item.old) for item in found}
-    gone = {
-        (entry.inode, change.before.content_sha256): change
-        for change in changes
-        if change.kind == "deleted" and change.before and change.before.blob
-        if (entry := inodes[change.path])
-    }
-    renamed: dict[str, FileChange] = {}
-    for change in changes:
-        entry = inodes[change.path]
-        if change.kind == "created" and change.after and change.after.blob and entry:
-            old = gone.pop((entry.inode, change.after.content_sha256), None)
-            if old is not None:
-                renamed[old.path] = old
-                renamed[change.path] = FileChange(
-                    path=change.path,
-                    kind="renamed",
-                    renamed_from=old.path,
-                    before=old.before,
-                    after=change.after,
-                )
-    merged = [renamed.get(change.path, change) for change in changes]
-    return [change for change in merged if not (change.kind == "deleted" and change.path in renamed)]
 
 
 def _batches(changes: Iterable[Difference]) -> list[list[str]]:

@@ -42,6 +42,15 @@ class TreeEntry(msgspec.Struct, gc=False):
     reason: str = ""
     is_fresh: bool = False
 
+    def has_status_of(self, other: TreeEntry) -> bool:
+        """The mode is not compared: changing it changes the time of the status."""
+        return (
+            self.ctime_ns == other.ctime_ns
+            and self.mtime_ns == other.mtime_ns
+            and self.size == other.size
+            and self.inode == other.inode
+        )
+
     @property
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.mode)
