@@ -77,7 +77,7 @@ class GoalFolder:
         include: tuple[str, ...] = (),
         left_out: tuple[Path, ...] = (),
         holds_secrets: Callable[[bytes], bool] = lambda _: False,
-        known_content: Callable[[str, TreeEntry], str] = lambda *_: "",
+        known_content: Callable[[str, TreeEntry], str] = lambda _path, _entry: "",
     ) -> None:
         self._files = files
         self._root = root
