@@ -18,7 +18,7 @@ def test_a_run_does_the_work_and_ends_with_0(machine: Machine) -> None:
     model = machine.serve({"text": "I make a file.", "calls": [SHELL]}, {"text": "The file is made."})
     ran = machine.run("run", "--model", model, *FREE, "make a file")
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == ["I make a file.", "The file is made."]
+    assert ran.stdout == "The file is made.\n"
     assert (machine.workspace / "made.txt").read_text() == "hello\n"
     row = machine.only_session()
     assert row["state"] == "done"

@@ -61,6 +61,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Machine": {
         "clean": Entry("disk", "Free disk space: old logs, records, caches."),
         "models": Entry("models", "List providers, keys and local models.", is_common=True),
+        "setup": Entry("setup", "Choose what does the work: a model, a server, an agent."),
         "keys": Entry("keys", "Store, list and remove the keys of providers.", is_common=True),
         "config": Entry("config_commands", "List and change settings, with where each comes from."),
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),

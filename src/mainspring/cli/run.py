@@ -16,12 +16,15 @@ from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
 from mainspring.cli.options import POSITIVE, with_options
+from mainspring.cli.piped import with_piped
+from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, Effort, Profile
 
 _TURN = "mainspring.cli.turn"
 turn_options = with_options(
     click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON."),
+    click.option("--quiet", "is_quiet", is_flag=True, help="Print the answer alone, and what went wrong."),
     click.option(
         "--engine",
         default="",
@@ -108,11 +111,14 @@ turn_options = with_options(
     help="Command that must exit with 0 for an attempt to pass; may be given several times.",
 )
 def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str, **options: Any) -> None:
-    """Give an agent TASK to do in the workspace, with nobody at the keyboard."""
+    """Give an agent TASK to do in the workspace, with nobody at the keyboard. What is piped in is added to
+    it, or is the task (`-`). The answer goes to standard output, everything else to standard error."""
     if input_format == "jsonl":
         options["control"] = _control(**options)
-    elif not task.strip():
+    elif not (task := with_piped(task.strip())):
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
+    if not (options["models"] or options["engine"]) and is_person_there():
+        _offer_setup()
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
 
@@ -127,12 +133,20 @@ def _control(*, is_json: bool, attempts: int | None, checks: tuple[str, ...], **
     return import_module("mainspring.protocols.jsonl").JsonControl()
 
 
+def _offer_setup() -> None:
+    config = load_config()
+    if not (config.model or config.settings.engine):  # else nothing more is loaded
+        import_module("mainspring.cli.setup").offer_setup()
+
+
 @click.command("resume")
 @click.argument("session", default="")
 @click.argument("text", default="")
 @turn_options
 def resume_command(session: str, text: str, **options: Any) -> None:
-    """Continue SESSION (by default the newest of this folder), and tell it TEXT if given."""
+    """Continue SESSION (by default the newest of this folder), and tell it TEXT if given; `-` is what is
+    piped in."""
     session = session or newest_here(load_config())
+    text = with_piped(text) if text == "-" else text
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(text, session, **options)))

@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
     AttemptsEnded,
+    AttemptsStarted,
     Cap,
     Effort,
     Ending,
@@ -80,6 +81,7 @@ async def take_turn(
     *,
     is_branched: bool = False,
     is_json: bool,
+    is_quiet: bool = False,
     engine: str,
     models: Sequence[str],
     fallback: Sequence[str],
@@ -128,7 +130,8 @@ async def take_turn(
     async with opened as running:
         await _begin(running, config, answers, is_new=not session)
         media = await keep(running, files)
-        code = await _work(running, text, media, control, attempts, checks, is_json=is_json)
+        print_events = partial(_print, running, is_json=is_json, is_quiet=is_quiet)
+        code = await _work(running, text, media, control, attempts, checks, print_events)
         await commit_branch(running)
     return code
 
@@ -148,12 +151,11 @@ async def _work(
     control: Control | None,
     attempts: int | None,
     checks: Sequence[str],
-    *,
-    is_json: bool,
+    print_events: Callable[[AsyncGenerator[Recorded]], Awaitable[int]],
 ) -> int:
     """Says something and prints what happens, or lets a program do both; gives the exit code."""
     if control is None:
-        return await _print(session, await _events(session, text, media, attempts, checks), is_json=is_json)
+        return await print_events(await _events(session, text, media, attempts, checks))
     with say_lost_output(f"mainspring resume {session.id}"):
         ended = await control.drive(session, text, media)
     return _EXIT_CODES[ended.ending] if ended else 0
@@ -227,9 +229,9 @@ def obey_signals(stop: Callable[[signal.Signals], None]) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-async def _print(session: Session, events: AsyncGenerator[Recorded], *, is_json: bool) -> int:
+async def _print(session: Session, events: AsyncGenerator[Recorded], *, is_json: bool, is_quiet: bool) -> int:
     with say_lost_output(f"mainspring resume {session.id}"):
-        return await (_print_json(events) if is_json else _print_text(session, events))
+        return await (_print_json(events) if is_json else _print_text(session, events, is_quiet=is_quiet))
 
 
 async def _print_json(events: AsyncGenerator[Recorded]) -> int:
@@ -244,14 +246,17 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
     return code
 
 
-async def _print_text(session: Session, events: AsyncGenerator[Recorded]) -> int:
-    click.echo(f"session {session.id}", err=True)
+async def _print_text(session: Session, events: AsyncGenerator[Recorded], *, is_quiet: bool) -> int:
+    if not is_quiet:
+        click.echo(f"session {session.id}", err=True)
     code: int | None = None
-    lines = Lines(is_structured=session.output is not None)
+    is_alone = is_quiet or not sys.stdout.isatty()
+    lines = Lines(is_structured=session.output is not None, is_alone=is_alone, is_quiet=is_quiet)
     async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
             code = _exit_code(recorded.event, code)
+    lines.end()
     if code is None:
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
@@ -273,16 +278,44 @@ def _exit_code(event: Event, before: Code) -> int | Code:
 
 class Lines:
     """Events as they come: what the agent says to standard output, what it does to standard error. When the
-    answer is structured, it alone goes to standard output, by whoever has it whole. A turn `in_goal` is told
-    as a part of it."""
+    answer is structured, it alone goes to standard output, by whoever has it whole. `is_alone` is the same
+    for a text: for a program that reads it, what is said between calls is no answer. A turn `in_goal` is told
+    as a part of it; `is_quiet` tells only how a turn ended that is not done."""
 
-    def __init__(self, *, is_structured: bool = False, in_goal: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        is_structured: bool = False,
+        is_alone: bool = False,
+        is_quiet: bool = False,
+        in_goal: bool = False,
+    ) -> None:
         self._in_goal = in_goal
         self._is_midline = False
         self._is_structured = is_structured
+        self._is_alone = is_alone and not is_structured
+        self._is_quiet = is_quiet
+        self._answer = ""
+        self._has_attempts = False
+
+    def end(self) -> None:
+        """Nothing more comes: the last reply is the answer."""
+        if self._answer:
+            click.echo(plain(self._answer.rstrip("\n")))
+            self._answer = ""
 
     def show(self, recorded: Recorded) -> None:
         event = recorded.event
+        if isinstance(event, AttemptsStarted):
+            self._has_attempts = True
+        if self._is_alone and isinstance(event, AssistantSaid):
+            self._hold(event)
+        if isinstance(event, TurnEnded) and not self._has_attempts:
+            self.end()
+        if self._is_quiet and not (isinstance(event, TurnEnded) and event.ending != "done"):
+            return
+        if isinstance(event, TextDelta) and self._is_alone:
+            return
         if isinstance(event, TextDelta):
             click.echo(plain(event.text), nl=False, err=self._is_structured)
             self._is_midline = not event.text.endswith("\n")
@@ -291,6 +324,13 @@ class Lines:
             click.echo(err=self._is_structured)
             self._is_midline = False
         _print_event(recorded, in_goal=self._in_goal)
+
+    def _hold(self, said: AssistantSaid) -> None:
+        """A reply is the answer when no other one follows and it asks for no calls."""
+        earlier = (self._answer, said.text if said.calls else "")
+        self._answer = "" if said.calls else said.text
+        for text in filter(str.strip, () if self._is_quiet else earlier):
+            click.echo(plain(text.rstrip("\n")), err=True)
 
 
 def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:

@@ -1,0 +1,51 @@
+"""`setup`: chooses what does the work, on a plain terminal; and the offer to do so when nothing is chosen."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+
+import click
+
+from mainspring.app.operations.models import DEFAULT_MODEL
+from mainspring.app.operations.setup import needs_setup, run_setup
+from mainspring.cli.config import load_config
+from mainspring.cli.models import pull_command
+from mainspring.cli.streams import is_person_there
+from mainspring.errors import UsageError
+from mainspring.secrets.screen import plain
+
+
+class PlainDialog:
+    """Questions on standard error, answers from the keyboard."""
+
+    def say(self, text: str) -> None:
+        click.echo(plain(text), err=True)
+
+    def ask(self, question: str, *, usual: str = "") -> str:
+        return str(click.prompt(plain(question), default=usual, err=True)).strip()
+
+    def ask_secret(self, question: str) -> str:
+        return getpass.getpass(plain(question), stream=sys.stderr)
+
+    def fetch_local_model(self) -> None:
+        click.get_current_context().invoke(pull_command, name=DEFAULT_MODEL)
+
+
+@click.command("setup")
+def setup_command() -> None:
+    """Choose what does the work: a provider with your key, a server on this machine, another agent that is
+    installed, or a small model here."""
+    if not is_person_there():
+        raise UsageError(
+            "The set-up asks questions, so it needs a terminal.",
+            remedy="Use mainspring keys add PROVIDER --stdin, and mainspring config set model NAME.",
+        )
+    run_setup(load_config(), PlainDialog())
+
+
+def offer_setup() -> None:
+    """Sets up what is missing when a person is there to be asked."""
+    config = load_config()
+    if needs_setup(config):
+        run_setup(config, PlainDialog())
