@@ -32,7 +32,7 @@ def close_to(name: str, config: Config) -> tuple[str, ...]:
     try:
         spec = resolve(name, config.environment)
     except UsageError:
-        return close_names(name, _all_names(config))
+        return close_names(name, all_names(config))
     kept = model_lists(config).all()
     if "@" not in name:
         spec = asked_at(spec, config.key_environment, config.gateway)
@@ -50,7 +50,7 @@ def is_unlisted(name: str, config: Config) -> bool:
     return kept is not None and all(model.id != spec.model for model in kept.models)
 
 
-def _all_names(config: Config) -> Iterator[str]:
+def all_names(config: Config) -> Iterator[str]:
     """Those that can be asked with a key that is set come first."""
     settings, environment = config.settings, config.key_environment
     yield from (*settings.tiers, *config.model_settings)

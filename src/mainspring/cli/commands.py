@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from mainspring import __version__
 from mainspring.cli.streams import is_person_there
@@ -29,6 +30,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
         "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
+        "retry": Entry("run", "Ask the last question again, perhaps of another model."),
         "say": Entry("messages", "Say something to a session that is running."),
         "note": Entry("messages", "Tell a session something, without asking for anything."),
         "exec": Entry("exec_run", "Run one command in the sandbox, without an agent.", is_common=True),
@@ -64,6 +66,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "setup": Entry("setup", "Choose what does the work: a model, a server, an agent."),
         "keys": Entry("keys", "Store, list and remove the keys of providers.", is_common=True),
         "config": Entry("config_commands", "List and change settings, with where each comes from."),
+        "completion": Entry("completion", "Print a script that completes words in your shell."),
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
         "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),
@@ -72,6 +75,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
+        "skills": Entry("skills", "List the skills that an agent can read in a folder."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
         "ps": Entry("processes", "List the background processes of sessions."),
         "schema": Entry("schema", "Print the JSON Schema of `run --input-format jsonl`."),
@@ -95,7 +99,7 @@ class _Commands(click.Group):
             args = [*args[1:], "--help"]
         elif args[:1] == ["--plain"]:
             args = ["chat", *args]
-        elif not args and is_person_there() and sys.stdout.isatty():
+        elif not args and not ctx.resilient_parsing and is_person_there() and sys.stdout.isatty():
             args = ["chat"]
         return super().parse_args(ctx, args)
 
@@ -103,7 +107,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and name not in ALIASES and not name.startswith("-"):
+        is_known = name in COMMANDS or name in ALIASES or name.startswith("-")
+        if not is_known and not ctx.resilient_parsing:
             # Comparing words is loaded only when a name is wrong.
             nearest = import_module("mainspring.disk.settings_errors").nearest_word(name, COMMANDS)
             meant = f"Did you mean `mainspring {nearest}`?" if nearest else "See mainspring --help --all."
@@ -113,13 +118,22 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = {name: entry for name, entry in COMMANDS.items() if name.startswith(incomplete)}
+        words = [CompletionItem(name, help=entry.summary) for name, entry in found.items()]
+        return [*words, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = ALIASES.get(cmd_name, cmd_name)
         found = COMMANDS.get(name)
         if found is None:
             return None
         module = import_module(f"mainspring.cli.{found.module}")
-        return getattr(module, f"{name}_command")
+        command = getattr(module, f"{name}_command")
+        # A shell asks for words: `completion` knows those of arguments.
+        return (
+            import_module("mainspring.cli.completion").prepare(command) if ctx.resilient_parsing else command
+        )
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         # Not eager, so that `--all` is seen first, wherever it stands.

@@ -133,6 +133,17 @@ def _control(*, is_json: bool, attempts: int | None, checks: tuple[str, ...], **
     return import_module("mainspring.protocols.jsonl").JsonControl()
 
 
+@click.command("retry")
+@click.argument("session", default="")
+@turn_options
+def retry_command(session: str, **options: Any) -> None:
+    """Take back the last turn of SESSION (by default the newest of this folder), with what it did to files,
+    and ask the same again: with another --model or --effort, if given."""
+    session = session or newest_here(load_config())
+    turn = import_module(_TURN)
+    sys.exit(asyncio.run(turn.take_turn("", session, is_retry=True, **options)))
+
+
 def _offer_setup() -> None:
     config = load_config()
     if not (config.model or config.settings.engine):  # else nothing more is loaded

@@ -23,7 +23,7 @@ class PlainDialog:
         click.echo(plain(text), err=True)
 
     def ask(self, question: str, *, usual: str = "") -> str:
-        return str(click.prompt(plain(question), default=usual, err=True)).strip()
+        return str(click.prompt(plain(question), default=usual, show_default=bool(usual), err=True)).strip()
 
     def ask_secret(self, question: str) -> str:
         return getpass.getpass(plain(question), stream=sys.stderr)

@@ -80,6 +80,7 @@ async def take_turn(
     folder: Path | None = None,
     *,
     is_branched: bool = False,
+    is_retry: bool = False,
     is_json: bool,
     is_quiet: bool = False,
     engine: str,
@@ -107,8 +108,7 @@ async def take_turn(
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
     files = _attached_files(attach, text)
     limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
-    limits = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout)
-    config = _config()
+    limits, config = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout), _config()
     opened = app.open(
         folder or Path(),
         session=session,
@@ -129,9 +129,9 @@ async def take_turn(
     )
     async with opened as running:
         await _begin(running, config, answers, is_new=not session)
-        media = await keep(running, files)
+        said = await _said(running, text, files, is_retry=is_retry)
         print_events = partial(_print, running, is_json=is_json, is_quiet=is_quiet)
-        code = await _work(running, text, media, control, attempts, checks, print_events)
+        code = await _work(running, *said, control, attempts, checks, print_events)
         await commit_branch(running)
     return code
 
@@ -159,6 +159,16 @@ async def _work(
     with say_lost_output(f"mainspring resume {session.id}"):
         ended = await control.drive(session, text, media)
     return _EXIT_CODES[ended.ending] if ended else 0
+
+
+async def _said(
+    session: Session, text: str, files: Sequence[Attached], *, is_retry: bool
+) -> tuple[str, Sequence[Media]]:
+    """What a person says; with `is_retry` what they said last, which is taken back."""
+    if is_retry:
+        again = await session.undo("both")
+        return again.text, again.media
+    return text, await keep(session, files)
 
 
 def _config() -> Config:

@@ -90,6 +90,11 @@ def list_settings(
     return tuple(rows)
 
 
+def setting_names(config: Config) -> list[str]:
+    """Every name that a setting has, also those that were chosen in tables."""
+    return [_joined(path) for path, _ in _leaves(config.settings)]
+
+
 def get_setting(
     config: Config, folder: Path, key: str, flags: Mapping[str, object] | None = None
 ) -> tuple[SettingValue, ...]:

@@ -170,7 +170,7 @@ def _tell(dialog: SetupDialog, changed: SettingChange) -> None:
 
 def _number(dialog: SetupDialog, most: int) -> int:
     while True:
-        answer = dialog.ask(f"1 to {most}", usual="1")
+        answer = dialog.ask(f"Your choice, 1 to {most}", usual="1")
         if answer.isdecimal() and 1 <= int(answer) <= most:
             return int(answer)
         dialog.say(f"Please give a number from 1 to {most}.")
