@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -65,3 +68,22 @@ def test_a_session_is_told_what_is_piped_in(machine: Machine) -> None:
     ran = piped(machine, "second\n", "resume", session, "-")
     assert (ran.returncode, ran.stdout) == (0, "two\n")
     assert "second" in asked(machine)
+
+
+def test_a_pipe_that_is_never_closed_holds_nothing_up(machine: Machine) -> None:
+    reading, writing = os.pipe()
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "mainspring", "run", "--model", machine.serve({"text": "ok"}), "hello"],
+            cwd=machine.workspace,
+            env=machine.environment(),
+            stdin=reading,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert (ran.returncode, ran.stdout) == (0, "ok\n")

@@ -326,9 +326,10 @@ def test_a_server_of_ones_own_is_asked_how_much_its_model_takes(machine: Machine
 
 
 def test_the_window_that_a_server_tells_is_kept_to(machine: Machine) -> None:
-    (machine.workspace / "big.txt").write_text("many words in a line\n" * 700)
-    read = {"calls": [{"name": "read", "arguments": {"path": "big.txt"}}]}
-    model = machine.serve(read, read, {"text": "done"}, models=["test"], context_tokens=10_000)
+    for name in ("one.txt", "two.txt"):
+        (machine.workspace / name).write_text("many words in a line\n" * 700)
+    reads = [{"calls": [{"name": "read", "arguments": {"path": name}}]} for name in ("one.txt", "two.txt")]
+    model = machine.serve(*reads, {"text": "done"}, models=["test"], context_tokens=10_000)
     ran = machine.run(
         "run", "--profile", "standard", "--model", model.replace("openai-compatible@", "vllm@"), "read it"
     )

@@ -45,6 +45,21 @@ def test_a_run_without_a_model_offers_the_set_up_and_goes_on(machine: Machine) -
     assert str(setting(machine, "model")).startswith("ollama/")
 
 
+def test_a_chat_without_a_model_begins_with_the_set_up(machine: Machine) -> None:
+    url = served(machine, {"text": "hello there"})
+    person = Person(machine, "chat", "--plain", "hello", **quiet(machine, OLLAMA_BASE_URL=url))
+    person.until("1 to")
+    person.type("1")
+    person.until("Model")
+    person.type("")
+    person.until("Done: model = ollama/")
+    out = person.process.stdout
+    assert out is not None
+    assert any("hello there" in line for line in out)
+    person.process.terminate()
+    person.ends()
+
+
 def test_nobody_is_asked_in_a_pipe(machine: Machine) -> None:
     ran = machine.run("run", "hello", **quiet(machine))
     assert ran.returncode == 2

@@ -11,7 +11,7 @@ import pytest
 
 from mainspring.approvals import Judgement
 from mainspring.context.history import load_history
-from mainspring.errors import JournalError, UsageError
+from mainspring.errors import InvalidValue, JournalError, UsageError
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -485,6 +485,19 @@ def test_stopping_right_after_something_was_said_leaves_an_ended_turn(tmp_path):
 
     asyncio.run(stopped())
     assert [ended.ending for ended in stage.events(TurnEnded)][:1] == ["interrupted"]
+
+
+def test_who_stops_a_turn_must_be_an_origin_and_else_nothing_is_stopped(tmp_path):
+    stage = Stage(tmp_path, says("Done."))
+
+    async def stopped() -> None:
+        async with stage.opened() as session:
+            await session.say("go")
+            with pytest.raises(InvalidValue):
+                await session.stop(3)
+
+    asyncio.run(stopped())
+    assert stage.take("more").ending == "done"
 
 
 def test_leaving_a_session_stops_its_turn(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import stat
@@ -27,11 +28,19 @@ def with_piped(task: str) -> str:
 
 
 def _read(*, is_wanted: bool) -> str:
-    mode = os.fstat(sys.stdin.fileno()).st_mode
+    """What is piped in. Beside a task, a pipe that stays silent is left alone: whoever started us may have
+    given us one and never close it."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except io.UnsupportedOperation:  # a stream in memory
+        mode = 0
     is_given = stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
     if not is_given and (not is_wanted or sys.stdin.isatty()):
         return ""
     if is_given and not select.select([sys.stdin], [], [], _SILENT_S)[0]:
+        if not is_wanted:
+            click.echo("nothing came from standard input; going on without it", err=True)
+            return ""
         click.echo("reading standard input until it ends (< /dev/null gives none)", err=True)
     data = sys.stdin.buffer.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:

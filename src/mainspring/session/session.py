@@ -231,6 +231,8 @@ class Session:
     async def stop(self, by: Origin | None = None) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record. `by` is who
         asked for it, when that is not this process."""
+        if by is not None:
+            require_type(by, Origin, "by")
         self._runtime.stopped_by = by
         self.stop_soon()
         if self._worker is not None:
