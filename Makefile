@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup node-tools demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
+.PHONY: setup node-tools test-tools demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
 
 setup: .venv/installed
 
@@ -24,10 +24,14 @@ node-tools:
 demo: setup
 	@$(BIN)/mainspring demo
 
-test: setup check
+# Programs that only tests need.
+test-tools:
+	@sh requirements/system.sh "$(PYTHON)" tests
+
+test: setup test-tools check
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-fast: setup
+test-fast: setup test-tools
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: setup
