@@ -25,7 +25,7 @@ def chat(machine: Machine, text: str, *arguments: str, **extra: str) -> subproce
 def test_lines_are_answered_with_lines_and_words(machine: Machine) -> None:
     call = {"name": "shell", "arguments": {"command": "echo out"}}
     model = machine.serve({"text": "Looking.", "calls": [call]}, {"text": "# Title\n\nIt is **done**."})
-    ran = chat(machine, "do it\n", "--plain", "--model", model, *FREE)
+    ran = chat(machine, "do it\n", "--model", model, "--plain", *FREE)
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert "you: do it" in lines

@@ -91,13 +91,15 @@ ALIASES = {"step": "exec", "steps": "execs"}
 """Old names of commands, which still work and are not listed."""
 
 _NAME_COLUMN, _SUMMARY_COLUMN = 10, 21
+_OWN_OPTIONS = ("-h", "--help", "--version", "--all", "--debug")
+"""Other options before any command are those of a chat: `mainspring --model NAME`."""
 
 
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-        elif args[:1] == ["--plain"]:
+        elif args and args[0].startswith("-") and args[0] not in _OWN_OPTIONS:
             args = ["chat", *args]
         elif not args and not ctx.resilient_parsing and is_person_there() and sys.stdout.isatty():
             args = ["chat"]
