@@ -494,7 +494,7 @@ def test_who_stops_a_turn_must_be_an_origin_and_else_nothing_is_stopped(tmp_path
         async with stage.opened() as session:
             await session.say("go")
             with pytest.raises(InvalidValue):
-                await session.stop(3)
+                await session.stop(3)  # pyright: ignore[reportArgumentType]
 
     asyncio.run(stopped())
     assert stage.take("more").ending == "done"
