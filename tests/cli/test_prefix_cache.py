@@ -37,6 +37,7 @@ def test_the_first_request_of_a_second_session_hits_system_prompt_and_tools(
     settings = {address: machine.servers[-1].url.removesuffix("/v1") + path, **KEYS}
     other = tmp_path / "another" / "folder"
     other.mkdir(parents=True)
+    (machine.workspace / "notes.txt").write_text("A project with files, as the other one.\n")
     (other / "AGENTS.md").write_text("Write tests first.\n")
     (other / "pyproject.toml").write_text("[project]\nname = 'thing'\n")
     for folder, text in ((machine.workspace, "One task."), (other, "Quite another task.")):
@@ -49,7 +50,7 @@ def test_the_first_request_of_a_second_session_hits_system_prompt_and_tools(
     assert used(machine, oldest).get("cached_tokens", 0) == 0
     usage = used(machine, newest)
     start = before_the_task(first, str(machine.workspace))
-    assert b'"read"' in start
+    assert b"read" in start
     assert second.startswith(start)
     assert usage["cached_tokens"] >= len(start) // 4 > 0
     (row,) = lines(machine.run("cost", newest, "--json").stdout)
