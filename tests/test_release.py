@@ -28,6 +28,9 @@ MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
 NEED_AN_EXTRA = (
     "mainspring.engines.acp.",
+    "mainspring.mcp.broker",
+    "mainspring.mcp.connection",
+    "mainspring.mcp.oauth",
     "mainspring.models.priceimport",
     "mainspring.protocols.acp.",
     "mainspring.serve.",
