@@ -29,10 +29,10 @@ test-tools:
 	@sh requirements/system.sh "$(PYTHON)" tests
 
 test: setup test-tools check
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 test-fast: setup test-tools
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
 check: setup
 	$(BIN)/ruff check src tests bench scripts examples
