@@ -1,11 +1,13 @@
 """Property tests draw the same examples every time; `HYPOTHESIS_PROFILE=explore` looks for new ones. Processes
-that tests start are not deaf to Ctrl-C, however the suite itself was started."""
+that tests start are not deaf to Ctrl-C, however the suite itself was started. A failure is shown when it happens:
+a suite that is ended early still says what was wrong."""
 
 from __future__ import annotations
 
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A slow machine is no defect of a test.
@@ -19,3 +21,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+_shown: list[pytest.TerminalReporter] = []
+
+
+@pytest.hookimpl(trylast=True)  # the terminal is registered by then
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and config.getoption("numprocesses", None):
+        _shown.append(terminal)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed and _shown:
+        _shown[0].write_line(f"\nFAILED {report.nodeid} ({report.when})\n{report.longreprtext[-4000:]}")

@@ -7,25 +7,13 @@ import sys
 
 from tests.chat.conftest import FREE
 from tests.cli.conftest import Machine
-
-
-def chat(machine: Machine, text: str, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mainspring", *arguments],
-        cwd=machine.workspace,
-        env=machine.environment(**extra),
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+from tests.cli.test_keys import piped
 
 
 def test_lines_are_answered_with_lines_and_words(machine: Machine) -> None:
     call = {"name": "shell", "arguments": {"command": "echo out"}}
     model = machine.serve({"text": "Looking.", "calls": [call]}, {"text": "# Title\n\nIt is **done**."})
-    ran = chat(machine, "do it\n", "--model", model, "--plain", *FREE)
+    ran = piped(machine, "do it\n", "--model", model, "--plain", *FREE)
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert "you: do it" in lines
@@ -62,12 +50,12 @@ def test_a_question_is_answered_with_a_line(machine: Machine) -> None:
 
 
 def test_without_a_terminal_bare_mainspring_is_help(machine: Machine) -> None:
-    ran = chat(machine, "hello\n")
+    ran = piped(machine, "hello\n")
     assert "Usage: mainspring" in ran.stdout + ran.stderr
 
 
 def test_a_dumb_terminal_and_a_pipe_get_plain_lines(machine: Machine) -> None:
     model = machine.serve({"text": "Plain."})
-    ran = chat(machine, "hello\n/quit\n", "chat", "--model", model, *FREE, TERM="dumb")
+    ran = piped(machine, "hello\n/quit\n", "chat", "--model", model, *FREE, TERM="dumb")
     assert ran.returncode == 0, ran.stderr
     assert "\x1b" not in ran.stdout

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.cli.conftest import Machine
+from tests.cli.conftest import Machine, machine
+
+__all__ = ["machine"]
 
 
 class Served:
@@ -72,14 +73,6 @@ class Served:
             if event["kind"] == kind:
                 return seen
         raise AssertionError(f"no {kind} in {[event['kind'] for event in seen]}")
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
-    yield machine
-    for server in machine.servers:
-        server.__exit__(None, None, None)
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.cli.allow_home import ALLOW_HOME
-from mainspring.cli.config import NO_GATEWAY, load_config
+from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup
 from mainspring.cli.options import POSITIVE
-from mainspring.cli.streams import is_person_there
 from mainspring.events import Effort
 
 _CHAT = "mainspring.chat.start"
@@ -51,8 +50,8 @@ def chat_command(
     is_vi: bool,
 ) -> None:
     """Talk with an agent in this folder; TEXT is said first. `mainspring` alone does the same."""
-    if not (models or session) and is_person_there():
-        import_module("mainspring.cli.setup").offer_setup()
+    if not (models or session):
+        offer_setup()
     chat = import_module(_CHAT)
     config = load_config()
     is_allowed = not session and check_workspace(folder.resolve(), config, allow_home=allow_home)

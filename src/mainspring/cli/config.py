@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import msgspec
 from mainspring import settings
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.private import make_private
+from mainspring.cli.streams import is_person_there
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
@@ -63,3 +65,11 @@ def load_config(*, is_config_optional: bool = False) -> Config:
 def newest_here(config: Config) -> str:
     """The newest session that works in this folder."""
     return asyncio.run(newest_session(config, Path.cwd()))
+
+
+def offer_setup() -> None:
+    """Sets up what does the work when nothing is chosen and a person is there to be asked; else nothing more
+    is loaded."""
+    config = load_config()
+    if not (config.model or config.settings.engine) and is_person_there():
+        import_module("mainspring.cli.setup").set_up_if_needed(config)

@@ -14,10 +14,9 @@ import click
 
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
-from mainspring.cli.config import NO_GATEWAY, load_config, newest_here
+from mainspring.cli.config import NO_GATEWAY, load_config, newest_here, offer_setup
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
-from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, Effort, Profile
 
@@ -117,8 +116,8 @@ def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str
         options["control"] = _control(**options)
     elif not (task := with_piped(task.strip())):
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
-    if not (options["models"] or options["engine"]) and is_person_there():
-        _offer_setup()
+    if not (options["models"] or options["engine"]):
+        offer_setup()
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
 
@@ -142,12 +141,6 @@ def retry_command(session: str, **options: Any) -> None:
     session = session or newest_here(load_config())
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn("", session, is_retry=True, **options)))
-
-
-def _offer_setup() -> None:
-    config = load_config()
-    if not (config.model or config.settings.engine):  # else nothing more is loaded
-        import_module("mainspring.cli.setup").offer_setup()
 
 
 @click.command("resume")

@@ -14,6 +14,7 @@ from mainspring.cli.models import pull_command
 from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
+from mainspring.settings import Config
 
 
 class PlainDialog:
@@ -44,8 +45,7 @@ def setup_command() -> None:
     run_setup(load_config(), PlainDialog())
 
 
-def offer_setup() -> None:
-    """Sets up what is missing when a person is there to be asked."""
-    config = load_config()
+def set_up_if_needed(config: Config) -> None:
+    """Asks for what is missing, if anything is."""
     if needs_setup(config):
         run_setup(config, PlainDialog())

@@ -62,16 +62,3 @@ class EngineDescription(msgspec.Struct, frozen=True, kw_only=True):
     needs_end: bool = False
     counts_conversation: bool = False
     has_version: bool = True
-
-
-PROXIES = (
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-)
-"""Variables that every agent may see, since it must reach its provider."""

@@ -12,11 +12,12 @@ import msgspec
 
 from mainspring.approvals import Mode, Proposed, why_asked
 from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, permit
-from mainspring.engines.facts import PROXIES, EngineDescription, EngineTask
+from mainspring.engines.facts import EngineDescription, EngineTask
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.events import EngineChosen
 from mainspring.models import Attachment, Message, Price, Request, StreamItem, UserMessage
+from mainspring.net.proxies import PROXY_VARIABLES
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox.policy import Network
 from mainspring.turns.endings import End, closed_calls
@@ -80,7 +81,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     price_of: Callable[[str], Price | None] = lambda _model: None
 
     def variables(self, sandbox: Sandbox) -> dict[str, str]:
-        wanted = (*PROXIES, *self.facts.variables, *self.settings.env)
+        wanted = (*PROXY_VARIABLES, *self.facts.variables, *self.settings.env)
         passed = {name: self.environment[name] for name in wanted if name in self.environment}
         return {**passed, **(self.facts.confined_variables if sandbox.is_containing else {})}
 

@@ -13,20 +13,12 @@ import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.mcp import wire
+from mainspring.net.proxies import PROXY_VARIABLES
 from mainspring.sandbox.companion import Companion, CompanionLink, open_companion
 
 _MODULE = "mainspring.mcp.broker"
 _PASSED = (
-    *(
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "no_proxy",
-    ),
+    *PROXY_VARIABLES,
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "LC_ALL", "HOME", "TMPDIR"),
 )
 _DECODE = msgspec.json.Decoder(wire.FromBroker).decode

@@ -10,6 +10,12 @@ from mainspring.errors import ConfigError
 from mainspring.net.hosts import is_loopback
 from mainspring.net.http import place
 
+PROXY_VARIABLES = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+"""Variables that a program may see which must reach a server elsewhere."""
+
 
 def proxy_for(base_url: str, environment: Mapping[str, str]) -> str:
     """The proxy's address, empty for none. A server on this machine is never behind one."""

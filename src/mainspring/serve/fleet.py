@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 
 import msgspec
@@ -41,6 +42,8 @@ class Fleet:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._asked: dict[str, tuple[int, tuple[OpenQuestion, ...]]] = {}
+        self._looking = asyncio.Lock()
+        self._seen: tuple[float, list[SessionRow], tuple[OpenQuestion, ...]] = (-_LOOK_S, [], ())
 
     async def questions(self, rows: list[SessionRow] | None = None) -> tuple[OpenQuestion, ...]:
         """What waits for a person, the oldest session first. A journal is read again when it has grown."""
@@ -48,6 +51,14 @@ class Fleet:
         asking = [row for row in reversed(rows) if row.state in _ASKING]
         self._asked = {row.id: await self._questions_of(row) for row in asking}
         return tuple(question for _, asked in self._asked.values() for question in asked)
+
+    async def _look(self) -> tuple[list[SessionRow], tuple[OpenQuestion, ...]]:
+        """What there is now; pages that ask in the same half second share one look."""
+        async with self._looking:
+            if time.monotonic() - self._seen[0] >= _LOOK_S / 2:
+                rows = await list_sessions(self._config)
+                self._seen = (time.monotonic(), rows, await self.questions(rows))
+            return self._seen[1], self._seen[2]
 
     async def _questions_of(self, row: SessionRow) -> tuple[int, tuple[OpenQuestion, ...]]:
         known = self._asked.get(row.id)
@@ -67,9 +78,8 @@ class Fleet:
         known: dict[str, SessionRow] = {}
         asked: tuple[OpenQuestion, ...] | None = None
         while True:
-            listed = await list_sessions(self._config)
+            listed, questions = await self._look()
             rows = {row.id: row for row in listed}
-            questions = await self.questions(listed)
             now = FleetNow(
                 rows=tuple(row for row in listed if known.get(row.id) != row),
                 gone=tuple(known.keys() - rows.keys()),

@@ -22,7 +22,6 @@ from mainspring.app.operations.devices import Access
 
 COOKIE = "mainspring"
 MAX_BODY_BYTES = 1 << 20
-MAX_UPLOAD_BYTES = 20 << 20
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
     " img-src 'self' data: blob:; connect-src 'self'; manifest-src 'self'; worker-src 'self';"
@@ -39,14 +38,13 @@ _FAILURES, _FAILURES_WITHIN_S, _ADDRESSES = 8, 60.0, 1000
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     """What the guard lets through: `hosts` as a Host header may name them (with the port), `public` paths
-    that need no token (one that ends in `/` stands for all below it), `entrances` where a token or a code is
-    tried, which are slowed down for who guesses, and `uploads` with larger bodies."""
+    that need no token, and `entrances` where a token or a code is tried, which are slowed down for who
+    guesses."""
 
     hosts: Collection[str]
     scheme: str = "http"
     public: Collection[str] = ()
     entrances: Collection[str] = ()
-    uploads: Collection[str] = ()
 
 
 class Guard:
@@ -70,7 +68,7 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, path = Headers(scope=scope), scope["path"]
-        refusal = self._foreign(headers) or self._too_large(headers, path)
+        refusal = self._foreign(headers) or _too_large(headers)
         address = (scope.get("client") or ("",))[0]
         if refusal is None and path in self._allowed.entrances and (wait := self._tries.wait_s(address)):
             refusal = refused(429, "Too many wrong tokens or codes.", remedy=f"Try again in {wait} seconds.")
@@ -79,14 +77,14 @@ class Guard:
             token = token_of(headers)
             device = self._access.holder(token) if token else None
             scope.setdefault("state", {})["device"] = device
-            if device is None and not self._is_public(path):
+            if device is None and path not in self._allowed.public:
                 if token:
                     self._tries.failed(address)
                 refusal = refused(401, "This needs the server's token, or a paired device.", remedy=_TOKEN)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._app(scope, self._bounded(receive, path), self._watched(send, path, address))
+        await self._app(scope, _bounded(receive), self._watched(send, path, address))
 
     def _foreign(self, headers: Headers) -> Response | None:
         """Another site's page, or another name for this address."""
@@ -103,32 +101,6 @@ class Guard:
         if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site") and not is_navigation:
             return refused(403, "Pages of other sites may not use this server.")
         return None
-
-    def _too_large(self, headers: Headers, path: str) -> Response | None:
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._most(path):
-            return refused(413, f"A body has at most {self._most(path):,} bytes here.")
-        return None
-
-    def _most(self, path: str) -> int:
-        return MAX_UPLOAD_BYTES if path in self._allowed.uploads else MAX_BODY_BYTES
-
-    def _is_public(self, path: str) -> bool:
-        return path in self._allowed.public or any(
-            known.endswith("/") and known != "/" and path.startswith(known) for known in self._allowed.public
-        )
-
-    def _bounded(self, receive: Receive, path: str) -> Receive:
-        """A body without a length that grows too large ends as if the client had gone."""
-        left = self._most(path)
-
-        async def bounded() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            return {"type": "http.disconnect"} if left < 0 else message
-
-        return bounded
 
     def _watched(self, send: Send, path: str, address: str) -> Send:
         if path not in self._allowed.entrances:
@@ -176,6 +148,26 @@ def refused(status: int, message: str, *, remedy: str = "") -> Response:
     if status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def _too_large(headers: Headers) -> Response | None:
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        return refused(413, f"A body has at most {MAX_BODY_BYTES:,} bytes here.")
+    return None
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A body without a length that grows too large ends as if the client had gone."""
+    left = MAX_BODY_BYTES
+
+    async def bounded() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        return {"type": "http.disconnect"} if left < 0 else message
+
+    return bounded
 
 
 def token_of(headers: Headers) -> str:
