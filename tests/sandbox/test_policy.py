@@ -15,6 +15,7 @@ import pytest
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, ProcessLimits
 from mainspring.sandbox.git_settings import safe_settings
+from mainspring.sandbox.launch import FIRST_EXTRA_FD
 from mainspring.sandbox.output import HeadAndTail
 from mainspring.sandbox.policy import Confinement, policy
 from mainspring.sandbox.probe import SUBJECTS, Rung, SandboxReport, build, probe
@@ -317,11 +318,12 @@ def test_none_is_never_chosen_silently() -> None:
         build("magic", Confinement(workspace=Path("/")), {})
 
 
+@pytest.mark.parametrize("before", ["", f"exec {FIRST_EXTRA_FD}>&-\n"])  # no word of its child, and its end
 def test_a_sandbox_that_cannot_be_set_up_is_our_failure_not_the_commands(
-    work: Path, rules: Confinement
+    work: Path, rules: Confinement, before: str
 ) -> None:
     async def main() -> None:
-        (work / "fake").write_text("#!/bin/sh\necho 'bwrap: cannot' >&2\nexit 1\n")
+        (work / "fake").write_text(f"#!/bin/bash\n{before}echo 'bwrap: cannot' >&2\nread line\nexit 1\n")
         (work / "fake").chmod(0o755)
         sandbox = BwrapSandbox(rules, environment={"PATH": os.environ["PATH"]}, program=str(work / "fake"))
         with pytest.raises(SandboxError, match="bwrap: cannot"):

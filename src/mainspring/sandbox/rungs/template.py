@@ -92,8 +92,9 @@ async def make_template(
 
 def _taken(status: int, masked: Iterable[Path], masks: AbstractSet[Node | None]) -> MountTemplate | None:
     try:
-        pid = json.loads(os.read(status, 4096).splitlines()[0])["child-pid"]
-        return MountTemplate(*_opened(pid), masked, masks)
+        if not (lines := os.read(status, 4096).splitlines()):  # it complained and is over
+            return None
+        return MountTemplate(*_opened(json.loads(lines[0])["child-pid"]), masked, masks)
     except OSError:
         return None
 
