@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mainspring.testing.engines import processes
-from tests.cli.conftest import Machine, lines
+from tests.cli.conftest import Machine, lines, until
 from tests.engines.house import NAMES, settings
 
 
@@ -41,11 +41,13 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 @contextmanager
 def hanging(machine: Machine, marker: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     with machine.start("run", *options, f"hang {marker}", HOME=str(machine.home)) as process:
-        assert process.stdout is not None
-        while "hanging" not in process.stdout.readline():
-            pass
-        yield process
-        process.kill()
+        try:
+            while not processes(marker):
+                assert process.poll() is None
+                select.select([], [], [], 0.01)
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until_gone(pids: list[int]) -> None:
@@ -85,9 +87,7 @@ def test_kill_9_of_the_builtin_engine_leaves_no_orphan(machine: Machine) -> None
         {"text": "hanging here", "calls": [{"name": "shell", "arguments": {"command": command}}]}
     )
     with machine.start("run", "--json", "--model", model, "hang") as process:
-        assert process.stdout is not None
-        while '"CallStarted"' not in process.stdout.readline():
-            pass
+        until(process, "CallStarted")
         while not (pids := processes(marker)):
             select.select([], [], [], 0.01)
         process.kill()
