@@ -10,6 +10,7 @@ import pytest
 from mainspring.disk.owner import LOCK_NAME, Owner, own, owner_of
 from mainspring.errors import JournalOwned
 from mainspring.events import UserSaid
+from mainspring.system import try_lock
 from tests.journal.samples import write
 
 
@@ -81,6 +82,16 @@ def test_an_owner_on_another_machine_is_believed_while_its_lock_is_held(tmp_path
     (tmp_path / LOCK_NAME).write_bytes(msgspec.json.encode(elsewhere))
     assert not known_owner(tmp_path).is_alive
     own(tmp_path, "one").release()
+
+
+def test_a_session_that_is_being_given_up_is_free(tmp_path):
+    lock = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)  # its record is gone, the lock not yet
+    assert try_lock(lock)
+    taken = own(tmp_path, "one")
+    os.close(lock)
+    with pytest.raises(JournalOwned):
+        own(tmp_path, "one")
+    taken.release()
 
 
 def test_a_closed_session_has_no_owner(store):

@@ -116,9 +116,10 @@ def _own(directory: Path, session: str) -> Ownership:
     try:
         if not system.try_lock(lock):
             owner = _record(path)
-            if owner is None or not _can_look_up(owner) or _is_running(owner):
+            is_given_up = os.fstat(lock).st_size == 0  # its owner is about to close it
+            if not is_given_up and (owner is None or not _can_look_up(owner) or _is_running(owner)):
                 raise refusal(session, owner)
-            # The lock belongs to a leftover child of a dead owner: leave it that file, and lock a new one.
+            # Else it belongs to a leftover child of a dead owner: leave it that file, and lock a new one.
             os.close(lock)
             path.unlink()
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
