@@ -28,7 +28,11 @@ class Tmux:
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
                    "-c", str(machine.workspace), "env", "-i", *shell, "bash", "--norc", "--noprofile")  # fmt: skip
         self._tmux("set", "-g", "history-limit", "20000")
-        self._tmux("set", "-s", "escape-time", "0")
+        self.set("escape-time", "0")
+
+    def set(self, option: str, value: str) -> None:
+        """An option of the terminal itself."""
+        self._tmux("set", "-s", option, value)
 
     def start(self, *arguments: str) -> None:
         """Types the command, as a person would."""

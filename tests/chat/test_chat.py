@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import json
 
 from tests.chat.conftest import FREE, Tmux
 
@@ -32,6 +32,25 @@ def test_bare_mainspring_opens_a_chat_and_quit_leaves_it(tmux: Tmux) -> None:
     assert "test · " in tmux.screen()
     tmux.type("/quit", "Enter")
     assert tmux.left() == 0
+
+
+def test_leaving_without_a_word_leaves_no_session(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "hello"}), *FREE)
+    tmux.type("/mode ask", "Enter")
+    tmux.until("mode ask")
+    tmux.keys("C-d")
+    assert tmux.left() == 0
+    assert tmux.machine.run("sessions", "--json").stdout == ""
+
+
+def test_a_session_that_cannot_be_opened_is_opened_with_another_model(tmux: Tmux) -> None:
+    model = tmux.machine.serve({"text": "Here."})
+    tmux.start("chat", "--model", "nobody/nothing", *FREE)
+    tmux.until("no session is open")
+    tmux.type(f"/model {model}", "Enter")
+    tmux.until("/help lists")
+    tmux.type("hello", "Enter")
+    tmux.until("■ done")
 
 
 def test_escape_stops_the_turn_and_its_processes(tmux: Tmux) -> None:
@@ -74,9 +93,8 @@ def asking(*commands: str) -> dict[str, object]:
 
 
 def settled(tmux: Tmux) -> None:
-    """Keys that follow a question at once are not taken for its answer."""
+    """Keys that follow a question at once are not taken for its answer; the choices come when they are."""
     tmux.until("m message")
-    time.sleep(0.5)
 
 
 def test_an_approval_is_given_by_one_key(tmux: Tmux) -> None:
@@ -113,6 +131,38 @@ def test_an_edited_command_is_what_runs(tmux: Tmux) -> None:
     tmux.type("-by-me", "Enter")
     tmux.until("■ done")
     assert (tmux.machine.workspace / "made-by-me").exists()
+
+
+def test_a_command_is_edited_in_the_editor(tmux: Tmux) -> None:
+    editor = tmux.machine.home.parent / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/made/made-in-editor/ "$1"\n')
+    editor.chmod(0o755)
+    tmux.type(f"export EDITOR='{editor}'", "Enter")
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    tmux.type("e")
+    tmux.until("› e touch made")
+    tmux.keys("C-x", "C-e")
+    tmux.until("› e touch made-in-editor")
+    tmux.keys("Enter")
+    tmux.until("■ done")
+    assert (tmux.machine.workspace / "made-in-editor").exists()
+
+
+def test_a_lasting_yes_takes_a_time_and_a_pattern(tmux: Tmux) -> None:
+    model = tmux.machine.serve(asking("touch made"), asking("touch other"), {"text": "Fine."})
+    tmux.open("chat", "--mode", "ask", "--model", model)
+    tmux.type("make them", "Enter")
+    settled(tmux)
+    tmux.type("p")
+    tmux.until("in this project. Before it")
+    tmux.type("8h touch *", "Enter")
+    tmux.until("■ done")
+    grant = json.loads(tmux.machine.run("approvals", "list", "--json").stdout)
+    assert (grant["scope"], grant["command"]) == ("project", "touch *")
+    assert grant["expires_us"]
+    assert (tmux.machine.workspace / "other").exists()
 
 
 def test_one_answer_covers_several_questions(tmux: Tmux) -> None:

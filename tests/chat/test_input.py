@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import stat
 
+import pytest
+
 from mainspring.chat.completion import best_fits
 from mainspring.chat.line import Chips
 from tests.chat.conftest import FREE, Tmux
@@ -58,6 +60,26 @@ def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: T
     tmux.type("on")
     tmux.keys("Enter", "Enter")
     tmux.until("Again.")
+    assert b"one\\ntwo" in tmux.machine.seen[-1].body
+
+
+@pytest.mark.parametrize("report", ["\x1b[27;2;13~", "\x1b[13;2u"])
+def test_shift_enter_makes_a_line_where_the_terminal_reports_it(tmux: Tmux, report: str) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Two lines."}), *FREE)
+    tmux.type("one")
+    tmux.keys("-H", *(f"{byte:x}" for byte in report.encode()))
+    tmux.type("two", "Enter")
+    tmux.until("■ done")
+    assert b"one\\ntwo" in tmux.machine.seen[-1].body
+
+
+def test_the_terminal_is_asked_to_report_shift_enter(tmux: Tmux) -> None:
+    tmux.set("extended-keys", "on")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Two lines."}), *FREE)
+    tmux.type("one")
+    tmux.keys("S-Enter")
+    tmux.type("two", "Enter")
+    tmux.until("■ done")
     assert b"one\\ntwo" in tmux.machine.seen[-1].body
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mainspring.app.operations.status import SessionStatus
 from mainspring.chat.palette import Palette
 from mainspring.documents.lines import money
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain_name
 
+if TYPE_CHECKING:
+    from mainspring.app.operations.status import SessionStatus
+
 _NEARLY_FULL = 0.8
 
 
-def bar_line(
-    status: SessionStatus | None, palette: Palette, *, columns: int, now_us: int, queued: int
-) -> str:
+def bar_line(status: SessionStatus, palette: Palette, *, columns: int, now_us: int, queued: int) -> str:
     """What fits of it; what matters least is left out first."""
-    if status is None:
-        return palette.paint(" opening the session…", "dim")
     parts = _parts(status, now_us=now_us, queued=queued)
     kept = sorted(parts, key=lambda part: part[0])
     while len(kept) > 1 and _width([text for _, text in kept]) > columns - 1:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mainspring.app.operations.status import SessionStatus
 from mainspring.chat.palette import Palette
 from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, ended_line
 from mainspring.events import (
@@ -28,6 +28,9 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain, plain_name
+
+if TYPE_CHECKING:
+    from mainspring.app.operations.status import SessionStatus
 
 SHELL_SOURCE = "command of the user"
 """The source of notes about what a person ran with `!`."""

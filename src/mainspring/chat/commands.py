@@ -22,7 +22,7 @@ _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 _KEYS = (
     ("Enter", "send; while a turn runs, the message enters it between two steps"),
     ("Alt-Enter", "queue the message for after the turn; Up on an empty line takes it back"),
-    ("Ctrl-J", "a new line; Ctrl-X Ctrl-E opens your editor"),
+    ("Ctrl-J", "a new line, as Shift-Enter where the terminal reports it; Ctrl-X Ctrl-E opens your editor"),
     ("Tab", "complete a command or @path"),
     ("Up, Ctrl-R", "what was entered before, and search in it"),
     ("Ctrl-V", "attach the image in the clipboard; a path of an image attaches that"),

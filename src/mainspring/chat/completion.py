@@ -37,17 +37,18 @@ def best_fits(query: str, candidates: Sequence[str], most: int = _MOST) -> list[
 
 
 class ChatCompleter(Completer):
-    """`commands` has a sentence for each; `files` gives the paths that are known by now."""
+    """`commands` gives a sentence for each, `files` the paths, as far as they are known by now."""
 
-    def __init__(self, commands: Mapping[str, str], files: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, commands: Callable[[], Mapping[str, str]], files: Callable[[], Sequence[str]]) -> None:
         self._commands = commands
         self._files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         before = document.text_before_cursor
         if before.startswith("/") and not re.search(r"\s", before):
-            for name in best_fits(before[1:], tuple(self._commands)):
-                yield Completion(f"{name} ", -len(before) + 1, f"/{name}", self._commands[name])
+            commands = self._commands()
+            for name in best_fits(before[1:], tuple(commands)):
+                yield Completion(f"{name} ", -len(before) + 1, f"/{name}", commands[name])
         elif found := _PATH.search(before):
             for path in best_fits(found[1], self._files()):
                 yield Completion(f"{path} ", -len(found[1]), plain_name(path))

@@ -13,6 +13,8 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output, _get_size
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_REPORT_KEYS, _REPORT_NO_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
+"""Asks a terminal to tell Shift-Enter from Enter, and ends that."""
 
 
 class FrameOutput(Vt100_Output):
@@ -37,6 +39,15 @@ class FrameOutput(Vt100_Output):
         finally:
             self._is_held = False
             self.flush()
+
+    def enable_bracketed_paste(self) -> None:
+        """When we have the terminal for ourselves; while an editor or the shell has it, the other one."""
+        super().enable_bracketed_paste()
+        self.write_raw(_REPORT_KEYS)
+
+    def disable_bracketed_paste(self) -> None:
+        super().disable_bracketed_paste()
+        self.write_raw(_REPORT_NO_KEYS)
 
     def erase_down(self) -> None:
         """Line by line: tmux moves the whole screen to its scrollback when that is erased from its top."""

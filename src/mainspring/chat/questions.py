@@ -23,6 +23,7 @@ _AT_ONCE = "ys"
 _WITH_TEXT = "napf"
 _SETTLE_S = 0.4
 """So long after a question came, keys are not taken for its answer: they were meant for something else."""
+_SETTLING = "…"
 _LINES = 6
 _SCOPES: tuple[tuple[str, Scope, str], ...] = (
     ("a", "session", "always in this session"),
@@ -36,6 +37,10 @@ class _Asked(msgspec.Struct, frozen=True):
     question: ApprovalAsked
     answer: asyncio.Future[ApprovalGiven | None]
     since_s: float
+
+    @property
+    def is_settled(self) -> bool:
+        return asyncio.get_running_loop().time() - self.since_s >= _SETTLE_S
 
 
 class OpenQuestions:
@@ -59,6 +64,7 @@ class OpenQuestions:
         self.is_set_aside = False
         self._on_asked(question, len(self._open))
         self._on_change()
+        loop.call_later(_SETTLE_S, self._on_change)
         try:
             return await asked.answer
         finally:
@@ -87,7 +93,7 @@ class OpenQuestions:
         """What the input line begins with after this key; empty when it was an answer or chose a question,
         None when it means nothing."""
         focused = self._focused
-        if focused is None or asyncio.get_running_loop().time() - focused.since_s < _SETTLE_S:
+        if focused is None or not focused.is_settled:
             return ""
         if key.isdigit():
             self._choose(int(key))
@@ -131,7 +137,8 @@ class OpenQuestions:
             for number, each in enumerate(waiting[first : first + 3], first + 1):
                 mark = "▸" if each is focused.question else " "
                 listed.append(palette.paint(f"{mark} [{number}] {question_title(each)}"[:columns], "magenta"))
-        text = _ASIDE if self.is_set_aside else self._begun_hint(focused.question) or _choices(waiting)
+        choices = _choices(waiting) if focused.is_settled else _SETTLING
+        text = _ASIDE if self.is_set_aside else self._begun_hint(focused.question) or choices
         return [*listed, *textwrap.wrap(text, max(columns - 2, 20))][:_LINES]
 
     def begin(self, text: str) -> None:
@@ -145,9 +152,10 @@ class OpenQuestions:
         where = {"a": "in this session", "p": "in this project", "f": "for ever"}
         if letter in where:
             return lasting.format(plain_name(covers), where[letter])
-        return {"n": "Enter refuses; add why, for the agent.", "e": "Enter runs it as it stands here."}.get(
-            letter, ""
-        )
+        return {
+            "n": "Enter refuses; add why, for the agent.",
+            "e": "Enter runs it as it stands here; Ctrl-X Ctrl-E opens your editor.",
+        }.get(letter, "")
 
     @property
     def _focused(self) -> _Asked | None:

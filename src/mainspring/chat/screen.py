@@ -30,7 +30,7 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
-from mainspring.chat.keys import key_bindings
+from mainspring.chat.keys import key_bindings, read_reported_keys
 from mainspring.chat.line import Chips
 from mainspring.chat.output import FrameOutput
 from mainspring.chat.palette import Palette
@@ -127,6 +127,7 @@ class TerminalScreen:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             ticking = group.create_task(self._tick())
+            read_reported_keys()
             try:
                 await self._app.run_async(handle_sigint=False)
             finally:

@@ -9,7 +9,6 @@ import sys
 from functools import partial
 
 from mainspring.app.operations.entered import keep_entered, load_entered
-from mainspring.chat.commands import COMMANDS
 from mainspring.chat.completion import ChatCompleter
 from mainspring.chat.line import ProjectHistory, make_buffer
 from mainspring.chat.loop import ChatLoop
@@ -45,7 +44,7 @@ async def run_chat(
 def _terminal(chat: ChatLoop, config: Config, options: ChatOptions, *, is_vi: bool) -> TerminalScreen:
     folder = options.folder
     history = ProjectHistory(partial(load_entered, config, folder), partial(keep_entered, config, folder))
-    completer = ChatCompleter({name: each.help for name, each in COMMANDS.items()}, lambda: chat.files)
+    completer = ChatCompleter(lambda: chat.commands, lambda: chat.files)
     return TerminalScreen(
         chat,
         sys.stdout,

@@ -14,13 +14,37 @@ from mainspring.app.operations.cost import today
 from mainspring.app.operations.processes import list_processes
 from mainspring.app.operations.sessions import session_bytes
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import SessionRow, Sessions, running
+from mainspring.catalog import SessionRow, Sessions, reading, running
 from mainspring.errors import JournalOwned
-from mainspring.events import Cap
+from mainspring.events import (
+    RESUMED_SOURCE,
+    Cap,
+    EffortChosen,
+    EngineChosen,
+    Event,
+    ModeChosen,
+    ModelChosen,
+    NoteAdded,
+    PromptSet,
+    SandboxChosen,
+    SessionResumed,
+    SessionStarted,
+)
 from mainspring.settings import Config
 
 DAY_US = 24 * 3600 * 1_000_000
 _WAITING = ("blocked", "waiting", "paused")
+_OPENING = (
+    SessionStarted,
+    SessionResumed,
+    PromptSet,
+    ModelChosen,
+    ModeChosen,
+    EffortChosen,
+    EngineChosen,
+    SandboxChosen,
+)
+_OPENING_MOST = 200
 
 
 class DeletableSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +127,26 @@ async def delete_sessions(config: Config, plan: Deletion) -> Deletion:
         except JournalOwned as error:
             kept.append(KeptSession(id=each.id, reason=error.message))
     return Deletion(sessions=tuple(gone), kept=tuple(kept))
+
+
+async def drop_unused(config: Config, session: str) -> bool:
+    """Deletes a session that was opened and in which nothing happened; False when something did, or when
+    somebody else has it open."""
+    store = sessions_of(config)
+    async with reading(store, session) as reader:
+        events = await reader.read(limit=_OPENING_MOST)
+    if len(events) >= _OPENING_MOST or not all(_is_opening(each.event) for each in events):
+        return False
+    try:
+        await store.delete(session)
+    except JournalOwned:
+        return False
+    return True
+
+
+def _is_opening(event: Event) -> bool:
+    is_own_note = isinstance(event, NoteAdded) and event.source in ("mainspring", RESUMED_SOURCE)
+    return is_own_note or isinstance(event, _OPENING)
 
 
 async def _kept(

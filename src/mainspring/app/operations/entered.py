@@ -1,11 +1,10 @@
-"""What a person types: lines entered before, per project, and the files that they may name.
+"""What a person entered before, per project.
 
 The lines lie in the data folder, closed to others; a file that is too long loses its oldest half.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from pathlib import Path
 
@@ -13,10 +12,7 @@ import msgspec
 
 from mainspring.disk.files import make_folder, write_private
 from mainspring.disk.untrusted import read_untrusted
-from mainspring.errors import PathRefused
-from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
-from mainspring.tools.walk import walked
 from mainspring.workspace.instructions import repository_root
 
 _FOLDER = "entered"
@@ -42,15 +38,6 @@ def keep_entered(config: Config, folder: Path, text: str) -> None:
     file = _file(config, folder)
     make_folder(file.parent)
     write_private(file, b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
-
-
-async def workspace_files(session: Session) -> tuple[str, ...]:
-    """The files of a session's workspace that may be seen: ignore rules respected, secrets left out."""
-    files, root = runtime_of(session).workbench.files, session.state.workspace
-    try:
-        return (await asyncio.to_thread(walked, files, root)).paths
-    except (PathRefused, OSError):
-        return ()
 
 
 def _decoded(line: bytes) -> str:

@@ -1,0 +1,172 @@
+"""The sessions of a chat, one after the other: opens each, shows what it records, does what is entered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Any
+
+from msgspec.structs import replace
+
+from mainspring import __version__
+from mainspring.app.build import open as open_session
+from mainspring.app.operations.deletion import drop_unused
+from mainspring.app.operations.status import session_status
+from mainspring.app.operations.timeline import diffs_of
+from mainspring.app.operations.workspace_files import workspace_files
+from mainspring.chat.blocks import head_block
+from mainspring.chat.commands import COMMANDS, run_line
+from mainspring.chat.desk import Desk
+from mainspring.chat.loop import OPENING, ChatLoop
+from mainspring.chat.seat import ChatOptions
+from mainspring.errors import MainspringError
+from mainspring.events import FilesChanged, Limits, Recorded, TurnEnded
+from mainspring.session.session import Session
+
+_CLOSED = "no session is open: Enter tries again, /model NAME with another model, /quit leaves"
+
+
+class Sitting:
+    """What a chat does with sessions. There is no product logic here: everything is an operation."""
+
+    def __init__(self, chat: ChatLoop) -> None:
+        self._chat = chat
+        chat.commands = {name: each.help for name, each in COMMANDS.items()}
+
+    async def run(self) -> None:
+        """Until the person leaves. When a session cannot be opened, the one before it is opened again."""
+        chat, before = self._chat, None
+        while (options := chat.seat.options) is not None:
+            chat.without_status = OPENING
+            try:
+                async with self._opened(options) as session:
+                    before = options.again(session.id)
+                    chat.seat.options = before
+                    await self._attend(session, options)
+            except MainspringError as error:
+                chat.say_error(error)
+                if before is None or before == options:
+                    await self._wait_for_another(options)
+                else:
+                    chat.seat.options = before
+            finally:
+                chat.session = chat.status = None
+            await self._drop_unused(before)
+            await self._pass_between()
+
+    async def _drop_unused(self, before: ChatOptions | None) -> None:
+        """A session in which nothing was said is not kept when the chat leaves it."""
+        after = self._chat.seat.options
+        if before is not None and (after is None or after.session != before.session):
+            await drop_unused(self._chat.config, before.session)
+
+    async def _wait_for_another(self, options: ChatOptions) -> None:
+        """No session is open: what is entered tries again, `/model NAME` with another model."""
+        chat = self._chat
+        chat.without_status = _CLOSED
+        chat.surface.refresh()
+        async with asyncio.TaskGroup() as group:
+            entered = group.create_task(chat.entered.get())
+            left = group.create_task(chat.seat.wait())
+            await asyncio.wait((entered, left), return_when=asyncio.FIRST_COMPLETED)
+            if entered.done():
+                line = entered.result()
+                name = line.removeprefix("/model ").strip() if line.startswith("/model ") else ""
+                chat.seat.options = replace(options, models=(name,)) if name else options
+                if line == "/quit":
+                    chat.seat.options = None
+                elif not name:
+                    chat.entered.put_nowait(line)
+            entered.cancel()
+            left.cancel()
+
+    async def _pass_between(self) -> None:
+        try:
+            await self._chat.seat.pass_between()
+        except MainspringError as error:
+            self._chat.say_error(error)
+
+    def _opened(self, options: ChatOptions) -> Any:
+        return open_session(
+            options.folder,
+            session=options.session,
+            model=next(iter(options.models), ""),
+            fallback=tuple(options.models[1:]),
+            effort=options.effort,
+            mode=options.mode,
+            sandbox=options.sandbox,
+            limits=Limits(max_cost_usd=options.max_cost_usd),
+            allow_unpriced=options.allow_unpriced,
+            allow_home=options.allow_home,
+            approver=self._chat.questions,
+            config=self._chat.config,
+        )
+
+    async def _attend(self, session: Session, options: ChatOptions) -> None:
+        """Serves one session until another one is wanted."""
+        chat = self._chat
+        reasoning, chat.view = chat.view.reasoning, chat.new_view()
+        chat.view.reasoning = reasoning
+        chat.session = session
+        chat.status = lambda: session_status(session)
+        palette = chat.surface.palette
+        chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
+        await self._show_past(session)
+        async with asyncio.TaskGroup() as group:
+            work = (self._watch(session), self._obey(session), self._list_files(session))
+            tasks = [group.create_task(each) for each in work]
+            if options.text:
+                chat.entered.put_nowait(options.text)
+            await chat.seat.wait()
+            for task in tasks:
+                task.cancel()
+
+    async def _obey(self, session: Session) -> None:
+        """Does what was entered, one thing after the other."""
+        chat = self._chat
+        desk = Desk(chat.config, session, chat.surface, chat.seat, chat)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                line = await chat.entered.get()
+                chat.doing = group.create_task(self._do(desk, line))
+                await asyncio.wait((chat.doing,))
+                chat.doing = None
+                chat.surface.refresh()
+
+    async def _do(self, desk: Desk, line: str) -> None:
+        try:
+            await run_line(desk, line, self._chat.chips)
+        except MainspringError as error:
+            self._chat.say_error(error)
+
+    async def _list_files(self, session: Session) -> None:
+        """The paths that `@` completes, known a moment after the session is open."""
+        self._chat.files = await workspace_files(session)
+
+    async def _watch(self, session: Session) -> None:
+        async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
+            async for recorded in events:
+                await self._take(session, recorded)
+
+    async def _take(self, session: Session, recorded: Recorded) -> None:
+        chat, event = self._chat, recorded.event
+        diffs = await diffs_of(session.journal, event) if isinstance(event, FilesChanged) else ()
+        for text in chat.view.take(recorded, now_s=time.monotonic(), diffs=diffs):
+            chat.surface.write(text)
+        if isinstance(event, TurnEnded) and event.ending == "done" and chat.queued:
+            chat.entered.put_nowait(chat.queued.popleft())
+        chat.surface.refresh()
+
+    async def _show_past(self, session: Session) -> None:
+        """The last turn of a session that is continued, and whether it is over."""
+        chat = self._chat
+        last = await session.journal.last("UserSaid") if session.opened_seq else None
+        if last is not None:
+            past = chat.new_view()
+            for item in await session.journal.read(after=last.seq - 1, until=session.opened_seq):
+                for text in past.take(item, now_s=0.0):
+                    chat.surface.write(text)
+        if last is not None and session.is_turn_wanted:
+            hint = "\n· This turn was interrupted: /continue goes on with it, a message says something else."
+            chat.surface.write(chat.surface.palette.paint(hint, "yellow"))
