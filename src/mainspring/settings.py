@@ -10,9 +10,9 @@ import os
 import signal
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 import platformdirs
@@ -264,12 +264,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def zone(self) -> tzinfo:
         """The zone of this machine's clock, as it is set now."""
         name = self.variable("TZ").removeprefix(":")
+        zone = import_module("zoneinfo").ZoneInfo
         try:
             if name:
-                return ZoneInfo(name)
+                return zone(name)
             with _CLOCK.open("rb") as file:
-                return ZoneInfo.from_file(file, key="local")
-        except (ZoneInfoNotFoundError, OSError, ValueError):
+                return zone.from_file(file, key="local")
+        except (KeyError, OSError, ValueError):  # one that is not known is a KeyError
             return UTC
 
     @property

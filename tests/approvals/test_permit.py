@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.app import build as app
+from mainspring.app.step import run_command
 from mainspring.catalog.folder import SessionFiles
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
@@ -82,9 +82,7 @@ async def by_call(house: House, person: Person) -> list[Event]:
 
 async def by_step(house: House, person: Person) -> list[Event]:
     step = ("touch", WANTED)
-    name = await app.run_command(
-        step, folder=house.workspace, mode="ask", approver=person, config=house.config
-    )
+    name = await run_command(step, folder=house.workspace, mode="ask", approver=person, config=house.config)
     file = SessionFiles(house.config.home / "steps").file(name)
     try:
         return [item.event for item in file.read()]

@@ -16,6 +16,19 @@ RUNS_AGENTS = (
     "mainspring.tools",
     "h11",
 )
+NOT_FOR_A_PLAIN_RUN = (
+    "mainspring.app.commands",
+    "mainspring.app.operations.attempts",
+    "mainspring.evidence.checks",
+    "mainspring.models.local.weights",
+    "mainspring.models.wires.anthropic",
+    "mainspring.models.wires.gemini",
+    "mainspring.models.wires.responses",
+    "html",
+    "statistics",
+    "zipfile",
+    "zoneinfo",
+)
 LOADED = """
 import sys
 from mainspring.cli.commands import mainspring
@@ -33,8 +46,18 @@ finally:
 )
 def test_a_command_that_runs_no_agent_loads_none(machine: Machine, command: tuple[str, ...]) -> None:
     machine.run("run", "--model", machine.serve({"text": "done"}), "hello")
+    assert loaded(machine, (*RUNS_AGENTS, "tomllib"), command) == ""
+
+
+def test_a_plain_run_loads_only_the_wire_that_it_speaks_and_nothing_for_attempts(machine: Machine) -> None:
+    asked = ("run", "--model", machine.serve({"text": "done"}), "hello")
+    assert loaded(machine, NOT_FOR_A_PLAIN_RUN, asked) == ""
+
+
+def loaded(machine: Machine, modules: tuple[str, ...], command: tuple[str, ...]) -> str:
+    """Which of these modules a command loads."""
     ran = subprocess.run(
-        [sys.executable, "-c", LOADED, ",".join((*RUNS_AGENTS, "tomllib")), *command],
+        [sys.executable, "-c", LOADED, ",".join(modules), *command],
         cwd=machine.workspace,
         env=machine.environment(),
         capture_output=True,
@@ -43,7 +66,7 @@ def test_a_command_that_runs_no_agent_loads_none(machine: Machine, command: tupl
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.splitlines()[-1] == "", f"{' '.join(command)} loads {ran.stderr.splitlines()[-1]}"
+    return ran.stderr.splitlines()[-1]
 
 
 def test_goal_lists_its_commands_and_runs_those_that_are_loaded_later(machine: Machine) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 
 from mainspring.app.arguments import check_instructions, check_open
-from mainspring.app.commands import Runner
-from mainspring.app.commands import run_command as take_command
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
@@ -26,12 +24,12 @@ from mainspring.app.policies import (
     outside,
     parse_mode,
 )
-from mainspring.app.private import make_private
+from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.retention import retention_beside
 from mainspring.app.servers import servers_beside, servers_of
-from mainspring.app.stores import commands_of, sessions_of
+from mainspring.app.stores import sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Mode, Policy
@@ -43,13 +41,12 @@ from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.files import output_files
 from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
-from mainspring.errors import UsageError
-from mainspring.events import CommandAsked, Effort, Event, Limits, Origin, Profile, PromptPart
+from mainspring.events import Effort, Event, Limits, Origin, Profile, PromptPart
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
 from mainspring.models import Model
-from mainspring.sandbox import MIB, OnOutput, Sandbox
+from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import is_hidden_name
@@ -57,7 +54,7 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
-from mainspring.settings import Config, Template, load_config, with_caps
+from mainspring.settings import Config, with_caps
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.compactor import Compactor
 from mainspring.turns.permissions import Permissions
@@ -71,7 +68,7 @@ from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
 
-__all__ = ["DEFAULT_TOOLS", "KnownSession", "open", "run_command"]
+__all__ = ["DEFAULT_TOOLS", "KnownSession", "open"]
 
 
 @asynccontextmanager
@@ -117,7 +114,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     What is not given is taken from the session's journal, then from the settings.
     """
     check_open(locals())
-    config = _private(config)
+    config = private_config(config)
     check_instructions(session, instructions, system_prompt)
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
@@ -179,13 +176,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         yield running
 
 
-def _private(config: Config | None) -> Config:
-    """The settings, with the data that they name closed to other users."""
-    config = config or load_config()
-    make_private(config)
-    return config
-
-
 def _capping(limits: Limits, parent: Session | None) -> Limits:
     """The limits of a session, or of one above it, that cap money; its own when none does."""
     above = (each.limits for each in lineage(runtime_of(parent))) if parent else ()
@@ -220,64 +210,6 @@ def _choose(
     connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
     models = choose(model, fallback, known=before, config=config, connect=connected)
     return models, builtin.take_turn if isinstance(engine, str) else engine, name
-
-
-async def run_command(
-    argv: Sequence[str],
-    *,
-    folder: Path | str = ".",
-    template: str = "",
-    timeout_s: float | None = None,
-    cpu_s: int | None = None,
-    memory_bytes: int | None = None,
-    label: str = "",
-    mode: str = "",
-    sandbox: Sandbox | str = "",
-    allow_home: AllowHome = False,
-    approver: Approver | None = None,
-    on_output: OnOutput | None = None,
-    config: Config | None = None,
-) -> str:
-    """Runs one command without an agent; gives the id of its record. What is not given is the template's."""
-    config = _private(config)
-    place = workspace_at(Path(folder))
-    config, allows_home = settle(config, place, allow_home=allow_home)
-    chosen = template_of(template, config)
-    chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
-    asked = CommandAsked(
-        argv=tuple(argv),
-        cwd=str(place),
-        template=template,
-        timeout_s=timeout_s or chosen.timeout_s,
-        cpu_s=cpu_s or chosen.cpu_s,
-        memory_bytes=chosen.memory_mb * MIB if memory_bytes is None else memory_bytes,
-        label=label,
-    )
-    runner = Runner(
-        policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
-        sandbox=partial(confine, sandbox, confinement_of(place, chosen_mode, config), config),
-        template=chosen,
-        grants=GrantFile(config.home),
-        approver=approver,
-        approval_timeout_s=config.settings.approval_timeout_s,
-        on_output=on_output,
-        allows_home=allows_home,
-    )
-    recorder = await create_recorder(commands_of(config), config)
-    try:
-        await take_command(recorder, asked, runner)
-    finally:
-        await recorder.close()
-    return recorder.session
-
-
-def template_of(name: str, config: Config) -> Template:
-    """What `[steps.NAME]` of `config.toml` says; without a name what every command gets."""
-    known = config.settings.steps
-    if name and name not in known:
-        names = ", ".join(sorted(known)) or "none yet"
-        raise UsageError(f"There is no template {name!r}.", remedy=f"config.toml has: {names}.")
-    return known.get(name, Template())
 
 
 def _workbench(

@@ -20,7 +20,6 @@ from mainspring.models.capabilities import Capabilities
 from mainspring.models.connect import connect, did_you_mean, is_here, resolve
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
-from mainspring.models.local.weights import find_weights
 from mainspring.models.own import ModelSettings
 from mainspring.models.prices import PriceBook, refreshed_path
 from mainspring.models.probe import probe_server
@@ -197,7 +196,7 @@ async def _served(spec: ModelSpec, environment: Mapping[str, str]) -> ServedMode
 
 def build_local(spec: str, config: Config) -> LocalModel:
     """The model in a file on this machine; named by its whole path, so that a session finds it again."""
-    path = find_weights(spec, config.home)
+    path: Path = import_module("mainspring.models.local.weights").find_weights(spec, config.home)
 
     async def start(line: bytes) -> Companion:
         if find_spec("xllamacpp") is None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.disk.files import close_to_others, close_tree
-from mainspring.settings import Config
+from mainspring.settings import Config, load_config
 
 DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
@@ -18,6 +18,13 @@ DATA_NAMES = (
 SETTINGS_NAMES = ("config.toml", "config.lock", "approvals.toml", "daemon.env", "keys.*", "project-settings")
 """What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other
 things in it."""
+
+
+def private_config(config: Config | None) -> Config:
+    """The settings, with the data that they name closed to other users."""
+    config = config or load_config()
+    make_private(config)
+    return config
 
 
 def make_private(config: Config) -> tuple[Path, ...]:

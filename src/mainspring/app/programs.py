@@ -26,6 +26,7 @@ from mainspring.app.arguments import (
 from mainspring.app.blocking import blocking
 from mainspring.app.operations.attempts import attempted_reply
 from mainspring.app.operations.commands import load_command, load_output
+from mainspring.app.step import run_command
 from mainspring.app.toolset import ToolChoice
 from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Policy
@@ -137,7 +138,7 @@ async def run_step_async(
         config=CONFIG,
     )
     config = config or load_config()
-    step = await build.run_command(
+    step = await run_command(
         argv,
         folder=cwd,
         template=template,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import time
 
-from mainspring.app.build import run_command
 from mainspring.app.operations.commands import load_command, load_output
+from mainspring.app.step import run_command
 from mainspring.chat.blocks import SHELL_SOURCE, took
 from mainspring.chat.desk import Desk
 from mainspring.events import ApprovalAsked, ApprovalGiven

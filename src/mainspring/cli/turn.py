@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -20,12 +21,6 @@ from msgspec.structs import replace
 
 from mainspring.app import build as app
 from mainspring.app.operations.attachments import Attached, attached, keep
-from mainspring.app.operations.attempts import (
-    are_attempts_open,
-    continue_attempts,
-    leave_attempts,
-    take_attempts,
-)
 from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.operations.usual_attempts import usual_attempts
 from mainspring.app.policies import rule_warnings
@@ -186,17 +181,25 @@ async def _begin(session: Session, config: Config, answers: Sequence[ApprovalGiv
 
 
 async def _events(
-    session: Session, text: str, media: Sequence[Media], attempts: int | None, checks: Sequence[str]
+    session: Session,
+    text: str,
+    media: Sequence[Media],
+    attempts: int | None,
+    checks: Sequence[str],
 ) -> AsyncGenerator[Recorded]:
     """What happens from here on. Attempts that another process left go on, unless something else is said."""
     is_usual = attempts is None and not checks
     attempts = await usual_attempts(session, text) if is_usual else attempts or 1
+    if not session.opened_seq and attempts == 1 and not checks:
+        return session.watch(text, media)
+    attempted = import_module("mainspring.app.operations.attempts")  # a plain question has no need of it
     if attempts > 1 or checks:
-        return take_attempts(session, text, media, attempts=attempts, checks=checks, is_usual=is_usual)
+        take = attempted.take_attempts
+        return take(session, text, media, attempts=attempts, checks=checks, is_usual=is_usual)
     if text:
-        await leave_attempts(session, "a person said something else")
-    elif await are_attempts_open(session):
-        return continue_attempts(session)
+        await attempted.leave_attempts(session, "a person said something else")
+    elif await attempted.are_attempts_open(session):
+        return attempted.continue_attempts(session)
     return session.watch(text, media)
 
 

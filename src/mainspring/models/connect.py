@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,10 +29,6 @@ from mainspring.models.providers import (
 from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried, RetryPolicy
 from mainspring.models.served import ServedModel
-from mainspring.models.wires.anthropic import AnthropicModel
-from mainspring.models.wires.chat import ChatModel
-from mainspring.models.wires.gemini import GeminiModel
-from mainspring.models.wires.responses import ResponsesModel
 from mainspring.models.wires.transport import TransportLimits
 from mainspring.models.wires.wire import Options, Wire
 from mainspring.net.hosts import is_loopback
@@ -185,16 +182,17 @@ def key(spec: ModelSpec, environment: Mapping[str, str]) -> str:
 
 
 def _wire(name: str, spec: ModelSpec, api_key: str, options: Options) -> Wire:
-    provider = spec.provider
+    provider, wires = spec.provider, "mainspring.models.wires"  # only the one that is spoken is loaded
     match provider.wire:
         case "chat":
-            return ChatModel(name, spec.base_url, api_key, spec.model, quirks=provider.quirks, **options)
+            make = partial(import_module(f"{wires}.chat").ChatModel, quirks=provider.quirks)
         case "responses":
-            return ResponsesModel(name, spec.base_url, api_key, spec.model, **options)
+            make = import_module(f"{wires}.responses").ResponsesModel
         case "anthropic":
-            return AnthropicModel(name, spec.base_url, api_key, spec.model, **options)
+            make = import_module(f"{wires}.anthropic").AnthropicModel
         case "gemini":
-            return GeminiModel(name, spec.base_url, api_key, spec.model, **options)
+            make = import_module(f"{wires}.gemini").GeminiModel
+    return make(name, spec.base_url, api_key, spec.model, **options)
 
 
 def is_here(base_url: str) -> bool:

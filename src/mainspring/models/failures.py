@@ -62,61 +62,58 @@ class _Rule(msgspec.Struct, frozen=True):
     remedy: str
     codes: frozenset[str] = frozenset()
     statuses: frozenset[int] = frozenset()
-    wording: re.Pattern[str] | None = None
+    wording: str = ""
     wording_statuses: frozenset[int] = frozenset()
     cause: str = ""
 
     def fits(self, refusal: ProviderRefusal) -> bool:
         if self.codes & refusal.codes or refusal.status in self.statuses:
             return True
-        has_say = self.wording is not None and refusal.status in self.wording_statuses
-        return has_say and self.wording is not None and self.wording.search(refusal.said) is not None
+        has_say = self.wording and refusal.status in self.wording_statuses
+        return bool(has_say and re.search(self.wording, refusal.said))
 
 
-_TOO_LARGE = re.compile(
-    r"maximum (context|prompt) length|context (window|size|length)|prompt is too long|exceed context limit"
+# Compiled when a provider refuses something, which most processes never see.
+_TOO_LARGE = (
+    r"(?i)maximum (context|prompt) length|context (window|size|length)|prompt is too long"
+    r"|exceed context limit"
     r"|input token count|exceeds the available context|context the overflows"
-    r"|too large for model|reduce the length of the messages",
-    re.IGNORECASE,
+    r"|too large for model|reduce the length of the messages"
 )
-_NO_MONEY = re.compile(r"credit balance is too low|(used|exhausted) all .{0,20}credits", re.IGNORECASE)
-_NEVER_FITS = re.compile(r"^request too large", re.IGNORECASE)
-_NO_MODEL = re.compile(r"not a valid model id|model .{0,200}(not found|does not exist)", re.IGNORECASE)
-_NO_KEY = re.compile(r"(incorrect|invalid) api key", re.IGNORECASE)
+_NO_MONEY = r"(?i)credit balance is too low|(used|exhausted) all .{0,20}credits"
+_NEVER_FITS = r"(?i)^request too large"
+_NO_MODEL = r"(?i)not a valid model id|model .{0,200}(not found|does not exist)"
+_NO_KEY = r"(?i)(incorrect|invalid) api key"
 
-_NO_TOOLS = re.compile(
-    r"(does not|doesn't) support (tools|tool use|tool call|function call)|found that support tool use"
-    r"|enable-auto-tool-choice|tool use is not supported|function calling is not (enabled|supported)",
-    re.IGNORECASE,
+_NO_TOOLS = (
+    r"(?i)(does not|doesn't) support (tools|tool use|tool call|function call)|found that support tool use"
+    r"|enable-auto-tool-choice|tool use is not supported|function calling is not (enabled|supported)"
 )
-_ORDER = re.compile(r"unexpected role 'user' after role 'tool'", re.IGNORECASE)
-_STALE = re.compile(
-    r"(invalid|corrupted) [`']?(thought )?signature|blocks in the latest assistant message cannot be modified"
+_ORDER = r"(?i)unexpected role 'user' after role 'tool'"
+_STALE = (
+    r"(?is)(invalid|corrupted) [`']?(thought )?signature"
+    r"|blocks in the latest assistant message cannot be modified"
     r"|encrypted content .{0,200}could not be verified|signature: field required"
-    r"|missing a [`']?thought_signature",
-    re.IGNORECASE | re.DOTALL,
+    r"|missing a [`']?thought_signature"
 )
 
-_TOO_MUCH_OUTPUT = re.compile(
-    r"max_(completion_|output_)?tokens[`'\"]?:? (is too large|must be less than|\d+ > \d)"
-    r"|maxOutputTokens value of|valid range of max_tokens",
-    re.IGNORECASE,
+_TOO_MUCH_OUTPUT = (
+    r"(?i)max_(completion_|output_)?tokens[`'\"]?:? (is too large|must be less than|\d+ > \d)"
+    r"|maxOutputTokens value of|valid range of max_tokens"
 )
-_MOST = re.compile(
-    r"at most (\d+) (?:completion|output)|> (\d+), which is the maximum|less than or equal to [`']?(\d+)"
-    r"|max_tokens is \[1, (\d+)\]|range is from 1 \(inclusive\) to (\d+) \(exclusive\)",
-    re.IGNORECASE,
+_MOST = (
+    r"(?i)at most (\d+) (?:completion|output)|> (\d+), which is the maximum|less than or equal to [`']?(\d+)"
+    r"|max_tokens is \[1, (\d+)\]|range is from 1 \(inclusive\) to (\d+) \(exclusive\)"
 )
-_MEDIA = re.compile(
-    r"could not process (the )?(image|pdf|document)|image exceeds|image\.source|unsupported image"
+_MEDIA = (
+    r"(?i)could not process (the )?(image|pdf|document)|image exceeds|image\.source|unsupported image"
     r"|(unable to process|provided|invalid|corrupt(ed)?|bad) (input |base64 )?image|support image|image input"
     r"|image (format|is not valid|dimensions)|(decode|load|identify|parse|process) (the )?image"
-    r"|pdf specified|invalid pdf",
-    re.IGNORECASE,
+    r"|pdf specified|invalid pdf"
 )
-_THINKING_ORDER = re.compile(
-    r"expected [`']?thinking[`']? or [`']?redacted_thinking|when [`']?thinking[`']? is disabled, an?\b",
-    re.IGNORECASE,
+_THINKING_ORDER = (
+    r"(?i)expected [`']?thinking[`']? or [`']?redacted_thinking"
+    r"|when [`']?thinking[`']? is disabled, an?\b"
 )
 
 _RULES = (
@@ -312,7 +309,7 @@ def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule, *, locatio
 
 def _most_output(refusal: ProviderRefusal) -> str:
     """How many tokens of output a refusal allows; empty when it does not say."""
-    found = _MOST.search(refusal.said)
+    found = re.search(_MOST, refusal.said)
     if found is None:
         return ""
     most = int(next(filter(None, found.groups())))
@@ -320,24 +317,24 @@ def _most_output(refusal: ProviderRefusal) -> str:
 
 
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
-_UNSUPPORTED = re.compile(
-    r"unsupported|not support|unrecognized|unknown (name|field|parameter)|extra (inputs|fields)|not permitted"
-    r"|unexpected (field|keyword)|additional properties|is not (available|allowed)",
-    re.IGNORECASE,
+_UNSUPPORTED = (
+    r"(?i)unsupported|not support|unrecognized|unknown (name|field|parameter)|extra (inputs|fields)"
+    r"|not permitted"
+    r"|unexpected (field|keyword)|additional properties|is not (available|allowed)"
 )
-_ABOUT_EFFORT = re.compile(r"effort|thinking|reasoning_effort", re.IGNORECASE)
-_PATH = re.compile(r"([a-z_]+(?:\.[a-z_]+)*): ")
-_QUOTED = re.compile(r"['\"`]([A-Za-z_]+(?:\.[A-Za-z_]+)*)['\"`]")
+_ABOUT_EFFORT = r"(?i)effort|thinking|reasoning_effort"
+_PATH = r"([a-z_]+(?:\.[a-z_]+)*): "
+_QUOTED = r"['\"`]([A-Za-z_]+(?:\.[A-Za-z_]+)*)['\"`]"
 
 
 def _unsupported(refusal: ProviderRefusal) -> tuple[str, str]:
     """What the model does not take: its cause, and the name of the parameter."""
     said = refusal.said
-    if not (_UNSUPPORTED_CODES & refusal.codes or _UNSUPPORTED.search(said)):
+    if not (_UNSUPPORTED_CODES & refusal.codes or re.search(_UNSUPPORTED, said)):
         return "", ""
-    found = _PATH.match(said) or _QUOTED.search(said)
+    found = re.match(_PATH, said) or re.search(_QUOTED, said)
     param = refusal.param or (found.group(1) if found else "")
-    if _ABOUT_EFFORT.search(param or said) and not param.endswith("summary"):
+    if re.search(_ABOUT_EFFORT, param or said) and not param.endswith("summary"):
         return "effort", param
     return ("parameter", param) if param else ("", "")
 

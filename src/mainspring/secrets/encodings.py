@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 import re
 import string
@@ -23,6 +22,8 @@ _BREAK_BEFORE_DIGIT = re.compile(rf"{_LINE_BREAK}(?={_DIGIT})")
 _LINES = re.compile(rf"{_DIGIT}+(?:{_LINE_BREAK}{_DIGIT}+)*")
 _LAST_LINES = re.compile(rf"[ \t]*\n?\r?{_DIGIT}*(?:[ \t]*\n\r?{_DIGIT}+)*")  # read backwards
 _LOWER_PERCENT = re.compile(r"%[0-9A-F]{2}")
+_IN_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_IN_PAGES = _IN_TEXT | str.maketrans({'"': "&quot;", "'": "&#x27;"})
 _DROPPED_DIGITS = (0, 2, 3)
 """How many digits of base64 also depend on the bytes before a value, by how many share its group."""
 
@@ -36,7 +37,7 @@ def written_forms(value: str) -> tuple[str, ...]:
     quoted += tuple(each for each in in_base64 if "%" in each)
     lowered = (_LOWER_PERCENT.sub(lambda found: found[0].lower(), each) for each in quoted)
     in_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
-    in_page = (html.escape(value), html.escape(value, quote=False), in_json[0].replace("/", r"\/"))
+    in_page = (value.translate(_IN_PAGES), value.translate(_IN_TEXT), in_json[0].replace("/", r"\/"))
     return tuple(dict.fromkeys((value, *in_json, *in_page, *quoted, *lowered)))
 
 

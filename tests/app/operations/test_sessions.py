@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.app.build import run_command
 from mainspring.app.operations import commands, cost, imports, sessions, timeline, transfer
 from mainspring.app.operations.branches import land
 from mainspring.app.operations.context import window_use
 from mainspring.app.operations.forks import compare, fork, replay_session
 from mainspring.app.operations.processes import list_processes, stop_process
+from mainspring.app.step import run_command
 from mainspring.cli.blocking import iterate
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import TurnEnded, UserSaid

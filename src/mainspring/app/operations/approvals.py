@@ -11,13 +11,13 @@ import msgspec
 
 from mainspring.app import policies
 from mainspring.app.arguments import COMMAND, CONFIG, NAME, PATH, check_arguments
-from mainspring.app.build import template_of
 from mainspring.app.commands import judge, proposed_command
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
+from mainspring.app.step import template_of
 from mainspring.app.stores import sessions_of
 from mainspring.approvals import Effect, Finding, Judgement, Policy, Proposed, strictest
 from mainspring.approvals.dangerous import DANGERS

@@ -1,4 +1,4 @@
-"""What was run without an agent, from their journals. `mainspring.app.build.run_command` runs one."""
+"""What was run without an agent, from their journals. `mainspring.app.step.run_command` runs one."""
 
 from __future__ import annotations
 
