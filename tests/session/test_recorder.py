@@ -152,7 +152,15 @@ def test_without_an_origin_none_is_made_up_and_its_texts_hold_no_secrets(tmp_pat
 def test_every_kind_that_a_command_causes_can_carry_an_origin() -> None:
     kinds = {kind.__name__ for kind in STORED if "origin" in kind.__struct_fields__}
     assert kinds == {
-        *("SessionStarted", "SessionResumed", "UserSaid", "NoteAdded", "ApprovalGiven", "CommandAsked"),
+        *(
+            "SessionStarted",
+            "SessionResumed",
+            "UserSaid",
+            "NoteAdded",
+            "ApprovalGiven",
+            "CommandAsked",
+            "ArtifactSaved",
+        ),
         *(
             "ModelChosen",
             "EffortChosen",

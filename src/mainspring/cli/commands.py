@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "show": Entry("sessions", "Show what happened in a session.", is_common=True),
         "tail": Entry("sessions", "Watch a session that another process runs."),
         "diff": Entry("timeline", "Show which files each step changed.", is_common=True),
-        "artifacts": Entry("artifacts", "List the files that a goal made."),
+        "artifacts": Entry("artifacts", "Keep and compare outputs; list what a goal made."),
         "compare": Entry("forks", "Show where two sessions differ."),
         "context": Entry("context", "Show what fills a session's context window."),
         "execs": Entry("exec_list", "List or show the commands run with `exec`."),

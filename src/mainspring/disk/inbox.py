@@ -57,7 +57,17 @@ class GoalCommand(msgspec.Struct, frozen=True, tag="goal"):
     order: Literal["pause", "stop"]
 
 
-Command = SayCommand | NoteCommand | StopCommand | AnswerCommand | GoalCommand
+class SaveCommand(msgspec.Struct, frozen=True, tag="save"):
+    """Keeps an output under a name."""
+
+    name: str
+    data: bytes
+    media_type: str
+    note: str = ""
+    source: str = ""
+
+
+Command = SaveCommand | SayCommand | NoteCommand | StopCommand | AnswerCommand | GoalCommand
 
 
 class _Sent(msgspec.Struct, frozen=True):

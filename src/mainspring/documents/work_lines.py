@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from mainspring.documents.goal_lines import flags
-from mainspring.events import PRIMING_SOURCE, RESUMED_SOURCE, Event, NoteAdded, SuiteEnded, SuiteStarted
+from mainspring.events import (
+    PRIMING_SOURCE,
+    RESUMED_SOURCE,
+    ArtifactSaved,
+    Event,
+    NoteAdded,
+    SuiteEnded,
+    SuiteStarted,
+)
 
 
 def _note_added(event: NoteAdded) -> str:
@@ -35,8 +43,14 @@ def _suite_ended(event: SuiteEnded) -> str:
     return f"  tests: {what.get(event.outcome, event.outcome)}{code}"
 
 
+def _artifact_saved(event: ArtifactSaved) -> str:
+    note = f": {event.note}" if event.note else ""
+    return f"· saved {event.name} ({event.blob.size:,} bytes, {event.blob.sha256[:12]}){note}"
+
+
 WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     NoteAdded: _note_added,
+    ArtifactSaved: _artifact_saved,
     SuiteStarted: _suite_started,
     SuiteEnded: _suite_ended,
 }

@@ -93,6 +93,18 @@ class BranchMoved(Event, frozen=True):
     origin: Origin | None = None
 
 
+class ArtifactSaved(Event, frozen=True):
+    """A named output that a person keeps, by its content; a later one of that name is its next version.
+    `source` is the file that it was read from; `command` is the id of what another process left."""
+
+    name: str
+    blob: Blob
+    note: str = ""
+    source: str = ""
+    command: Id = ""
+    origin: Origin | None = None
+
+
 class RewindStarted(Event, frozen=True):
     """Files are about to be put back as they were at `to_seq`, except those in `left_out`; `Undone` follows,
     now or on resuming."""

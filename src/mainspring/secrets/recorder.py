@@ -18,6 +18,7 @@ from mainspring.errors import InvalidValue
 from mainspring.events import (
     STORED,
     ApprovalGiven,
+    ArtifactSaved,
     AssistantSaid,
     Blob,
     BranchMoved,
@@ -122,7 +123,7 @@ def is_commanded(event: Event) -> bool:
     match event:
         case SessionStarted() | SessionResumed() | UserSaid() | CommandAsked():
             return True
-        case EffortChosen() | ModeChosen() | RewindStarted() | Undone():
+        case EffortChosen() | ModeChosen() | RewindStarted() | Undone() | ArtifactSaved():
             return True
         case (
             NoteAdded(source=by)

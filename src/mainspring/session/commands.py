@@ -1,4 +1,4 @@
-"""Carries out what other processes tell a session: `say`, `note` and `stop`, in their order.
+"""Carries out what other processes tell a session: `say`, `note`, `save` and `stop`, in their order.
 
 An answer is taken by whoever waits for it, an order to a goal by the signal that comes with it. A goal says
 what each of its turns begins with, so what is said to it between two turns waits for the next one.
@@ -10,15 +10,16 @@ import asyncio
 from typing import Protocol
 
 from mainspring.context.history import read_all
-from mainspring.disk.inbox import LeftCommand, NoteCommand, SayCommand, StopCommand
+from mainspring.disk.inbox import LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
 from mainspring.errors import MainspringError
-from mainspring.events import NoteAdded, Origin, UserSaid
+from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, UserSaid
 from mainspring.folds.state import State
 from mainspring.tools.text import whole_characters
 from mainspring.turns.endings import STOPPED, abandoned, end_turn
 from mainspring.turns.runtime import Runtime
 
 _LOOK_S, _IDLE_LOOK_S = 0.25, 1.0
+_TAKEN = SayCommand, NoteCommand, SaveCommand, StopCommand
 
 
 class Commanded(Protocol):
@@ -27,8 +28,8 @@ class Commanded(Protocol):
     @property
     def is_running(self) -> bool: ...
 
-    async def hear(self, said: UserSaid | NoteAdded) -> None:
-        """Records what was said, and starts a turn when it wants an answer."""
+    async def hear(self, said: Event) -> None:
+        """Records what was said or given, and starts a turn when it wants an answer."""
         ...
 
     async def stop(self, by: Origin | None = None) -> None: ...
@@ -52,14 +53,14 @@ async def carry_out(session: Commanded, runtime: Runtime) -> None:
     """Does what waits in the inbox."""
     if (inbox := runtime.approvals.inbox) is None:
         return
-    for left in inbox.waiting(SayCommand, NoteCommand, StopCommand):
+    for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):
             return
         runtime.approvals.questions.look(before=left)
         if (taken := inbox.take(left)) is None:
             continue
         try:
-            why = "" if await _is_recorded(left, runtime) else await _do(taken, session)
+            why = "" if await _is_recorded(left, runtime) else await _do(taken, session, runtime)
         except MainspringError as error:
             why = error.message.removesuffix(".")
         if why:
@@ -73,12 +74,12 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
     records what it had begun with, and leaves the rest to be withdrawn, or for the next."""
     if (inbox := runtime.approvals.inbox) is None:
         return
-    for left in inbox.waiting(SayCommand, NoteCommand, StopCommand):
+    for left in inbox.waiting(*_TAKEN):
         if (is_closing and not left.is_taken) or _is_early(left, runtime):
             return
         if (taken := inbox.take(left)) is None:
             continue
-        event = _event(left)
+        event = await _event(left, runtime)
         if event is None:
             if runtime.state.is_turn_open:
                 runtime.stopped_by = left.origin
@@ -91,12 +92,12 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
 
 def _is_early(left: LeftCommand, runtime: Runtime) -> bool:
     is_between = runtime.state.has_goal and not runtime.state.is_turn_open
-    return is_between and not isinstance(left.command, StopCommand)
+    return is_between and not isinstance(left.command, StopCommand | SaveCommand)
 
 
-async def _do(left: LeftCommand, session: Commanded) -> str:
+async def _do(left: LeftCommand, session: Commanded, runtime: Runtime) -> str:
     """Why it could not be done; empty when it is on record."""
-    if (event := _event(left)) is not None:
+    if (event := await _event(left, runtime)) is not None:
         await session.hear(event)
         return ""
     if not session.is_running:
@@ -105,12 +106,22 @@ async def _do(left: LeftCommand, session: Commanded) -> str:
     return ""
 
 
-def _event(left: LeftCommand) -> UserSaid | NoteAdded | None:
+async def _event(left: LeftCommand, runtime: Runtime) -> UserSaid | NoteAdded | ArtifactSaved | None:
     match left.command:
         case SayCommand(text=text):
             return UserSaid(text=whole_characters(text), origin=left.origin, command=left.id)
         case NoteCommand(text=text):
             return NoteAdded(text=whole_characters(text), origin=left.origin, command=left.id)
+        case SaveCommand() as save:
+            blob = await runtime.recorder.put_blob(save.data, save.media_type)
+            return ArtifactSaved(
+                name=save.name,
+                blob=blob,
+                note=save.note,
+                source=save.source,
+                command=left.id,
+                origin=left.origin,
+            )
         case _:
             return None
 
@@ -119,5 +130,5 @@ async def _is_recorded(left: LeftCommand, runtime: Runtime) -> bool:
     """Whether the process before had recorded what it took, and died before it could say so."""
     if not left.is_taken:
         return False
-    said = await read_all(runtime.journal, kinds=("UserSaid", "NoteAdded"))
+    said = await read_all(runtime.journal, kinds=("UserSaid", "NoteAdded", "ArtifactSaved"))
     return any(getattr(item.event, "command", "") == left.id for item in said)

@@ -190,8 +190,8 @@ class Session:
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
-    async def hear(self, said: UserSaid | NoteAdded) -> None:
-        """Takes what was said to another process, as it shall be recorded."""
+    async def hear(self, said: Event) -> None:
+        """Takes what was said or given to another process, as it shall be recorded."""
         await (self._say(said) if isinstance(said, UserSaid) else self._runtime.record(said))
 
     async def proceed(self) -> bool:

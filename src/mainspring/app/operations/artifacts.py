@@ -7,7 +7,8 @@ import msgspec
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JournalError, UsageError
-from mainspring.evidence.artifacts import KIND, Artifact, read_artifacts
+from mainspring.evidence.artifacts import Artifact, read_artifacts
+from mainspring.evidence.kept import KINDS
 from mainspring.settings import Config
 
 
@@ -32,7 +33,7 @@ async def _newest(config: Config) -> str:
     for row in await sessions_of(config).rows():
         try:
             async with journal_of(config, row.id) as reader:
-                if await reader.last(KIND) is not None:
+                if await reader.last(*KINDS) is not None:
                     return row.id
         except JournalError:
             continue  # a damaged session is not the one that was meant
