@@ -181,6 +181,26 @@ def test_a_model_that_writes_calls_as_text_is_held_to_actions_from_then_on(tmp_p
     assert BAD_CALLS in (tmp_path / "home" / "healed.json").read_text()
 
 
+@pytest.mark.parametrize("between", ["\n", "\n[find gave]\nnothing\n", "\n```\nThen:\n```json\n"])
+def test_actions_behind_the_first_are_dropped_and_told(tmp_path: Path, between: str) -> None:
+    config = settings(tmp_path, f'[models."{SMALL}"]\ntools = "text"\n')
+    calls = [json.dumps({"action": "find", "arguments": {"glob": glob}}) for glob in ("*.a", "*.b")]
+    both = between.join(calls)
+    fence = "```json\n" if "```" in between else ""
+    replies = (ScriptedReply(text=fence + both), answer("Nothing there."))
+    events, requests = session(tmp_path, Script(replies=replies), config=config)
+    (ended,) = only(events, CallEnded)
+    assert ended.outcome == "ok"
+    (note,) = [note for note in only(events, NoteAdded) if "1 behind it" in note.text]
+    assert note.text in json.dumps(requests[1]["messages"])
+
+
+def test_a_model_that_writes_results_itself_is_held_to_actions(tmp_path: Path) -> None:
+    echo = ScriptedReply(text="<tool_response>\n3 files\n</tool_response>", calls=(ScriptedCall("find", {}),))
+    _, requests = session(tmp_path, Script(replies=(echo, echo, answer("Three."))), name="coder-70b")
+    assert ["response_format" in request for request in requests] == [False, False, True]
+
+
 def test_a_native_call_that_cannot_be_read_counts_as_well(tmp_path: Path) -> None:
     broken = ScriptedReply(calls=(ScriptedCall(name="find", arguments='{"glob": '),))
     replies = (broken, broken, answer("Stuck."))
@@ -254,6 +274,10 @@ def test_whole_files_in_a_reply_are_written_when_a_small_model_was_shown_all_of_
     # Only the reply that may be files is free; the next one is held to an action again.
     held = ["response_format" in request for request in requests]
     assert held == [False, tools == "schema"]
+    if tools == "schema":  # and only what may be a call is told of tools
+        assert ["shell: " in request["messages"][0]["content"] for request in requests] == [False, True]
+        (said,) = [each["content"] for each in requests[1]["messages"] if each["role"] == "assistant"]
+        assert said.startswith("### calc.py\n```python\n")
 
 
 def test_a_file_that_was_not_shown_whole_is_not_asked_for_whole(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A model that was never taught to make calls: what it is told, what it may write, and what that means."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +103,12 @@ def test_history_is_told_in_the_form_that_the_model_writes() -> None:
     assert told.startswith(b'{"content":"[read failed]\\nxxx')
     assert b"1000 characters left out" in told
     assert encode(UserMessage("go")) == b'{"content":"go","role":"user"}'
+
+
+def test_files_that_were_written_stand_in_blocks_and_what_cannot_be_read_so_as_it_was() -> None:
+    def told(arguments: str) -> str:
+        call = CallAsked(call="1", name="write", arguments=arguments)
+        return json.loads(encode(AssistantMessage(parts=(call,))))["content"]
+
+    assert told('{"path": "a.py", "content": "x = 1\\n"}') == "### a.py\n```python\nx = 1\n```"
+    assert told('{"path": "a.py"}').startswith('{"action": "write"')

@@ -131,11 +131,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):
-    """The last item of every stream."""
+    """The last item of every stream. `dropped` actions stood in the reply behind the one that counts."""
 
     stop: Stop
     usage: Usage
     speed: Speed | None = None
+    dropped: int = 0
 
 
 class Retrying(msgspec.Struct, frozen=True):

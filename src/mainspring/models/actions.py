@@ -2,8 +2,9 @@
 
 The server lets the model write nothing else, so that a call always parses: `{"action": "read", "arguments":
 {…}}`, or `{"action": "answer", "text": "…"}`, either with a short `thought` before it. Its history is told in
-the same form. Where the server cannot hold it to that, what it writes is read leniently, and the first action
-counts. Pure, but for `Actions`, which reads one reply as it comes.
+the same form, but for whole files, which stand in fenced blocks (`drafts.py`). Where the server cannot hold
+it to that, what it writes is read leniently, and the first action counts. Pure, but for `Actions`, which
+reads one reply as it comes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallAsked, CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolSpec
-from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, structured
+from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, drafts, structured
 from mainspring.models.loose_json import loads, read
 from mainspring.models.rescue import rescue
 from mainspring.models.wires.messages import ENCODER, attached_text, is_object, object_text
@@ -71,6 +72,11 @@ def encode(message: Message) -> bytes:
             return _said("user", "\n\n".join(_results(message)))
 
 
+class _Written(msgspec.Struct, frozen=True):
+    path: str
+    content: str
+
+
 class Actions:
     """One reply: gives the text of an answer as it comes, and a call when it is whole. Where the reply is in
     another form, calls of `known` tools are looked for in it."""
@@ -81,6 +87,7 @@ class Actions:
         self._shown = 0
         self._is_answer: bool | None = None
         self._is_over = False
+        self.dropped = 0
 
     def feed(self, text: str) -> list[TextDelta | ThinkingDelta]:
         self._written += text
@@ -101,7 +108,9 @@ class Actions:
         if called is None:
             return self._loosely()
         arguments = self._written[called.end() :].rstrip().removesuffix("}").rstrip()
-        return [CallDelta(index=0, name=called[2], arguments=_first_object(arguments))]
+        first, rest = _first_object(arguments)
+        self.dropped = len(_CALLING.findall(rest)) or len(rescue(rest, self._known).calls)
+        return [CallDelta(index=0, name=called[2], arguments=first)]
 
     def _loosely(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
         """A reply that nothing held to its form: the first action in it, or its text."""
@@ -111,7 +120,7 @@ class Actions:
         self._is_answer = not found.calls
         if not found.calls:
             return [TextDelta(text=self._written)] if self._written else []
-        first = found.calls[0]
+        first, self.dropped = found.calls[0], len(found.calls) - 1
         return [CallDelta(index=0, name=first.name, arguments=first.arguments)]
 
     @property
@@ -147,15 +156,15 @@ def _read(written: str) -> dict[str, Any]:
     return fields if fields.get("action") == ANSWER else {}
 
 
-def _first_object(arguments: str) -> str:
-    """The arguments without what a model wrote behind its action; as they stand when they are no object."""
+def _first_object(arguments: str) -> tuple[str, str]:
+    """The arguments, and what a model wrote behind its action; as they stand when they are no object."""
     if is_object(arguments):
-        return arguments
+        return arguments, ""
     try:
-        value, _ = read(arguments, is_closed=True)
+        value, rest = read(arguments, is_closed=True)
     except ValueError:
-        return arguments
-    return _text(value) if isinstance(value, dict) else arguments
+        return arguments, ""
+    return (_text(value), rest) if isinstance(value, dict) else (arguments, "")
 
 
 def _closing_quote(text: str) -> int | None:
@@ -178,12 +187,24 @@ def _actions(message: AssistantMessage) -> Iterator[str]:
     calls = [part for part in message.parts if isinstance(part, CallAsked)]
     text = "".join(part.text for part in message.parts if isinstance(part, Text))
     thought = "".join(part.text for part in message.parts if isinstance(part, Thinking) and part.wire == WIRE)
+    if calls and all(call.name == drafts.WRITE for call in calls) and (files := _files(calls)):
+        yield from files
+        return
     head = f'"thought": {_text(thought)}, ' if thought else ""
     if text and not calls:
         yield f'{{{head}"action": "{ANSWER}", "text": {_text(text)}}}'
     for call in calls:
         name = _text(call.name)
         yield f'{{{head}"action": {name}, "arguments": {object_text(call.arguments)}}}'
+
+
+def _files(calls: Sequence[CallAsked]) -> list[str]:
+    """What was written, as it is shown and wanted; nothing when a call cannot be read so."""
+    try:
+        written = [msgspec.json.decode(call.arguments, type=_Written) for call in calls]
+    except msgspec.MsgspecError:
+        return []
+    return [drafts.block(each.path, each.content.rstrip("\n")) for each in written]
 
 
 def _results(message: ResultsMessage) -> Iterator[str]:

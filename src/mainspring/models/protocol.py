@@ -9,6 +9,7 @@ for the next time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 
@@ -26,6 +27,8 @@ BAD_CALLS = "native calls"
 """Noted of a model whose native calls could not be relied on."""
 _MAX_ACTION_TOKENS = 2048
 _MAX_BAD_REPLIES = 2
+# A model that plays the other side as well: it writes what its call would give.
+_ECHO = re.compile(r"^(?:\[\w+ (?:gave|failed)\]$|<tool_response>|Observation:)", re.MULTILINE)
 
 
 class ToolProtocol(ModelWrapper):
@@ -54,12 +57,14 @@ class ToolProtocol(ModelWrapper):
         return _acted(drafts.blocks(items) if _is_draft(request) else items, known)
 
     def _constrained(self, request: Request) -> Request:
-        """The request for a model that is not told of calls."""
-        allowed = request.max_output_tokens
-        is_held = self.form == "schema" and not _is_draft(request)
+        """The request for a model that is not told of calls. One that is asked for files is not told of tools
+        either: a small model mixes up what it is told."""
+        allowed, is_draft = request.max_output_tokens, _is_draft(request)
+        is_held = self.form == "schema" and not is_draft
+        described = actions.described(request.system, request.tools, must_call=request.must_call)
         return msgspec.structs.replace(
             request,
-            system=actions.described(request.system, request.tools, must_call=request.must_call),
+            system=request.system if is_draft else described,
             tools=(),
             must_call=False,
             schema=actions.schema(request.tools, must_call=request.must_call) if is_held else None,
@@ -89,8 +94,9 @@ class ToolProtocol(ModelWrapper):
 
     def _judge(self, text: str, calls: Collection[str], known: Collection[str]) -> None:
         is_written = not calls and bool(actions.rescue(text, known).calls)
+        is_echo = bool(_ECHO.search(text))
         is_malformed = any(arguments.strip() and not is_object(arguments) for arguments in calls)
-        self._bad_replies += is_written or is_malformed
+        self._bad_replies += is_written or is_malformed or is_echo
         if self._bad_replies >= _MAX_BAD_REPLIES and self._note is not None:
             self.form = "schema"
             self._note(BAD_CALLS)
@@ -116,6 +122,7 @@ async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> A
                     for delta in reading.end():
                         yield delta
                     is_call = reading.has_call and item.stop == "end"
-                    yield msgspec.structs.replace(item, stop="calls") if is_call else item
+                    stop = "calls" if is_call else item.stop
+                    yield msgspec.structs.replace(item, stop=stop, dropped=reading.dropped)
                 case _:
                     yield item

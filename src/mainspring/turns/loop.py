@@ -18,7 +18,7 @@ from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.small import is_asked_for_effect
+from mainspring.turns.small import is_asked_for_effect, told_dropped
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.upkeep import (
     check_guards,
@@ -108,7 +108,8 @@ async def _step(runtime: Runtime) -> End | None:
     try:
         starts = [start(runtime, each) for each in await startable(runtime, said)]
     finally:
-        await settle(runtime, reservation, finished.usage, said, *starts, speed=finished.speed)
+        noted = told_dropped(finished.dropped)
+        await settle(runtime, reservation, finished.usage, said, *noted, *starts, speed=finished.speed)
     return None
 
 

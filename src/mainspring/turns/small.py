@@ -32,12 +32,18 @@ _IDLE = (
 
 _UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
 _FENCE = "```"
+_DROPPED = "One action a reply: only your first was done, {count} behind it not. Send what is still needed."
 _DEEDS = ("FilesChanged", "CallStarted", "NoteAdded")
 
 
 def result_text(runtime: Runtime) -> int:
     """Characters that the model is sent of one call at most."""
     return _RESULT_TEXT if runtime.state.prompt.profile == "small" else MAX_TEXT
+
+
+def told_dropped(count: int) -> list[NoteAdded]:
+    """Tells a model of the actions that did not count."""
+    return [NoteAdded(text=_DROPPED.format(count=count), source="mainspring")] if count else []
 
 
 def said_again(runtime: Runtime, task: str, shown: Sequence[ShownFile]) -> str:
