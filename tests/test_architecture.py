@@ -65,6 +65,7 @@ TASKS_OUTSIDE_GROUPS = {
     "app/retention.py": "a group would wrap what the caller's block raises; the block ends the task",
     "serve/channels.py": "a channel lives for as long as its readers, which are requests",
     "serve/server.py": "a stream is a generator that its request closes; it ends the task",
+    "serve/mcp/server.py": "each call is a task that its answer ends; a group would be cancelled again and again",
     "mcp/broker.py": "each request is a task that its answer ends; the broker ends with its socket",
     "mcp/connection.py": "the SDK's scopes of a server must end in the task where they began",
     "mcp/hub.py": "servers start beside a session, whose block a group would wrap; closing ends them",

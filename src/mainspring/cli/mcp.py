@@ -23,6 +23,7 @@ from mainspring.app.operations.mcp_servers import (
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.mcp_serve import mcp_serve_command
 from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.mcp.settings import McpServerSettings
@@ -37,6 +38,9 @@ _project = click.option("--project", "is_project", is_flag=True, help="In .mcp.j
 @click.group("mcp")
 def mcp_command() -> None:
     """MCP servers: programs whose tools agents can use."""
+
+
+mcp_command.add_command(mcp_serve_command)
 
 
 @mcp_command.command("list")

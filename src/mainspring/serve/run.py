@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 
 from mainspring.app.operations.devices import Access
 from mainspring.errors import UsageError
@@ -39,18 +40,29 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def serve(config: Config, place: Listening, on_ready: Callable[[str, Access], None]) -> None:
-    """Serves until a signal ends it; `on_ready` is told the address, and who may come in."""
+    """Serves the page and its interface until a signal ends it; `on_ready` is told the address, and who may
+    come in."""
+    web = WebServer(config, is_secure=place.is_secure)
+    run_app(lambda hosts: web.app(hosts, is_open=place.is_open), Access(config), place, on_ready)
+
+
+def run_app(
+    app: Callable[[frozenset[str]], ASGIApp],
+    access: Access,
+    place: Listening,
+    on_ready: Callable[[str, Access], None],
+) -> None:
+    """Serves an application, which is told the names that it may be called by."""
     _check(place)
     with _bound(place) as listening:
         port = listening.getsockname()[1]
         scheme = "https" if place.is_secure else "http"
         name = next(iter(place.names), place.host)
-        web, access = WebServer(config, is_secure=place.is_secure), Access(config)
         _ = access.token  # made before anybody can ask
         on_ready(f"{scheme}://{_in_url(name)}:{port}", access)
         uvicorn.Server(
             uvicorn.Config(
-                web.app(_hosts(place, port), is_open=place.is_open),
+                app(_hosts(place, port)),
                 log_config=None,
                 access_log=False,
                 server_header=False,

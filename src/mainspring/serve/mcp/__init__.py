@@ -1,0 +1,1 @@
+"""mainspring as an MCP server: other programs start, steer and watch its sessions. Needs the extra `mcp`."""

@@ -1,0 +1,64 @@
+"""Carries the MCP server: standard streams for the program that started us, HTTP for others here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from mainspring.app.operations.devices import Access
+from mainspring.serve.guard import Allowed, Guard
+from mainspring.serve.hub import Hub
+from mainspring.serve.mcp.caller import Caller
+from mainspring.serve.mcp.server import OfferedTools
+from mainspring.serve.run import Listening, run_app
+from mainspring.settings import Config
+
+PATH = "/mcp"
+
+
+async def serve_stdio(config: Config, caller: Caller) -> None:
+    """Serves on standard input and output until the input ends; turns that run then are ended on record."""
+    async with Hub() as hub, stdio_server() as (reading, writing):
+        sdk = OfferedTools(config, caller, hub).sdk
+        await sdk.run(reading, writing, sdk.create_initialization_options())
+
+
+def serve_http(
+    config: Config, caller: Caller, place: Listening, on_ready: Callable[[str, Access], None]
+) -> None:
+    """Serves over HTTP, behind the guard, until a signal ends it."""
+    hub, access = Hub(), Access(config)
+    sdk = OfferedTools(config, caller, hub).sdk
+    run_app(lambda hosts: http_app(sdk, access, hosts, hub=hub), access, place, on_ready)
+
+
+def http_app(
+    sdk: Server[Any],
+    access: Access,
+    hosts: Collection[str],
+    *,
+    hub: Hub | None = None,
+    public: Collection[str] = (),
+    **options: Any,
+) -> ASGIApp:
+    """A server of the protocol behind the guard, which checks what its package would check a second time."""
+    manager = StreamableHTTPSessionManager(
+        sdk, security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False), **options
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with hub or Hub(), manager.run():
+            yield
+
+    app = Starlette(routes=[Route(PATH, StreamableHTTPASGIApp(manager))], lifespan=lifespan)
+    return Guard(app, access, Allowed(hosts=hosts, public=public))

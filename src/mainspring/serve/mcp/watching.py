@@ -1,0 +1,70 @@
+"""Waits for a session and tells what happens meanwhile, whoever runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+
+from mainspring.app.operations.approve import open_questions
+from mainspring.app.operations.sessions import Follower, list_sessions
+from mainspring.documents.lines import as_text
+from mainspring.errors import UnknownSession
+from mainspring.events import ApprovalAsked, AssistantSaid, Recorded
+from mainspring.serve.mcp.values import Watched
+from mainspring.settings import Config
+
+_MAX_LINES = 100
+_MAX_LINE = 2000
+
+Progress = Callable[[float, str], Awaitable[None]]
+"""Tells whoever waits how many events there are, and the line of the newest."""
+
+
+class Watch:
+    """Events of one session, as far as they came."""
+
+    def __init__(self, config: Config, session: str, after: int, progress: Progress) -> None:
+        self._config = config
+        self._session = session
+        self._progress = progress
+        self._seq = after
+        self._text = ""
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
+
+    async def until_idle(self, wait_s: float) -> Watched:
+        """Returns when the turn or the goal has ended, something is asked, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s or None):
+                await self._follow(is_followed=wait_s > 0)
+        rows = [row for row in await list_sessions(self._config) if row.id == self._session]
+        if not rows:
+            raise UnknownSession(f"There is no session {self._session}.")
+        return Watched(
+            session=self._session,
+            state=rows[0].goal_state or rows[0].state,
+            text=self._text,
+            lines=tuple(self._lines),
+            last_seq=self._seq,
+            questions=await open_questions(self._config, self._session),
+            cost_usd=rows[0].cost_usd,
+        )
+
+    async def _follow(self, *, is_followed: bool) -> None:
+        follower = Follower(self._config, self._session, after=self._seq)
+        async with aclosing(follower.events(is_followed=is_followed)) as events:
+            async for recorded in events:
+                await self._take(recorded)
+                is_asked = isinstance(recorded.event, ApprovalAsked)
+                if is_asked and await open_questions(self._config, self._session):
+                    return
+
+    async def _take(self, recorded: Recorded) -> None:
+        self._seq = recorded.seq
+        event = recorded.event
+        if isinstance(event, AssistantSaid):
+            self._text = event.text or self._text
+        if line := as_text(event):
+            self._lines.append(line[:_MAX_LINE])
+            await self._progress(recorded.seq, line[:_MAX_LINE])
