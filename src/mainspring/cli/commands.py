@@ -75,6 +75,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
+        "commands": Entry("user_commands", "List the commands that you or a project wrote."),
         "skills": Entry("skills", "List the skills that an agent can read in a folder."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
         "ps": Entry("processes", "List the background processes of sessions."),

@@ -19,6 +19,7 @@ from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, Effort, Profile
+from mainspring.secrets.screen import plain
 
 _TURN = "mainspring.cli.turn"
 turn_options = with_options(
@@ -118,8 +119,28 @@ def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
     if not (options["models"] or options["engine"]):
         offer_setup()
+    if task.startswith("/"):
+        task = _user_command(task, folder, options)
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
+
+
+def _user_command(task: str, folder: Path, options: dict[str, Any]) -> str:
+    """The task that a command of the user or the project stands for; any other task as it is."""
+    operation = import_module("mainspring.app.operations.user_commands")
+    config, place = load_config(), folder.expanduser().resolve()
+    found = operation.find_user_command(config, place, task)
+    if found is None:
+        return task
+    given = {name: options[name] or "" for name in ("mode", "sandbox")}
+    prepared = asyncio.run(
+        operation.prepare_user_command(config, place, *found, allow_home=options["allow_home"], **given)
+    )
+    for notice in prepared.notices:
+        click.echo(plain(notice), err=True)
+    if prepared.model and not options["models"]:
+        options["models"] = (prepared.model,)
+    return prepared.text
 
 
 def _control(*, is_json: bool, attempts: int | None, checks: tuple[str, ...], **_: Any) -> Any:

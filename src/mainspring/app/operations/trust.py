@@ -1,4 +1,4 @@
-"""What people approved that projects bring, for every face: servers today, hooks and plugins alike."""
+"""What people approved that projects bring, for every face: servers, and commands that run something."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubj
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
 from mainspring.settings import Config
+from mainspring.workspace.skills import Broken
+from mainspring.workspace.user_commands import UserCommand, find_user_commands
 
 
 class TrustEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,25 @@ def entry_of(config: Config, subject: TrustSubject) -> TrustEntry:
 def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     """All that a project brings and would run."""
     found = list_servers(workspace, config.settings.mcp, config.environment)
-    return [entry_of(config, server.subject) for server in found.servers if server.subject]
+    servers = [server.subject for server in found.servers if server.subject]
+    commands = [command_subject(each) for each in list_user_commands(config, workspace)[0].values()]
+    return [entry_of(config, subject) for subject in (*servers, *commands) if subject]
+
+
+def command_subject(command: UserCommand) -> TrustSubject | None:
+    """What is to be approved of a command: a project's that runs something, whole."""
+    if not (command.is_projects and command.runs):
+        return None
+    return TrustSubject(kind="command", path=str(command.path), name=f"/{command.name}", text=command.whole)
+
+
+def list_user_commands(config: Config, workspace: Path) -> tuple[dict[str, UserCommand], list[Broken]]:
+    """The commands that a person wrote for all their work, and then those of the project; and those that
+    cannot be used."""
+    home = Path(config.variable("HOME") or "/")
+    folders = {config.folder / "commands": False, home / ".claude" / "commands": False}
+    folders |= {workspace / name / "commands": True for name in (".mainspring", ".claude")}
+    return find_user_commands(folders, workspace)
 
 
 def approve(config: Config, subject: TrustSubject) -> Trusted:

@@ -1,0 +1,101 @@
+"""Commands that people wrote (`/NAME ARGUMENTS`), made into what is said: what they run is judged, confined
+and on record like any command of a person, and a project's must have been approved as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.models import known_spec
+from mainspring.app.operations.commands import load_command, load_output
+from mainspring.app.operations.trust import command_subject, entry_of, list_user_commands
+from mainspring.app.step import run_command
+from mainspring.app.workspaces import AllowHome
+from mainspring.errors import UsageError
+from mainspring.events import ApprovalAsked, ApprovalGiven
+from mainspring.settings import Config
+from mainspring.workspace.user_commands import UserCommand, command_line, filled
+
+_MAX_OUTPUT = 16_000
+
+
+class PreparedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said for a command, with the model that it asks for, if there is such a model here, and what a
+    person is told beside it."""
+
+    text: str
+    model: str = ""
+    notices: Sequence[str] = ()
+
+
+def find_user_command(config: Config, workspace: Path, line: str) -> tuple[UserCommand, str] | None:
+    """The command that a line names, and its arguments; None for any other text."""
+    if not line.startswith("/"):
+        return None
+    name, _, arguments = line[1:].partition(" ")
+    command = list_user_commands(config, workspace)[0].get(name.strip())
+    return (command, arguments.strip()) if command else None
+
+
+async def prepare_user_command(
+    config: Config,
+    workspace: Path,
+    command: UserCommand,
+    arguments: str,
+    *,
+    mode: str = "",
+    sandbox: str = "",
+    allow_home: AllowHome = False,
+) -> PreparedCommand:
+    """Runs what its text asks for, and fills it in. Whoever enters the command consents to that."""
+    subject = command_subject(command)
+    if subject and (entry := entry_of(config, subject)).state != "trusted":
+        how = "changed since it was approved" if entry.state == "changed" else "runs commands"
+        raise UsageError(
+            f"/{command.name} comes with this project and {how}.",
+            remedy=f"See what it would run and approve it: mainspring trust add /{command.name}",
+        )
+    outputs: dict[str, str] = {}
+    for line in dict.fromkeys(command.runs):
+        record = await run_command(
+            ("bash", "-c", command_line(line, arguments)),
+            folder=workspace,
+            mode="plan" if mode == "plan" else "auto",
+            sandbox=sandbox,
+            allow_home=allow_home,
+            approver=_consent,
+            config=config,
+        )
+        outputs[line] = await _output(config, record)
+    model, notices = _model(config, command)
+    return PreparedCommand(text=filled(command, arguments, outputs), model=model, notices=notices)
+
+
+async def _output(config: Config, name: str) -> str:
+    """What it printed, bounded, and how it ended when that was not well."""
+    record = await load_command(config, name)
+    out, err = (data.decode("utf-8", "replace") for data in await load_output(config, record))
+    text = f"{out}{err}".strip("\n")
+    if len(text) > _MAX_OUTPUT:
+        text = f"{text[:_MAX_OUTPUT]}\n[cut here: {len(text):,} characters]"
+    if record.exit_code == 0:
+        return text
+    ended = f"exit code {record.exit_code}" if record.exit_code is not None else record.reason
+    return f"{text}\n[{ended}]".lstrip()
+
+
+def _model(config: Config, command: UserCommand) -> tuple[str, Sequence[str]]:
+    """Command files of other agents name models that only those know."""
+    if not command.model or command.model == "inherit":
+        return "", ()
+    try:
+        known_spec(command.model, config)
+    except UsageError:
+        return "", (f"/{command.name} asks for the model {command.model}, which is not known here.",)
+    return command.model, ()
+
+
+async def _consent(question: ApprovalAsked) -> ApprovalGiven:
+    return ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision="allow")
