@@ -32,6 +32,7 @@ from mainspring.models.own import ModelSettings
 from mainspring.models.providers import PROVIDERS
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
+from mainspring.notify.settings import NotifySettings
 from mainspring.secrets.key_store import read_keys
 from mainspring.secrets.vault import secret_variables
 from mainspring.system import account_home
@@ -192,6 +193,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a model is helped before and after its own steps."""
     mcp: McpSettings = McpSettings()
     """MCP servers, whose tools agents can use."""
+    notify: NotifySettings = NotifySettings()
+    """Who is told what happens while nobody looks."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"
@@ -203,13 +206,15 @@ FACE = "MAINSPRING_FACE"
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules. `origin` is who
-    gives the commands, for the journals."""
+    gives the commands, for the journals; `is_attended` that a person is there, `notify` whom to tell."""
 
     home: Path
     folder: Path
     settings: Settings
     environment: Mapping[str, str]
     origin: Origin = Origin(face="python")
+    notify: tuple[str, ...] = ()
+    is_attended: bool = False
     problem: MainspringError | None = None
     """Why `config.toml` is not used, where the defaults do for the moment."""
 
@@ -293,9 +298,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_config(environment: Mapping[str, str] | None = None, *, is_config_optional: bool = False) -> Config:
     """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere.
-
-    One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why.
-    """
+    One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why."""
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")

@@ -55,11 +55,13 @@ class Served:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def stream(self, path: str, *, after: int = 0, token: str | None = None) -> Iterator[dict[str, Any]]:
+    def stream(
+        self, path: str, *, after: int = 0, token: str | None = None, **query: str
+    ) -> Iterator[dict[str, Any]]:
         """The events of a stream, each as its JSON; a delta has the number 0."""
         with (
             self.client(token) as client,
-            client.stream("GET", f"/api/v1{path}", params={"after": after}) as answer,
+            client.stream("GET", f"/api/v1{path}", params={"after": str(after), **query}) as answer,
         ):
             assert answer.status_code == 200
             for line in answer.iter_lines():

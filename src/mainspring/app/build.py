@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from mainspring.app.arguments import check_instructions, check_open
+from mainspring.app.beside import opened_beside
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
@@ -27,7 +28,6 @@ from mainspring.app.policies import (
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
-from mainspring.app.retention import retention_beside
 from mainspring.app.servers import servers_beside, servers_of
 from mainspring.app.stores import sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
@@ -130,7 +130,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
         servers = servers_of(tools, name, known.place, chosen_mode, sandbox, config)
-        toolbox, wanted = build_toolbox(tools, profile, servers, chosen), output_type(output, name)
+        has_notify, wanted = config.settings.notify.tool, output_type(output, name)
+        toolbox = build_toolbox(tools, profile, servers, chosen, has_notify=has_notify)
         compactor = build_compactor(config)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
@@ -171,8 +172,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             await each.close()
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
-    retention = retention_beside(config if sessions is None else None)
-    async with aclosing(compactor), servers_beside(servers, runtime), made as running, retention:
+    kept = opened_beside(made, config if sessions is None else None)
+    async with aclosing(compactor), servers_beside(servers, runtime), kept as running:
         yield running
 
 

@@ -17,6 +17,7 @@ from mainspring.tools.find import TOOL as FIND
 from mainspring.tools.finish import TOOL as FINISH
 from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.note import TOOL as NOTE
+from mainspring.tools.notify import TOOL as NOTIFY
 from mainspring.tools.patch import TOOL as PATCH
 from mainspring.tools.plan import TOOL as PLAN
 from mainspring.tools.process import TOOL as PROCESS
@@ -47,10 +48,13 @@ def build_toolbox(
     profile: Profile = "standard",
     more: MoreTools | None = None,
     model: Model | None = None,
+    *,
+    has_notify: bool = False,
 ) -> Toolbox:
     """The tools that a program wants; where it does not say, those of the profile, and `more` behind them."""
     if choices is DEFAULT_TOOLS:
         usual = SMALL_TOOLS if profile == "small" else DEFAULT_TOOLS
+        usual = (*usual, NOTIFY) if has_notify else usual
         return (
             Toolbox([*usual, *more.tools(model.context_tokens if model else None)], more.find)
             if more

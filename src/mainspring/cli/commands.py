@@ -72,6 +72,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),
         "serve": Entry("serve", "Show and steer everything in a browser, or on a phone.", is_common=True),
         "devices": Entry("devices", "List, pair and revoke devices that may use `serve`."),
+        "notify": Entry("notify", "List and try who is told when nobody looks."),
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),

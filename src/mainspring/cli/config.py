@@ -34,6 +34,21 @@ NO_GATEWAY = click.option(
 _NO_GATEWAY = "mainspring.no_gateway"
 
 
+def _tell(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:  # noqa: ARG001
+    ctx.meta[_NOTIFY] = value
+
+
+NOTIFY = click.option(
+    "--notify",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell,
+    help="Channel of [notify] that is told about this run.",
+)
+_NOTIFY = "mainspring.notify"
+
+
 def load_config_or_defaults() -> Config:
     """The settings, for commands that change nothing: with a `config.toml` that is not valid they say so and
     go on with the defaults."""
@@ -59,7 +74,8 @@ def load_config(*, is_config_optional: bool = False) -> Config:
         user = ""
     face = config.variable(FACE) or "cli"
     origin = Origin(user=user, device=host_name(), program="mainspring", face=face)
-    return msgspec.structs.replace(config, origin=origin)
+    told = () if context is None else context.meta.get(_NOTIFY, ())
+    return msgspec.structs.replace(config, origin=origin, notify=told, is_attended=is_person_there())
 
 
 def newest_here(config: Config) -> str:

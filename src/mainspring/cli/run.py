@@ -14,7 +14,7 @@ import click
 
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
-from mainspring.cli.config import NO_GATEWAY, load_config, newest_here, offer_setup
+from mainspring.cli.config import NO_GATEWAY, NOTIFY, load_config, newest_here, offer_setup
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
 from mainspring.errors import UsageError
@@ -38,6 +38,7 @@ turn_options = with_options(
         " When turns keep failing, a stronger tier of [tiers] takes over; without [tiers] none does.",
     ),
     NO_GATEWAY,
+    NOTIFY,
     click.option("--fallback", multiple=True, help="Model to use when the one before it fails."),
     click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model."),
     click.option(

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,9 +18,9 @@ from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError
 from mainspring.mcp.entries import FILE_NAME, FileEntry, read_entries
 from mainspring.mcp.settings import McpServerSettings, McpSettings
+from mainspring.secrets.variables import fill_variables
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _MAX_CODE = 4 << 20
 _TOO_LARGE = "larger than 4 MiB"
 
@@ -115,26 +115,12 @@ def _code_lines(settings: McpServerSettings, workspace: Path) -> list[str]:
 
 def _filled(name: str, given: McpServerSettings, environment: Mapping[str, str], source: str) -> McpServer:
     """A server with variables in the place of their names."""
-    missing: dict[str, None] = {}
-
-    def value(found: re.Match[str]) -> str:
-        known = environment.get(found[1])
-        if not known and found[2] is None:
-            missing[found[1]] = None
-        return known or found[2] or ""
-
-    def fill(item: Any) -> Any:
-        if isinstance(item, str):
-            return _VARIABLE.sub(value, item)
-        if isinstance(item, tuple):
-            return tuple(map(fill, item))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return {key: fill(inner) for key, inner in item.items()}
-
-    words = {field: fill(getattr(given, field)) for field in ("command", "args", "env", "url", "headers")}
+    fields = ("command", "args", "env", "url", "headers")
+    words, missing = fill_variables({field: getattr(given, field) for field in fields}, environment)
     settings = msgspec.structs.replace(given, **words)
     problem = _problem(name, settings)
     if missing and not problem:
-        example = f"${{{next(iter(missing))}:-default}}"
+        example = f"${{{missing[0]}:-default}}"
         problem = f"the variable {', '.join(missing)} is not set; set it, or write {example}"
     return McpServer(name=name, settings=settings, source=source, scope="user", problem=problem)
 

@@ -208,13 +208,31 @@ class Connection:
             await self._writer.wait_closed()
 
 
+async def connect(url: SplitResult, proxy: SplitResult | None, *, silence_s: float) -> Connection:
+    """A connection to the server that a URL names, through a proxy if there is one."""
+    host, port = place(url)
+    tls = await tls_for(url)
+    if proxy is None:
+        return await Connection.opened(host, port, tls=tls, silence_s=silence_s)
+    outer = await tls_for(proxy)
+    connection = await Connection.opened(*place(proxy), tls=outer, silence_s=silence_s)
+    try:
+        if tls is not None:
+            known = credentials(proxy, "proxy-authorization")
+            await connection.tunnel(host, port, tls=tls, credentials=known)
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
 async def tls_for(url: SplitResult) -> ssl.SSLContext | None:
     """The TLS context for https; None for http."""
-    return await asyncio.to_thread(_certificates) if url.scheme == "https" else None
+    return await asyncio.to_thread(trusted) if url.scheme == "https" else None
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """Whom we trust: what the system does, or SSL_CERT_FILE and SSL_CERT_DIR. Takes 30 ms, once."""
     context = ssl.create_default_context()
     paths = ssl.get_default_verify_paths()

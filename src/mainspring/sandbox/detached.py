@@ -5,6 +5,7 @@ custody, because it must outlive whoever started it.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -45,10 +46,18 @@ def start_detached(
 
 def run_to_end(arguments: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> Ended:
     """Runs mainspring with these arguments; one that takes too long is ended, and has failed."""
-    command = [sys.executable, *_US, *arguments]
+    return run_program([sys.executable, *_US, *arguments], environment=environment, timeout_s=timeout_s)
+
+
+def run_program(argv: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> Ended:
+    """The same for another program, which the user's settings name; it is looked for on their PATH. Raises
+    `FileNotFoundError` when it is not there."""
+    program = shutil.which(argv[0], path=environment.get("PATH"))
+    if program is None:
+        raise FileNotFoundError(argv[0])
     try:
         ended = subprocess.run(
-            command,
+            [program, *argv[1:]],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -59,8 +59,8 @@ def run_app(
         scheme = "https" if place.is_secure else "http"
         name = next(iter(place.names), place.host)
         _ = access.token  # made before anybody can ask
-        on_ready(f"{scheme}://{_in_url(name)}:{port}", access)
-        uvicorn.Server(
+        address = f"{scheme}://{_in_url(name)}:{port}"
+        server = uvicorn.Server(
             uvicorn.Config(
                 app(_hosts(place, port)),
                 log_config=None,
@@ -73,7 +73,10 @@ def run_app(
                 timeout_graceful_shutdown=_STOP_WITHIN_S,
                 h11_max_incomplete_event_size=64 * 1024,
             )
-        ).run(sockets=[listening])
+        )
+        with access.announced(address):
+            on_ready(address, access)
+            server.run(sockets=[listening])
 
 
 def _hosts(place: Listening, port: int) -> frozenset[str]:

@@ -16,10 +16,12 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp
 
 from mainspring.app.operations.devices import Access, Device, may
+from mainspring.app.operations.presence import note_shown
 from mainspring.app.operations.sessions import find_session, list_sessions
 from mainspring.errors import JournalOwned, MainspringError, UnknownSession, UsageError
 from mainspring.events.escaping import escape_json
 from mainspring.serve import openapi
+from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
 from mainspring.serve.api import PREFIX, ROUTES, ApiCall, Route, ServerParts
 from mainspring.serve.channels import Channels
 from mainspring.serve.fleet import Fleet
@@ -29,7 +31,9 @@ from mainspring.serve.pages import PAGE_PATHS, page_routes
 from mainspring.settings import Config
 
 LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"
+LINK, LINK_ANSWER = f"{PREFIX}/link", f"{PREFIX}/link/answer"
 HEALTH, METRICS = "/healthz", "/metrics"
+_LINK_PATHS = {"/answer": FILES[0], **{f"/answer/{name}": name for name in FILES[1:]}}
 _COOKIE_AGE_S = 365 * 24 * 3600
 _BEAT_S = 15.0
 _LOOK_S = 0.25
@@ -55,6 +59,7 @@ class WebServer:
         self._fleet = Fleet(config)
         self._channels = Channels(config, self._hub)
         self._server = ServerParts(config=config, hub=self._hub, fleet=self._fleet, access=self._access)
+        self._links = AnswerLinks(config, self._access, self._hub)
         self._ending = asyncio.Event()
 
     def app(self, hosts: frozenset[str], *, is_open: bool = False) -> ASGIApp:
@@ -70,17 +75,29 @@ class WebServer:
             Path(LOGIN, self._login, methods=["POST"]),
             Path(PAIR, self._pair, methods=["POST"]),
             Path(LOGOUT, self._logout, methods=["POST"]),
+            Path(LINK, self._link, methods=["POST"]),
+            Path(LINK_ANSWER, self._link_answer, methods=["POST"]),
+            *(Path(path, partial(_link_file, name), methods=["GET"]) for path, name in _LINK_PATHS.items()),
             *page_routes(),
             Path(HEALTH, self._health, methods=["GET"]),
             Path(METRICS, self._metrics, methods=["GET"]),
         ]
         app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=_HANDLERS)
-        public = {LOGIN, PAIR, LOGOUT, *PAGE_PATHS, *((HEALTH, METRICS) if is_open else ())}
+        public = {
+            LOGIN,
+            PAIR,
+            LOGOUT,
+            LINK,
+            LINK_ANSWER,
+            *PAGE_PATHS,
+            *_LINK_PATHS,
+            *((HEALTH, METRICS) if is_open else ()),
+        }
         allowed = Allowed(
             hosts=hosts,
             scheme="https" if self._is_secure else "http",
             public=frozenset(public),
-            entrances=frozenset((LOGIN, PAIR)),
+            entrances=frozenset((LOGIN, PAIR, LINK, LINK_ANSWER)),
         )
         return Guard(app, self._access, allowed)
 
@@ -125,20 +142,24 @@ class WebServer:
         if not given.isdecimal():
             raise UsageError("`after` must be the number of an event.")
         is_view = "view" in request.query_params
-        return self._stream(request, self._channels.follow(session, int(given), is_view=is_view))
+        frames = self._channels.follow(session, int(given), is_view=is_view)
+        return self._stream(request, frames, shown=session if is_view else "")
 
     async def _fleet_stream(self, request: Request) -> Response:
         return self._stream(request, self._fleet.follow())
 
-    def _stream(self, request: Request, frames: AsyncGenerator[bytes]) -> Response:
+    def _stream(self, request: Request, frames: AsyncGenerator[bytes], shown: str = "") -> Response:
+        """`shown` is the session that a person sees at the page for as long as the stream is open."""
         token = token_of(request.headers)
         return StreamingResponse(
-            self._while_allowed(token, frames),
+            self._while_allowed(token, frames, shown),
             media_type="text/event-stream",
             headers={"x-accel-buffering": "no"},
         )
 
-    async def _while_allowed(self, token: str, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async def _while_allowed(
+        self, token: str, frames: AsyncGenerator[bytes], shown: str
+    ) -> AsyncGenerator[bytes]:
         """The frames, with a sign of life now and then, until the token is revoked or the server ends."""
         loop = asyncio.get_running_loop()
         version, beat = self._access.version, loop.time()
@@ -156,13 +177,19 @@ class WebServer:
                         return
                     coming, beat = asyncio.create_task(_next(frames)), loop.time()
                     yield data
+                    self._note_shown(shown)
                 elif loop.time() - beat >= _BEAT_S:
+                    self._note_shown(shown)
                     beat = loop.time()
                     yield b": alive\n\n"
         finally:
             coming.cancel()
             await asyncio.wait({coming})
             await frames.aclose()
+
+    def _note_shown(self, session: str) -> None:
+        if session and self._config.settings.notify.channels:
+            note_shown(self._config, session)
 
     async def _login(self, request: Request) -> Response:
         token = (await _body(request, Entered)).token
@@ -184,6 +211,13 @@ class WebServer:
             )
         told = {"name": paired.device.name, "role": paired.device.role, "token": paired.token}
         return self._with_cookie(_json(told), paired.token)
+
+    async def _link(self, request: Request) -> Response:
+        found = await self._links.show((await _body(request, LinkCode)).code)
+        return _bad_link() if found is None else _json(found)
+
+    async def _link_answer(self, request: Request) -> Response:
+        return _json({}) if await self._links.answer(await _body(request, LinkAnswer)) else _bad_link()
 
     async def _logout(self, _: Request) -> Response:
         response = _json({})
@@ -222,6 +256,15 @@ class WebServer:
             f"mainspring_cost_usd_total {sum(row.cost_usd for row in rows):.6f}",
         ]
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+def _bad_link() -> Response:
+    return refused(401, "This link was used, or is too old.", remedy="Answer at the page or a terminal.")
+
+
+async def _link_file(name: str, _: Request) -> Response:
+    data, kind = link_file(name)
+    return Response(data, media_type=kind)
 
 
 _DOWNLOAD = {"content-disposition": "attachment"}

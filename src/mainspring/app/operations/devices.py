@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
-from mainspring.disk.files import locked, write_private
+from mainspring.disk.files import closing_descriptor, locked, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UnknownSession, UsageError
 from mainspring.settings import Config
+from mainspring.system import try_lock
 
 Role = Literal["watch", "answer", "steer", "owner"]
 """What a device may do: look; answer questions, too; start, steer and stop work, too; and pair others."""
 PAIRED_ROLES: tuple[Role, ...] = ("watch", "answer", "steer")
 PAIR_WITHIN_S = 90
+LINK_WITHIN_S = 24 * 3600
 MAX_DEVICES = 64
+MAX_LINKS = 256
 _RANK = {role: rank for rank, role in enumerate((*PAIRED_ROLES, "owner"))}
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,60}")
 _FORMAT = 1
@@ -51,10 +56,20 @@ class _Offer(msgspec.Struct, frozen=True, kw_only=True):
     until_us: int
 
 
+class AnswerLink(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to answer one question of a session, once."""
+
+    sha256: str
+    session: str
+    call: str
+    until_us: int
+
+
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     devices: tuple[Device, ...] = ()
     offers: tuple[_Offer, ...] = ()
+    links: tuple[AnswerLink, ...] = ()
     format_version: int = _FORMAT
 
 
@@ -79,6 +94,7 @@ class Access:
     def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._path = config.home / "web" / "access.json"
+        self._address = config.home / "web" / "address"
         self._known: tuple[tuple[int, int, int], _Content] | None = None
 
     @property
@@ -86,6 +102,26 @@ class Access:
         """The server's own token, made when there is none."""
         found = self._read()
         return found.token if found else self._change(lambda content: (content, content.token))
+
+    @property
+    def address(self) -> str:
+        """Where the server of this machine can be reached while it runs; empty when it does not."""
+        try:
+            with closing_descriptor(os.open(self._address.with_suffix(".lock"), os.O_RDWR)) as lock:
+                return "" if try_lock(lock) else self._address.read_text("utf-8")
+        except FileNotFoundError:
+            return ""
+
+    @contextmanager
+    def announced(self, address: str) -> Generator[None]:
+        """Tells others the address of the server that this process is, for as long as it lives; of several
+        servers that of the first."""
+        make_folder(self._address.parent)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        with closing_descriptor(os.open(self._address.with_suffix(".lock"), flags, 0o600)) as lock:
+            if try_lock(lock):
+                write_private(self._address, address.encode())
+            yield
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -165,6 +201,32 @@ class Access:
 
         return self._change(change)
 
+    def link(self, session: str, call: str) -> str:
+        """A code that answers one question of a session, within a day; earlier ones for it stay good."""
+        code = secrets.token_urlsafe(24)
+        until_us = self._now_us() + LINK_WITHIN_S * 1_000_000
+        made = AnswerLink(sha256=_hash(code), session=session, call=call, until_us=until_us)
+        return self._change(
+            lambda content: (msgspec.structs.replace(content, links=(*self._links(content), made)), code)
+        )
+
+    def linked(self, code: str) -> AnswerLink | None:
+        """What a code may answer; None when it is unknown, used or too old."""
+        found, given = self._read(), _hash(code)
+        links = self._links(found) if found else ()
+        return next((each for each in links if hmac.compare_digest(each.sha256, given)), None)
+
+    def use_link(self, used: AnswerLink) -> bool:
+        """Takes the links to a question away; False when somebody else did so first."""
+
+        def change(content: _Content) -> tuple[_Content, bool]:
+            links = self._links(content)
+            named = (used.session, used.call)
+            rest = tuple(each for each in links if (each.session, each.call) != named)
+            return msgspec.structs.replace(content, links=rest), used in links
+
+        return self._change(change)
+
     def renew(self) -> str:
         """Another token for the server itself; whoever has the old one is out."""
         token = secrets.token_urlsafe(32)
@@ -174,6 +236,12 @@ class Access:
         """The offers that are still good. None outlives its 90 seconds, also with the clock set back."""
         left_us = ((each, each.until_us - self._now_us()) for each in content.offers)
         return tuple(each for each, left in left_us if 0 < left <= PAIR_WITHIN_S * 1_000_000)
+
+    def _links(self, content: _Content) -> tuple[AnswerLink, ...]:
+        """As `_live`, for links; the newest ones."""
+        left_us = ((each, each.until_us - self._now_us()) for each in content.links)
+        live = tuple(each for each, left in left_us if 0 < left <= LINK_WITHIN_S * 1_000_000)
+        return live[-MAX_LINKS:]
 
     def _now_us(self) -> int:
         return int(self._clock() * 1e6)

@@ -139,12 +139,12 @@ class Transport:
 
     async def _connect(self) -> http.Connection:
         try:
-            host, port = http.place(self._url)
+            http.place(self._url)
         except ValueError as error:
             raise self._not_an_address() from error
         try:
             async with asyncio.timeout(self._bounds.connect_s):
-                return await self._connected(host, port)
+                return await http.connect(self._url, self._proxy, silence_s=self._bounds.silence_s)
         except ssl.SSLCertVerificationError as error:
             provider, why = self._endpoint.provider, error.verify_message
             raise NetworkFailed(
@@ -157,22 +157,6 @@ class Transport:
                 f"{self._endpoint.provider} cannot be reached at {self._endpoint.base_url}{way}.",
                 remedy="Start the server there." if self._endpoint.is_local else "Check the network.",
             ) from error
-
-    async def _connected(self, host: str, port: int) -> http.Connection:
-        silence_s, proxy = self._bounds.silence_s, self._proxy
-        tls = await http.tls_for(self._url)
-        if proxy is None:
-            return await http.Connection.opened(host, port, tls=tls, silence_s=silence_s)
-        outer = await http.tls_for(proxy)
-        connection = await http.Connection.opened(*http.place(proxy), tls=outer, silence_s=silence_s)
-        try:
-            if tls is not None:
-                known = http.credentials(proxy, "proxy-authorization")
-                await connection.tunnel(host, port, tls=tls, credentials=known)
-        except BaseException:
-            connection.abort()
-            raise
-        return connection
 
     def _not_an_address(self) -> BadRequest:
         return BadRequest(

@@ -1,0 +1,38 @@
+"""What goes on beside a session that is open: people are told what happens while nobody looks, and what is
+too old is deleted. What tells people is loaded only where `[notify]` or `--notify` names somebody."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from importlib import import_module
+
+from mainspring.app.retention import retention_beside
+from mainspring.session.session import Session
+from mainspring.settings import Config
+
+
+@asynccontextmanager
+async def opened_beside(made: Session, config: Config | None) -> AsyncGenerator[Session]:
+    """Opens the session; without a `config` nothing goes on beside it."""
+    async with _notices_beside(config) as notify, made as running, retention_beside(config):
+        notify(running)
+        yield running
+
+
+@asynccontextmanager
+async def _notices_beside(config: Config | None) -> AsyncGenerator[Callable[[Session], None]]:
+    """Gives what is told of the session once it is open. What is left to send at the end is sent by a process
+    of its own."""
+    if config is None or not _is_anybody_told(config):
+        yield lambda _: None
+        return
+    notifier = import_module("mainspring.app.notifications").Notifier(config)
+    try:
+        yield notifier.follow
+    finally:
+        await notifier.close()
+
+
+def _is_anybody_told(config: Config) -> bool:
+    return bool(config.notify) or any(each.always for each in config.settings.notify.channels.values())
