@@ -172,12 +172,31 @@ def test_a_small_model_has_one_attempt_when_a_person_says_so_or_must_be_asked(
     assert not [event for event in lines(ran.stdout) if event["kind"] == "AttemptsStarted"]
 
 
-def test_a_small_model_that_writes_the_same_wrong_file_again_starts_afresh(machine: Machine) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_wrong_or_unchanged_file_of_a_small_model_ends_an_attempt_when_there_is_another(
+    machine: Machine, *, is_there: bool
+) -> None:
+    if is_there:
+        (machine.workspace / "answer").write_text("wrong\n")
     wrong = act("write", path="answer", content="wrong\n")
-    ran = machine.run("run", "--json", "--model", small(machine, wrong, wrong), "--mode", "auto", TESTED)
+    ran = machine.run("run", "--json", "--model", small(machine, wrong), "--mode", "auto", TESTED)
     assert ran.returncode == 0, ran.stderr
     assert (machine.workspace / "answer").read_text() == "right\n"
     events = lines(ran.stdout)
     first, second = [event["body"] for event in events if event["kind"] == "AttemptEnded"]
-    assert (first["ending"], first["used"]["steps"]) == ("failed", 2)
+    assert (first["ending"], first["used"]["steps"]) == ("failed", 1)
     assert second["passed"] == ["sh ./try.sh --check"]
+
+
+def test_the_last_attempt_of_a_small_model_goes_on_and_its_failure_is_no_success(machine: Machine) -> None:
+    wrong = act("write", path="answer", content="wrong\n")
+    done = {"text": json.dumps({"action": "answer", "text": "Done."})}
+    (machine.workspace / "try.sh").write_text("grep -q right answer\n")
+    cases = [{"contains": f'"seed":{seed}', "replies": [wrong, done, done]} for seed in (2, 3)]
+    model = machine.serve(wrong, cases=cases).replace("#test", "#coder-1.5b")
+    ran = machine.run("run", "--json", "--model", model, "--mode", "auto", TESTED)
+    assert ran.returncode == 1, ran.stderr
+    events = lines(ran.stdout)
+    steps = [event["body"]["used"]["steps"] for event in events if event["kind"] == "AttemptEnded"]
+    assert steps == [1, 1, 2]
+    assert not events[-1]["body"].get("is_passed")

@@ -11,6 +11,7 @@ import pytest
 
 import mainspring
 from mainspring.disk.scan import Scan
+from mainspring.disk.unfinished import unfinished_name
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox.files import Files
@@ -163,3 +164,17 @@ def test_a_link_in_the_place_of_a_folder_is_not_listed(work: Path) -> None:
     rules = policy(work, home=work.parent)
     assert set(Survey(scan, is_watching=False).look(rules).protected) == {work / "a3/.vscode"}
     assert {change.path for change in tree.look() if change.new is None} == {"a2/file.txt"}
+
+
+def test_what_this_process_is_about_to_move_into_place_is_no_change_and_nothing_hides_behind_its_name(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    tree.look()
+    ours = unfinished_name()
+    theirs = f"{ours[:-16]}{'0' * 16}"
+    for name in (ours, theirs):
+        (tmp_path / name).write_text("x")
+    assert [difference.path for difference in tree.look()] == [theirs]
+    (tmp_path / ours).rename(tmp_path / "done")
+    assert "done" in [difference.path for difference in tree.look()]

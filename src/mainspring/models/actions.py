@@ -31,6 +31,7 @@ _MAX_THOUGHT_CHARACTERS = 200
 _HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
 _ANSWERING = re.compile(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
 _CALLING = re.compile(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_FENCED = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _UNFINISHED_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
 
@@ -147,9 +148,10 @@ def _thought(written: str | None) -> list[TextDelta | ThinkingDelta]:
 
 
 def _read(written: str) -> dict[str, Any]:
-    """An answer whose fields stand in another order, or whose JSON is not right in every sign."""
+    """An answer whose fields stand in another order, whose JSON is not right in every sign, or in a fence."""
+    fenced = _FENCED.fullmatch(written)
     try:
-        value = loads(written)
+        value = loads(fenced[1] if fenced else written)
     except ValueError:
         return {}
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import Scan
+from mainspring.disk.unfinished import unfinished_name
 from mainspring.disk.untrusted import open_resolved
 from mainspring.errors import PathRefused
 from mainspring.sandbox.custody.kernel import syscall
@@ -234,7 +234,7 @@ def _replace(
     """`check` gives what is there and refuses what must stay. It is asked again at the last moment: getting
     the data onto the disk takes long enough for somebody else to write."""
     old = check()
-    temporary = f".mainspring-{secrets.token_hex(8)}"
+    temporary = unfinished_name()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     fd = os.open(temporary, flags, 0o666 if old is None else 0o600, dir_fd=folder)
     try:

@@ -13,8 +13,19 @@ from msgspec.structs import replace
 
 from mainspring.context.values import touched_by
 from mainspring.errors import MainspringError
-from mainspring.events import AttemptsStarted, AttemptStarted, Compacted, Event, GuardTripped, SamplingChosen
+from mainspring.events import (
+    AssistantSaid,
+    AttemptsStarted,
+    AttemptStarted,
+    Compacted,
+    Event,
+    GuardTripped,
+    SamplingChosen,
+    SuiteEnded,
+)
+from mainspring.models.drafts import WRITE
 from mainspring.turns.compactor import restarted
+from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
 
 _STUCK = "the same call kept failing"
@@ -67,6 +78,22 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
     if any(isinstance(event, Compacted) for event in beside):
         await runtime.load_history()
     return tripped
+
+
+async def lost_attempt(runtime: Runtime) -> End | None:
+    """The end of a turn in which a small model wrote whole files that are as they were or fail their tests,
+    when it has another attempt: with them in its history it writes the same again."""
+    calls = runtime.state.last_reply.calls
+    if not calls or any(call.name != WRITE for call in calls) or not await _is_tried_again(runtime):
+        return None
+    said = await runtime.journal.last("AssistantSaid", "TurnStarted")
+    if said is None or not isinstance(said.event, AssistantSaid):  # that reply was one of an earlier attempt
+        return None
+    since = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded"))
+    if not since:
+        return End("failed", "The files are as they were; the task is tried again.")
+    is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)
+    return End("failed", "The tests fail; the task is tried again.") if is_failed else None
 
 
 async def _is_tried_again(runtime: Runtime) -> bool:

@@ -13,7 +13,7 @@ from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
 from mainspring.folds.processes import news
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.stuck import sample_as_usual, take_rung
+from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
 from mainspring.turns.suite import check_changes
 
 _GROWN = 0.1
@@ -28,6 +28,8 @@ async def check_guards(runtime: Runtime) -> End | None:
     if notes := _new_instructions(runtime):
         await runtime.record(*notes)
     await check_changes(runtime)
+    if end := await lost_attempt(runtime):
+        return end
     await sample_as_usual(runtime)
     tripped = runtime.guards.check()
     if tripped is None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import NEVER_NS, FolderListing, Scan, ScanProgress, open_folder, walk
+from mainspring.disk.unfinished import is_unfinished
 
 _HEAVY_NAMES = """
     .git .hg .svn .jj node_modules bower_components __pycache__ .tox .nox .gradle .terraform .next .nuxt
@@ -210,7 +211,8 @@ class Tree:
         above = f"{path}/" if path else ""
         for name in folder.names.keys() - names:
             self._remove(above + name, folder, name, found)
-        return [name for name in names - folder.names.keys() if above + name not in self._left_out]
+        new = names - folder.names.keys()
+        return [name for name in new if above + name not in self._left_out and not is_unfinished(name)]
 
     def _compare_status(
         self, fd: int, above: str, folder: _Folder, found: list[Difference], todo: list[str]

@@ -34,7 +34,7 @@ def known_checks(folder: Path, task: str = "") -> tuple[str, ...]:
 
 
 def is_enough(started: AttemptsStarted, ended: AttemptEnded) -> bool:
-    """Whether no other attempt is wanted: it passed, or nobody asked for attempts, and this one had nothing
+    """Whether no other attempt is wanted: it passed, or nobody asked for attempts, and the first had nothing
     to change, as with a question."""
-    is_answer = started.is_usual and ended.ending == "done" and not ended.files
+    is_answer = started.is_usual and ended.attempt == 1 and ended.ending == "done" and not ended.files
     return ended.is_passed or is_answer
