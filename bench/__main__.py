@@ -27,6 +27,7 @@ NAMES = [
     "waits",
     "mcp",
     "tokens",
+    "chat",
 ]
 RESULTS = Path(__file__).parent / "results.jsonl"
 

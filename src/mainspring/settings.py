@@ -114,7 +114,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume_within_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
     """Goals that were interrupted longer ago are not resumed."""
     sessions: bool = False
-    """Resume crashed sessions without a goal as well."""
+    """Resume crashed sessions without a goal as well, and chats whose terminal was closed."""
     max_crashes: Annotated[int, msgspec.Meta(ge=1)] = 3
     """Crashes in a row without progress after which a goal is no longer resumed."""
     crash_wait_s: Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 24 * 3600)] = 10.0

@@ -17,6 +17,19 @@ __all__ = ["machine"]
 FREE = ("--mode", "yolo", "--max-cost-usd", "1", "--allow-unpriced")
 
 
+def eventually(
+    condition: Callable[[], bool],
+    why: Callable[[], str] = lambda: "it did not come",
+    *,
+    timeout_s: float = 60,
+) -> None:
+    """Looks until something is true."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.05)
+
+
 class Tmux:
     """One terminal. A shell runs in it, so that what follows the chat can be seen as well."""
 
@@ -29,6 +42,12 @@ class Tmux:
                    "-c", str(machine.workspace), "env", "-i", *shell, "bash", "--norc", "--noprofile")  # fmt: skip
         self._tmux("set", "-g", "history-limit", "20000")
         self.set("escape-time", "0")
+
+    def beside(self) -> Tmux:
+        """A second terminal of the same person."""
+        folder = self.machine.home.parent / "second"
+        folder.mkdir()
+        return Tmux(self.machine, folder)
 
     def set(self, option: str, value: str) -> None:
         """An option of the terminal itself."""
@@ -76,13 +95,15 @@ class Tmux:
 
     def until(self, wanted: str | Callable[[str], bool], *, timeout_s: float = 60) -> str:
         """Looks until a text stands there, or something is true of all that does; gives that."""
-        deadline = time.monotonic() + timeout_s
-        while True:
+        seen = ""
+
+        def is_there() -> bool:
+            nonlocal seen
             seen = self.scrollback()
-            if wanted in seen if isinstance(wanted, str) else wanted(seen):
-                return seen
-            assert time.monotonic() < deadline, f"{wanted!r} did not come:\n{seen}"
-            time.sleep(0.05)
+            return wanted in seen if isinstance(wanted, str) else wanted(seen)
+
+        eventually(is_there, lambda: f"{wanted!r} did not come:\n{seen}", timeout_s=timeout_s)
+        return seen
 
     def close(self) -> None:
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True)

@@ -13,7 +13,7 @@ import pytest
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
 from mainspring.events import AssistantSaid, CallAsked, CallEnded, Origin, Recorded, Text, TextDelta, UserSaid
-from tests.chat.conftest import FREE, Tmux
+from tests.chat.conftest import FREE, Tmux, eventually
 
 SLOW = {"text": "word " * 120 + "\n\nthe end", "chunk_size": 5, "delay_s": 0.05}
 SEQUENCES = [
@@ -122,6 +122,24 @@ def test_a_closed_terminal_ends_the_turn_on_record(tmux: Tmux) -> None:
     subprocess.run(["tail", f"--pid={process}", "-f", "/dev/null"], check=True, timeout=60)
     events = tmux.machine.events(session)
     assert [event["body"]["ending"] for event in events if event["kind"] == "TurnEnded"] == ["interrupted"]
+
+
+def test_the_daemon_goes_on_when_the_terminal_is_closed(tmux: Tmux) -> None:
+    waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
+    model = tmux.machine.serve(waits, {"text": "Finished without you."})
+    tmux.open("chat", "--keep-going", "--model", model, *FREE)
+    tmux.type("begin", "Enter")
+    tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    session = tmux.machine.only_session()["id"]
+    process = chat_process(session)
+    tmux.close()
+    subprocess.run(["tail", f"--pid={process}", "-f", "/dev/null"], check=True, timeout=60)
+    try:
+        eventually(lambda: tmux.machine.only_session()["state"] == "done")
+        endings = [e["body"]["ending"] for e in tmux.machine.events(session) if e["kind"] == "TurnEnded"]
+        assert endings == ["interrupted", "done"]
+    finally:
+        tmux.machine.run("daemon", "stop")
 
 
 def test_ctrl_z_gives_the_shell_and_fg_comes_back(tmux: Tmux) -> None:

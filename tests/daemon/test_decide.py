@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mainspring.catalog import SessionRow
 from mainspring.daemon.decide import after_run, plan, what_to_do
-from mainspring.daemon.files import DaemonRecord, DaemonRun, Trouble
+from mainspring.daemon.files import DaemonFiles, DaemonRecord, DaemonRun, Trouble
 from mainspring.goals.schedules import Due
 from mainspring.settings import DaemonSettings
 
@@ -25,7 +26,11 @@ def row(name: str, goal_state: str = "interrupted", **more: Any) -> SessionRow:
 
 
 def resumed(
-    *rows: SessionRow, record: DaemonRecord | None = None, answered: tuple[str, ...] = (), **settings: Any
+    *rows: SessionRow,
+    record: DaemonRecord | None = None,
+    answered: tuple[str, ...] = (),
+    handed_over: tuple[str, ...] = (),
+    **settings: Any,
 ) -> list[str]:
     found = plan(
         rows,
@@ -33,12 +38,24 @@ def resumed(
         msgspec.structs.replace(SETTINGS, **settings),
         answered=answered,
         now_us=NOW,
+        handed_over=handed_over,
     )
     return [row.id for row in found.resume]
 
 
 def run_of(name: str, **more: Any) -> DaemonRun:
     return DaemonRun(session=name, pid=1, started_us=NOW, **more)
+
+
+def test_a_session_that_was_left_to_the_daemon_is_resumed(tmp_path: Path) -> None:
+    place = DaemonFiles(tmp_path)
+    for name in ("left", "done"):
+        place.hand_over(name)
+    left = row("left", "", goal="", state="interrupted")
+    assert resumed(left) == []
+    assert resumed(left, handed_over=tuple(place.handed_over(["left", "another"]))) == ["left"]
+    place.take_over("left")
+    assert place.handed_over(["left", "done"]) == frozenset()
 
 
 def test_only_what_was_interrupted_is_resumed() -> None:

@@ -38,6 +38,8 @@ def _parts(status: SessionStatus, *, now_us: int, queued: int) -> list[tuple[int
     """Each with its rank: the lower, the longer it is kept."""
     effort = f" {status.effort}" if status.effort else ""
     parts = [(0, short_model(status.model) + effort), (1, status.mode)]
+    if status.owner:
+        parts.append((1, f"run by {plain_name(status.owner)}"))
     if status.sandbox:
         parts.append((5, f"sandbox {status.sandbox}"))
     if status.window:

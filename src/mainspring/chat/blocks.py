@@ -48,6 +48,7 @@ def head_block(version: str, folder: Path, status: SessionStatus, palette: Palet
     paint = palette.paint
     place = plain_name(str(folder))
     facts = f"{plain_name(status.model)} · mode {status.mode} · session {status.session}"
+    facts += f" · run by {plain_name(status.owner)}" if status.owner else ""
     return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{paint(_HINT, 'dim')}"
 
 

@@ -44,7 +44,8 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
         await _run_command(desk, line)
     else:
         files = [*_named(line), *(attachment(name, data) for name, data in chips.images_in(line))]
-        await desk.session.say(chips.whole(line), await keep(desk.session, files))
+        text = chips.whole(line)
+        await (desk.own.say(text, await keep(desk.own, files)) if files else desk.session.say(text))
 
 
 async def _run_command(desk: Desk, line: str) -> None:

@@ -8,11 +8,13 @@ from typing import Protocol
 
 import msgspec
 
+from mainspring.app.operations.watched import WatchedSession
+from mainspring.chat.line import Chips
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
 from mainspring.chat.view import View
-from mainspring.errors import UsageError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.session.session import Session
 from mainspring.settings import Config
 
@@ -23,20 +25,33 @@ class ChatPart(Protocol):
     questions: OpenQuestions
     view: View
     queued: deque[str]
+    chips: Chips
 
     def quit(self) -> None: ...
 
     def stop(self) -> bool: ...
+
+    def say_error(self, error: MainspringError) -> None: ...
 
 
 class Desk(msgspec.Struct, frozen=True):
     """What a command works with."""
 
     config: Config
-    session: Session
+    session: Session | WatchedSession
     surface: Surface
     seat: Seat
     chat: ChatPart
+
+    @property
+    def own(self) -> Session:
+        """The session, when it runs here."""
+        if isinstance(self.session, Session):
+            return self.session
+        raise UsageError(
+            f"{self.session.owner.name} runs this session.",
+            remedy="From here you can speak with it, answer it, stop its turn, and look at it.",
+        )
 
     @property
     def options(self) -> ChatOptions:
@@ -45,7 +60,7 @@ class Desk(msgspec.Struct, frozen=True):
 
     def change(self, options: ChatOptions, *, between: Callable[[], Awaitable[None]] | None = None) -> None:
         """Closes this session and opens another; in between the journal is nobody's."""
-        if self.session.is_running:
+        if self.session.is_running and isinstance(self.session, Session):
             raise UsageError("A turn is running.", remedy="Stop it first: Esc.")
         self.seat.change(options, between=between)
 

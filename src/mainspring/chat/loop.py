@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mainspring.app.operations.timeline import diffs_of
 from mainspring.chat.bar import bar_line
 from mainspring.chat.blocks import question_block
 from mainspring.chat.line import Chips
@@ -22,12 +23,13 @@ from mainspring.chat.surface import Surface
 from mainspring.chat.view import LIVE_LINES, View
 from mainspring.cli.ask import question_text
 from mainspring.errors import MainspringError, UsageError
-from mainspring.events import ApprovalAsked
+from mainspring.events import ApprovalAsked, FilesChanged, Recorded, TurnEnded
 from mainspring.secrets.screen import plain, plain_name
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
     from mainspring.app.operations.status import SessionStatus
+    from mainspring.app.operations.watched import WatchedSession
     from mainspring.session.session import Session
 
 _LOOK_S = 0.05
@@ -42,10 +44,14 @@ class ChatLoop:
     surface: Surface
     view: View
 
-    def __init__(self, config: Config, options: ChatOptions) -> None:
+    def __init__(self, config: Config, options: ChatOptions, *, keeps_going: bool = False) -> None:
         self.config = config
+        self._keeps_going = keeps_going
+        self.is_handed_over = False
+        """Whether the daemon shall go on with the turn that ran when the terminal was closed."""
         self.seat = Seat(options)
-        self.session: Session | None = None
+        self.session: Session | WatchedSession | None = None
+        self._stop_turn: Callable[[], object] | None = None
         self.status: Callable[[], SessionStatus] | None = None
         self.without_status = OPENING
         """What the bar says while no session is open."""
@@ -69,6 +75,31 @@ class ChatLoop:
             await sitting.Sitting(self).run()
             self.surface.close()
             await shown
+
+    def attend(
+        self,
+        session: Session | WatchedSession,
+        status: Callable[[], SessionStatus],
+        stop_turn: Callable[[], object],
+    ) -> None:
+        """A session is in the chat from here on."""
+        reasoning, self.view = self.view.reasoning, self.new_view()
+        self.view.reasoning = reasoning
+        self.session, self.status, self._stop_turn = session, status, stop_turn
+
+    def leave(self) -> None:
+        """No session is in the chat."""
+        self.session = self.status = self._stop_turn = None
+
+    async def show(self, session: Session | WatchedSession, recorded: Recorded) -> None:
+        """Shows what happened."""
+        event = recorded.event
+        diffs = await diffs_of(session.journal, event) if isinstance(event, FilesChanged) else ()
+        for text in self.view.take(recorded, now_s=time.monotonic(), diffs=diffs):
+            self.surface.write(text)
+        if isinstance(event, TurnEnded) and event.ending == "done" and self.queued:
+            self.entered.put_nowait(self.queued.popleft())
+        self.surface.refresh()
 
     # What the surface tells.
 
@@ -100,13 +131,18 @@ class ChatLoop:
         if self.doing is not None and not self.doing.done():
             self.doing.cancel()
             return True
-        if self.session is None or not self.is_running:
+        if self._stop_turn is None or not self.is_running:
             return False
-        self.session.stop_soon()
+        self._stop_turn()
         return True
 
     def quit(self) -> None:
-        self.seat.change(None)
+        self.seat.leave()
+
+    def hang_up(self) -> None:
+        """The terminal is gone; the shell in it may tell us again."""
+        self.is_handed_over = self.is_handed_over or (self._keeps_going and self.is_running)
+        self.quit()
 
     def go_back(self) -> None:
         self.entered.put_nowait("/rewind")
@@ -169,7 +205,7 @@ class ChatLoop:
 
     async def _show(self) -> None:
         await self.surface.run()
-        self.seat.change(None)
+        self.seat.leave()
 
     def _on_asked(self, question: ApprovalAsked, number: int) -> None:
         text = plain(question_text(question, number=number))

@@ -130,6 +130,8 @@ class TerminalScreen:
             read_reported_keys()
             try:
                 await self._app.run_async(handle_sigint=False)
+            except EOFError:
+                self._controls.hang_up()
             finally:
                 ticking.cancel()
                 self._flush_pending()

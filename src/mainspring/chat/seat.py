@@ -38,15 +38,30 @@ class ChatOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seat:
-    """Holds what shall be open; `None` is the end of the chat."""
+    """Holds what shall be open. Once the person has left, nothing is opened any more."""
 
     def __init__(self, options: ChatOptions) -> None:
-        self.options: ChatOptions | None = options
+        self._options = options
+        self._is_left = False
         self._between: Between | None = None
         self._changed = asyncio.Event()
 
-    def change(self, options: ChatOptions | None, *, between: Between | None = None) -> None:
-        self.options, self._between = options, between
+    @property
+    def options(self) -> ChatOptions | None:
+        """None is the end of the chat."""
+        return None if self._is_left else self._options
+
+    def change(self, options: ChatOptions, *, between: Between | None = None) -> None:
+        """Another session shall be open, or this one again."""
+        self._options, self._between = options, between
+        self._changed.set()
+
+    def keep(self, options: ChatOptions) -> None:
+        """How what is open now would be opened again."""
+        self._options = options
+
+    def leave(self) -> None:
+        self._is_left = True
         self._changed.set()
 
     async def wait(self) -> None:

@@ -26,7 +26,7 @@ _TITLE = 70
 
 async def _model(desk: Desk, name: str) -> None:
     if name:
-        await desk.session.set_model(name)
+        await desk.own.set_model(name)
     else:
         desk.write(f"model {plain_name(desk.session.state.model)}\n{await cli_output('models')}")
 
@@ -36,14 +36,14 @@ async def _effort(desk: Desk, name: str) -> None:
     if name not in (*efforts, "auto"):
         raise UsageError(f"The effort is {desk.session.state.effort or 'auto'}.",
                          remedy=f"Choose one: /effort {'|'.join(efforts)}|auto")  # fmt: skip
-    await desk.session.set_effort(None if name == "auto" else cast("Effort", name))
+    await desk.own.set_effort(None if name == "auto" else cast("Effort", name))
 
 
 async def _mode(desk: Desk, name: str) -> None:
     if name not in MODE_NAMES:
         raise UsageError(f"The mode is {desk.session.state.mode}.",
                          remedy=f"Choose one: /mode {'|'.join(MODE_NAMES)}")  # fmt: skip
-    desk.change(msgspec.structs.replace(desk.options, mode=name))
+    desk.change(msgspec.structs.replace(desk.options, session=desk.own.id, mode=name))
 
 
 async def _note(desk: Desk, text: str) -> None:
@@ -57,12 +57,12 @@ async def _say(desk: Desk, text: str) -> None:
 
 
 async def _proceed(desk: Desk, _: str) -> None:
-    if not await desk.session.proceed():
+    if not await desk.own.proceed():
         raise UsageError("There is nothing to continue: the last turn is done.")
 
 
 async def _compact(desk: Desk, how: str) -> None:
-    await (desk.session.expand() if how == "undo" else desk.session.compact())
+    await (desk.own.expand() if how == "undo" else desk.own.compact())
 
 
 async def _stop(desk: Desk, handle: str) -> None:
@@ -73,7 +73,7 @@ async def _stop(desk: Desk, handle: str) -> None:
 
 
 async def _undo(desk: Desk, scope: str) -> None:
-    said = await desk.session.undo(_extent(scope))
+    said = await desk.own.undo(_extent(scope))
     desk.surface.set_input(said.text)
 
 
@@ -88,7 +88,7 @@ async def _rewind(desk: Desk, words: str) -> None:
         return
     if not number.isdecimal():
         raise UsageError(f"{number!r} is no number of an event.", remedy="/rewind without a number chooses.")
-    went = await desk.session.rewind(max(int(number) - 1, 1), _extent(scope))
+    went = await desk.own.rewind(max(int(number) - 1, 1), _extent(scope))
     for change in went.changes:
         desk.surface.write(f"  {plain_name(change_line(change))}")
     for left in went.left:
@@ -97,12 +97,12 @@ async def _rewind(desk: Desk, words: str) -> None:
 
 
 async def _retry(desk: Desk, how: str) -> None:
-    said = await desk.session.undo("both")
+    said = await desk.own.undo("both")
     if how in get_args(Effort):
-        await desk.session.set_effort(cast("Effort", how))
+        await desk.own.set_effort(cast("Effort", how))
     elif how:
-        await desk.session.set_model(how)
-    await desk.session.say(said.text, said.media)
+        await desk.own.set_model(how)
+    await desk.own.say(said.text, said.media)
 
 
 async def _clear(desk: Desk, _: str) -> None:
@@ -149,8 +149,10 @@ async def _land(desk: Desk, how: str) -> None:
     if how not in get_args(HowToLand):
         raise UsageError("A branch is merged, squashed or discarded.", remedy="/land [merge|squash|discard]")
 
+    session = desk.own.id
+
     async def between() -> None:
-        landed = await land(desk.config, desk.session.id, cast("HowToLand", how))
+        landed = await land(desk.config, session, cast("HowToLand", how))
         desk.write(
             "\n".join([as_text(landed.moved), *(f"! not put back: {plain(each)}" for each in landed.left)])
         )

@@ -20,7 +20,7 @@ _NOTE_CHARS = 12_000
 async def run_shell(desk: Desk, command: str) -> None:
     """Runs it under the rules of the session's mode; typing it was the consent. It is on record twice: by
     itself, as `mainspring execs` lists it, and as a note to the model."""
-    state, config, palette = desk.session.state, desk.config, desk.surface.palette
+    state, config, palette = desk.own.state, desk.config, desk.surface.palette
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     view = desk.chat.view
     view.begin_shell(command, time.monotonic())
@@ -50,7 +50,7 @@ async def run_shell(desk: Desk, command: str) -> None:
     head += palette.paint(f" · {tail}", "dim") if tail else ""
     desk.write("\n".join([head, *_shown(output)]))
     if is_run:
-        await desk.session.note(
+        await desk.own.note(
             f"The user ran this command: {command}\n{how}; output:\n{_bounded(output)}", SHELL_SOURCE
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import aclosing
 from typing import Any
 
@@ -11,17 +10,19 @@ from msgspec.structs import replace
 
 from mainspring import __version__
 from mainspring.app.build import open as open_session
+from mainspring.app.operations.daemon import hand_over
 from mainspring.app.operations.deletion import drop_unused
 from mainspring.app.operations.status import session_status
-from mainspring.app.operations.timeline import diffs_of
+from mainspring.app.operations.watched import watched_session
 from mainspring.app.operations.workspace_files import workspace_files
 from mainspring.chat.blocks import head_block
-from mainspring.chat.commands import COMMANDS, run_line
-from mainspring.chat.desk import Desk
+from mainspring.chat.commands import COMMANDS
 from mainspring.chat.loop import OPENING, ChatLoop
+from mainspring.chat.obeying import obey
 from mainspring.chat.seat import ChatOptions
-from mainspring.errors import MainspringError
-from mainspring.events import FilesChanged, Limits, Recorded, TurnEnded
+from mainspring.chat.watching import Watching
+from mainspring.errors import JournalOwned, MainspringError
+from mainspring.events import Limits
 from mainspring.session.session import Session
 
 _CLOSED = "no session is open: Enter tries again, /model NAME with another model, /quit leaves"
@@ -32,28 +33,50 @@ class Sitting:
 
     def __init__(self, chat: ChatLoop) -> None:
         self._chat = chat
+        self._before: ChatOptions | None = None
+        """How the last session that was open would be opened again."""
+        self._shown: dict[str, int] = {}
+        """What was shown of a session already, by the number of its last event."""
         chat.commands = {name: each.help for name, each in COMMANDS.items()}
 
     async def run(self) -> None:
         """Until the person leaves. When a session cannot be opened, the one before it is opened again."""
-        chat, before = self._chat, None
+        chat = self._chat
         while (options := chat.seat.options) is not None:
             chat.without_status = OPENING
             try:
-                async with self._opened(options) as session:
-                    before = options.again(session.id)
-                    chat.seat.options = before
-                    await self._attend(session, options)
+                await self._sit(options)
             except MainspringError as error:
                 chat.say_error(error)
-                if before is None or before == options:
+                if self._before is None or self._before == options:
                     await self._wait_for_another(options)
                 else:
-                    chat.seat.options = before
+                    chat.seat.keep(self._before)
             finally:
-                chat.session = chat.status = None
-            await self._drop_unused(before)
+                chat.leave()
+            await self._drop_unused(self._before)
             await self._pass_between()
+        if chat.is_handed_over and self._before is not None:
+            await asyncio.to_thread(hand_over, chat.config, self._before.session)
+
+    async def _sit(self, options: ChatOptions) -> None:
+        """Opens a session, or watches the process that runs it."""
+        chat = self._chat
+        try:
+            async with self._opened(options) as session:
+                self._before = options.again(session.id)
+                chat.seat.keep(self._before)
+                await self._attend(session, options)
+        except JournalOwned:
+            if not options.session:
+                raise
+            async with watched_session(chat.config, options.session) as watched:
+                if watched is None:  # it has just ended
+                    return
+                self._before = options.again(watched.id)
+                chat.seat.keep(self._before)
+                await Watching(chat, watched).run(options.text)
+                self._shown = {watched.id: watched.seq}
 
     async def _drop_unused(self, before: ChatOptions | None) -> None:
         """A session in which nothing was said is not kept when the chat leaves it."""
@@ -73,9 +96,9 @@ class Sitting:
             if entered.done():
                 line = entered.result()
                 name = line.removeprefix("/model ").strip() if line.startswith("/model ") else ""
-                chat.seat.options = replace(options, models=(name,)) if name else options
+                chat.seat.keep(replace(options, models=(name,)) if name else options)
                 if line == "/quit":
-                    chat.seat.options = None
+                    chat.seat.leave()
                 elif not name:
                     chat.entered.put_nowait(line)
             entered.cancel()
@@ -106,39 +129,18 @@ class Sitting:
     async def _attend(self, session: Session, options: ChatOptions) -> None:
         """Serves one session until another one is wanted."""
         chat = self._chat
-        reasoning, chat.view = chat.view.reasoning, chat.new_view()
-        chat.view.reasoning = reasoning
-        chat.session = session
-        chat.status = lambda: session_status(session)
+        chat.attend(session, lambda: session_status(session), session.stop_soon)
         palette = chat.surface.palette
         chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
-            work = (self._watch(session), self._obey(session), self._list_files(session))
+            work = (self._watch(session), obey(chat, session), self._list_files(session))
             tasks = [group.create_task(each) for each in work]
             if options.text:
                 chat.entered.put_nowait(options.text)
             await chat.seat.wait()
             for task in tasks:
                 task.cancel()
-
-    async def _obey(self, session: Session) -> None:
-        """Does what was entered, one thing after the other."""
-        chat = self._chat
-        desk = Desk(chat.config, session, chat.surface, chat.seat, chat)
-        async with asyncio.TaskGroup() as group:
-            while True:
-                line = await chat.entered.get()
-                chat.doing = group.create_task(self._do(desk, line))
-                await asyncio.wait((chat.doing,))
-                chat.doing = None
-                chat.surface.refresh()
-
-    async def _do(self, desk: Desk, line: str) -> None:
-        try:
-            await run_line(desk, line, self._chat.chips)
-        except MainspringError as error:
-            self._chat.say_error(error)
 
     async def _list_files(self, session: Session) -> None:
         """The paths that `@` completes, known a moment after the session is open."""
@@ -147,16 +149,7 @@ class Sitting:
     async def _watch(self, session: Session) -> None:
         async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
             async for recorded in events:
-                await self._take(session, recorded)
-
-    async def _take(self, session: Session, recorded: Recorded) -> None:
-        chat, event = self._chat, recorded.event
-        diffs = await diffs_of(session.journal, event) if isinstance(event, FilesChanged) else ()
-        for text in chat.view.take(recorded, now_s=time.monotonic(), diffs=diffs):
-            chat.surface.write(text)
-        if isinstance(event, TurnEnded) and event.ending == "done" and chat.queued:
-            chat.entered.put_nowait(chat.queued.popleft())
-        chat.surface.refresh()
+                await self._chat.show(session, recorded)
 
     async def _show_past(self, session: Session) -> None:
         """The last turn of a session that is continued, and whether it is over."""
@@ -164,7 +157,8 @@ class Sitting:
         last = await session.journal.last("UserSaid") if session.opened_seq else None
         if last is not None:
             past = chat.new_view()
-            for item in await session.journal.read(after=last.seq - 1, until=session.opened_seq):
+            after = max(last.seq - 1, self._shown.get(session.id, 0))
+            for item in await session.journal.read(after=after, until=session.opened_seq):
                 for text in past.take(item, now_s=0.0):
                     chat.surface.write(text)
         if last is not None and session.is_turn_wanted:

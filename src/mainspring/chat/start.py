@@ -22,10 +22,15 @@ _DUMB = ("dumb", "")
 
 
 async def run_chat(
-    config: Config, options: ChatOptions, *, is_vi: bool = False, is_plain: bool = False
+    config: Config,
+    options: ChatOptions,
+    *,
+    is_vi: bool = False,
+    is_plain: bool = False,
+    keeps_going: bool = False,
 ) -> None:
-    """Until the person leaves."""
-    chat = ChatLoop(config, options)
+    """Until the person leaves. With `keeps_going` the daemon goes on with a turn whose terminal is closed."""
+    chat = ChatLoop(config, options, keeps_going=keeps_going or config.settings.daemon.sessions)
     is_plain = (
         is_plain or config.variable("TERM") in _DUMB or not sys.stdout.isatty() or not sys.stdin.isatty()
     )
@@ -36,7 +41,7 @@ async def run_chat(
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         if number != signal.SIGINT or is_plain:
-            loop.add_signal_handler(number, chat.quit)
+            loop.add_signal_handler(number, chat.hang_up if number == signal.SIGHUP else chat.quit)
     gc.enable()
     await chat.run()
 

@@ -31,6 +31,10 @@ class Controls(Protocol):
 
     def quit(self) -> None: ...
 
+    def hang_up(self) -> None:
+        """The terminal is gone."""
+        ...
+
     def go_back(self) -> None:
         """Choose where to go back to."""
         ...

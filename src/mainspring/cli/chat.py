@@ -33,6 +33,7 @@ _CHAT = "mainspring.chat.start"
 @ALLOW_HOME
 @click.option("--plain", "is_plain", is_flag=True, help="Lines only: for screen readers and pipes.")
 @click.option("--vi", "is_vi", is_flag=True, help="Keys of vi in the input line.")
+@click.option("--keep-going", "keeps_going", is_flag=True, help="The daemon goes on if the terminal closes.")
 @click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace.")
 def chat_command(
     text: str,
@@ -48,6 +49,7 @@ def chat_command(
     allow_home: AllowHome,
     is_plain: bool,
     is_vi: bool,
+    keeps_going: bool,
 ) -> None:
     """Talk with an agent in this folder; TEXT is said first. `mainspring` alone does the same."""
     if not (models or session):
@@ -68,4 +70,5 @@ def chat_command(
         text=text,
     )
     origin = replace(config.origin, face="chat")
-    asyncio.run(chat.run_chat(replace(config, origin=origin), options, is_vi=is_vi, is_plain=is_plain))
+    how = {"is_vi": is_vi, "is_plain": is_plain, "keeps_going": keeps_going}
+    asyncio.run(chat.run_chat(replace(config, origin=origin), options, **how))

@@ -38,13 +38,15 @@ def plan(
     *,
     answered: Collection[str],
     now_us: int,
+    handed_over: Collection[str] = (),
 ) -> DaemonPlan:
     """Oldest first, at most so many at work at once, and never two in one folder. A goal that sleeps takes
     nobody's place; when it wakes it goes on, whatever runs by then."""
     wanted = [
         row
         for row in rows
-        if row.id not in record.runs and _is_wanted(row, settings, answered, record.interrupted)
+        if row.id not in record.runs
+        and (row.id in handed_over or _is_wanted(row, settings, answered, record.interrupted))
     ]
     busy = {Path(row.workspace) for row in rows if row.id in record.runs or row.goal_state == "running"}
     asleep = sum(row.id in record.runs and row.is_waiting for row in rows)

@@ -9,7 +9,7 @@ import os
 import select
 import shutil
 import signal
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,6 +101,7 @@ class DaemonFiles:
         self.folder = home / "daemon"
         self.log = self.folder / "daemon.log"
         self._record = self.folder / "record.json"
+        self._handed = self.folder / "handed-over"
 
     def make(self) -> None:
         make_folder(self.folder)
@@ -172,6 +173,24 @@ class DaemonFiles:
             return None
         finally:
             os.close(handle)
+
+    def hand_over(self, session: str) -> None:
+        """Leaves a session to the daemon: it goes on with its turn once."""
+        make_folder(self._handed)
+        write_private(self._handed / session, b"")
+
+    def handed_over(self, interrupted: Collection[str]) -> frozenset[str]:
+        """The sessions that were left to the daemon and are not taken yet; of those that are not interrupted
+        there is nothing to go on with."""
+        make_folder(self._handed)
+        left = frozenset(path.name for path in self._handed.iterdir())
+        for session in left.difference(interrupted):
+            self.take_over(session)
+        return left.intersection(interrupted)
+
+    def take_over(self, session: str) -> None:
+        """It is no longer left to the daemon."""
+        (self._handed / session).unlink(missing_ok=True)
 
     def wake(self) -> bool:
         """Makes the daemon look at once; False when none runs."""

@@ -214,7 +214,9 @@ class Daemon:
         if self._is_stopping:
             return
         answered = {row.id for row in rows.values() if await self._is_answered(row)}
-        found = plan(list(rows.values()), self._record, self._settings, answered=answered, now_us=_now_us())
+        handed = self._place.handed_over([row.id for row in rows.values() if is_interrupted(row)])
+        given = list(rows.values()), self._record, self._settings
+        found = plan(*given, answered=answered, now_us=_now_us(), handed_over=handed)
         for session in found.left_alone.keys() - self._record.left_alone.keys():
             self._say(f"{session}: left alone, {found.left_alone[session]}")
         self._record.left_alone = dict(found.left_alone)
@@ -262,6 +264,7 @@ class Daemon:
         self._record.runs[row.id] = run
         self._record.interrupted = [each for each in self._record.interrupted if each != row.id]
         self._place.save(self._record)
+        self._place.take_over(row.id)
         self._watch(run)
         self._say(f"{row.id}: resumed by process {pid}")
 

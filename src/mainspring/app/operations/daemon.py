@@ -17,7 +17,7 @@ from mainspring.app.operations.cleaning import retained
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
 from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
-from mainspring.daemon.launch import launch, tell_ready
+from mainspring.daemon.launch import ensure, launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
@@ -79,6 +79,12 @@ def start_daemon(config: Config, *, is_sessions: bool = False) -> int:
 def wake_daemon(config: Config) -> bool:
     """Makes the daemon look at once at what there is to do; False when none runs."""
     return DaemonFiles(config.home).wake()
+
+
+def hand_over(config: Config, session: str) -> None:
+    """Leaves the interrupted turn of a session to the daemon, which is started when none runs."""
+    DaemonFiles(config.home).hand_over(session)
+    ensure(config)
 
 
 def other_version(config: Config) -> str:

@@ -26,6 +26,8 @@ class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
     processes: int
     waits: tuple[WaitStarted, ...]
     is_running: bool
+    owner: str = ""
+    """The other process that runs it."""
 
 
 def session_status(session: Session) -> SessionStatus:

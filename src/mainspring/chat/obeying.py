@@ -1,0 +1,31 @@
+"""Does what a person entered, one thing after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mainspring.app.operations.watched import WatchedSession
+from mainspring.chat.commands import run_line
+from mainspring.chat.desk import Desk
+from mainspring.chat.loop import ChatLoop
+from mainspring.errors import MainspringError
+from mainspring.session.session import Session
+
+
+async def obey(chat: ChatLoop, session: Session | WatchedSession) -> None:
+    """For as long as the session is in the chat."""
+    desk = Desk(chat.config, session, chat.surface, chat.seat, chat)
+    async with asyncio.TaskGroup() as group:
+        while True:
+            line = await chat.entered.get()
+            chat.doing = group.create_task(_do(desk, line))
+            await asyncio.wait((chat.doing,))
+            chat.doing = None
+            chat.surface.refresh()
+
+
+async def _do(desk: Desk, line: str) -> None:
+    try:
+        await run_line(desk, line, desk.chat.chips)
+    except MainspringError as error:
+        desk.chat.say_error(error)
