@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "mainspring"
 
 # From the lowest layer up; a room imports rooms of lower layers, and along the arrows drawn inside its own.
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
-    ("words", ("events", "errors", "version")),
+    ("words", ("events", "errors", "patterns", "version")),
     ("net and disk", ("net", "disk", "system")),
     ("stores and ports", ("journal", "catalog", "models", "sandbox")),
     ("policy", ("secrets", "approvals", "workspace", "folds", "waits", "context")),
@@ -29,6 +29,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("faces", ("cli", "chat", "protocols", "serve", "testing")),
 ]
 ARROWS: dict[str, set[str]] = {
+    "events": {"patterns"},
     "chat": {"cli"},
     "disk": {"system"},
     "catalog": {"journal"},

@@ -4,10 +4,12 @@ name of a folder. Reading that name takes a fraction of a millisecond, `importli
 
 import os
 import sys
+from functools import cache
 
 _PREFIX, _SUFFIX = "mainspring-", ".dist-info"
 
 
+@cache
 def installed_version() -> str:
     for folder in sys.path:
         try:

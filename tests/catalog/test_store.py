@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 
+import apsw
 import pytest
 
 from mainspring.errors import JournalOwned, UnknownSession, UsageError
@@ -57,6 +58,40 @@ def test_a_new_id_is_ten_plain_characters(store):
     assert len(session) == 10
     assert not set(session) & set("ilou")
     assert store.shelf.find(session[:6]) == session
+
+
+def test_a_new_session_is_synced_once_by_its_file_and_by_each_folder_above(store, monkeypatch):
+    synced, sync = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    disk = EverySync(synced)
+    with store.shelf.new("one") as (_, folder):
+        tables.create(folder / tables.FILE_NAME).close()
+        made = folder.name
+    disk.unregister()
+    assert synced == [tables.FILE_NAME, made, store.shelf.folder.name, store.shelf.home.name]
+
+
+class EverySync(apsw.VFS):
+    """The way of SQLite to the disk, which notes every sync of a file."""
+
+    def __init__(self, synced):
+        self._synced, self._usual = synced, apsw.vfs_names()[0]
+        super().__init__("every", self._usual, makedefault=True)
+
+    def xOpen(self, name, flags):  # noqa: N802 - its name
+        usual, synced = self._usual, self._synced
+
+        class File(apsw.VFSFile):
+            def xSync(self, flags):  # noqa: N802 - its name
+                synced.append("by SQLite")
+                super().xSync(flags)
+
+        return File(usual, name, flags)
 
 
 def test_an_id_is_not_made_twice(store):

@@ -37,6 +37,21 @@ try:
 finally:
     print(*[name for name in sys.argv[1].split(",") if name in sys.modules], file=sys.stderr)
 """
+COMPILED = """
+import re, sys
+by_import, compile = set(), re.compile
+def noted(*asked):
+    caller = sys._getframe(1)
+    if caller.f_code.co_name == "<module>" and caller.f_globals["__name__"].startswith("mainspring."):
+        by_import.add(caller.f_globals["__name__"])
+    return compile(*asked)
+re.compile = noted
+from mainspring.cli.commands import mainspring
+try:
+    mainspring.main(sys.argv[2:], standalone_mode=False)
+finally:
+    print(*by_import, file=sys.stderr)
+"""
 
 
 @pytest.mark.parametrize(
@@ -54,10 +69,17 @@ def test_a_plain_run_loads_only_the_wire_that_it_speaks_and_nothing_for_attempts
     assert loaded(machine, NOT_FOR_A_PLAIN_RUN, asked) == ""
 
 
-def loaded(machine: Machine, modules: tuple[str, ...], command: tuple[str, ...]) -> str:
+def test_no_pattern_is_compiled_because_a_module_is_loaded(machine: Machine) -> None:
+    asked = ("run", "--model", machine.serve({"text": "done"}), "hello")
+    assert loaded(machine, (), asked, told_by=COMPILED) == ""
+
+
+def loaded(
+    machine: Machine, modules: tuple[str, ...], command: tuple[str, ...], *, told_by: str = LOADED
+) -> str:
     """Which of these modules a command loads."""
     ran = subprocess.run(
-        [sys.executable, "-c", LOADED, ",".join(modules), *command],
+        [sys.executable, "-c", told_by, ",".join(modules), *command],
         cwd=machine.workspace,
         env=machine.environment(),
         capture_output=True,

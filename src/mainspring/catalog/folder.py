@@ -6,7 +6,6 @@ A session's folder appears whole or not at all. Needs no event loop, so that lis
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Generator, Iterable
@@ -20,9 +19,10 @@ from mainspring.disk.owner import check_system
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
+from mainspring.patterns import lazy_pattern
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SHOWN = 8
 
 
@@ -102,7 +102,8 @@ class SessionFiles:
                     remedy=f"Move {self.folder / name} away to import it again.",
                 )
             yield name, made
-            sync(made)
+            for path in (*made.iterdir(), made):
+                sync(path)
             made.rename(self.folder / name)
             sync(self.folder)
             sync(self.home)

@@ -7,7 +7,6 @@ twice, `thin_out` leaves out the oldest outputs and then the oldest steps.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -24,6 +23,7 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
+from mainspring.patterns import lazy_pattern
 
 _STUB_SIZE = 600
 _MAX_GOAL = 4_000
@@ -39,7 +39,7 @@ _OPENING = (
 _NARRATIVE = "## What was done and decided\n"
 _NEXT_SECTION = "\n## "
 _UNTOLD = "(Nobody told. Look at the files, the commands and the last steps below.)"
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 _SHARES = (1.0, 0.5, 0.25, 0.1)
 
 INSTRUCTIONS = """\

@@ -7,7 +7,6 @@ the trip is final and the turn must end. What a person says starts everything an
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable
 
@@ -34,6 +33,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
+from mainspring.patterns import lazy_pattern
 
 MALFORMED = 2
 FAILURES = 2
@@ -44,7 +44,7 @@ IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
 # What a local server should have taken out of a reply, and is no answer.
-_CONTROL_TOKEN = re.compile(r"<\|[\w▁ ]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|<eos>")
+_CONTROL_TOKEN = lazy_pattern(r"<\|[\w▁ ]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|<eos>")
 _LOOKED_BACK = 2000
 _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_ANNOUNCED = re.compile(
+from mainspring.patterns import lazy_pattern
+
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
+_ANNOUNCED = lazy_pattern(
     r"^(?:(?:now|next|first|then|so|okay|ok|alright|great|good)[,:]?\s+)*"
     r"(?:i['’]?ll|i will|i am going to|i['’]m going to|i am about to|let me|let['’]s)\s+(?P<verb>[a-z]+)",
     re.IGNORECASE,
 )
 _NOT_WORK = frozenset({"know", "be", "not", "never", "leave", "stop", "wait", "need"})
-_RULE = re.compile(
+_RULE = lazy_pattern(
     r"\b(?:never|always|must|mustn['’]t|do not|don['’]t|does not have to|only|without|avoid|forbidden"
     r"|not allowed|at most|at least|no more than|keep|exactly|shall)\b",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_BULLET = lazy_pattern(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _MAX_RULE = 300
 
 

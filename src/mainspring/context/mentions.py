@@ -11,16 +11,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-_SOURCES = re.compile(
+from mainspring.patterns import lazy_pattern
+
+_SOURCES = lazy_pattern(
     r"\.(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|exs?|jl|scala|pl|r|vue)$"
 )
 _ENTRY_STEMS = ("__init__", "index", "mod")
 
 _A = r"A-Za-z0-9_"
-_TOKEN = re.compile(rf"[{_A}.@+\-/\\]*[{_A}]")
-_LINE = re.compile(r"""["']?(?:, line |:|\(|#L?)(\d{1,7})\b""")
-_TEST_ID = re.compile(rf"(?:::[{_A}]+)+")
-_SYMBOL = re.compile(
+_TOKEN = lazy_pattern(rf"[{_A}.@+\-/\\]*[{_A}]")
+_LINE = lazy_pattern(r"""["']?(?:, line |:|\(|#L?)(\d{1,7})\b""")
+_TEST_ID = lazy_pattern(rf"(?:::[{_A}]+)+")
+_SYMBOL = lazy_pattern(
     rf"`(?P<quoted>[A-Za-z_$][{_A}$]*)(?:\(\))?`"
     rf"|(?<![{_A}.])(?P<called>[A-Za-z_][{_A}]*)\(\)"
     rf"|(?<=[A-Za-z0-9_]\.)(?P<member>[A-Za-z_][{_A}]+)"

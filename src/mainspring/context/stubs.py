@@ -6,7 +6,6 @@ always gives the same stub.
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 import msgspec
@@ -22,12 +21,13 @@ from mainspring.events import (
     Text,
     UserSaid,
 )
+from mainspring.patterns import lazy_pattern
 
 EVENT = "event:"
 
 _SHOWN = 160
 _LONG = 400
-_HANDLE = re.compile(r"event:([1-9][0-9]{0,17})")
+_HANDLE = lazy_pattern(r"event:([1-9][0-9]{0,17})")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 

@@ -9,7 +9,6 @@ whether it counts, by the call of an answer and by the id of everything else.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -22,11 +21,12 @@ from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import FileTooNew
 from mainspring.events import ApprovalGiven, Origin
+from mainspring.patterns import lazy_pattern
 
 FORMAT_VERSION = 1
 _FOLDER = "inbox"
 _WAITING, _TAKEN, _REFUSED = ".json", ".taken", ".refused"
-_NAME = re.compile(r"[0-9]{20}-[0-9a-f]{8}\.(json|taken)")
+_NAME = lazy_pattern(r"[0-9]{20}-[0-9a-f]{8}\.(json|taken)")
 
 
 class SayCommand(msgspec.Struct, frozen=True, tag="say"):

@@ -22,10 +22,11 @@ from typing import Any, Self
 
 from mainspring import system
 from mainspring.disk.files import closing_descriptor
+from mainspring.patterns import lazy_pattern
 
 PREFIX = "mainspring-run-"
-_NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
-_OLDER_NAME = re.compile(r"mainspring-[a-z0-9_]{8}")
+_NAME = lazy_pattern(re.escape(PREFIX) + r"[a-z0-9_]{8}")
+_OLDER_NAME = lazy_pattern(r"mainspring-[a-z0-9_]{8}")
 _OLD_S = 24 * 3600
 _CARE = 0 if sys.platform == "win32" else os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 

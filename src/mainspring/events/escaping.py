@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from mainspring.patterns import lazy_pattern
+
 # Control characters but tab and newline, C1 controls, and the marks that reorder or hide text.
-UNSAFE = re.compile(
+UNSAFE = lazy_pattern(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
 

@@ -48,14 +48,17 @@ def wal_of(path: Path) -> Path:
 
 
 def create(path: Path) -> apsw.Connection:
-    """A connection to a new, empty journal."""
+    """A connection to a new, empty journal, which is durable once its file is synced: nobody sees the file
+    before that, so its tables need no journal and no syncs of their own."""
     make_file(path)
     connection = apsw.Connection(os.fspath(path))
-    _prepare_for_writing(connection)
+    connection.pragma("journal_mode", "off")
+    connection.pragma("synchronous", "off")
     with connection:
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", SCHEMA_VERSION)
         connection.execute(_SCHEMA)
+    _prepare_for_writing(connection)
     return connection
 
 

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError
 from mainspring.mcp.settings import McpServerSettings
+from mainspring.patterns import lazy_pattern
 
 FILE_NAME = ".mcp.json"
 _MAX_BYTES = 1 << 20
@@ -27,7 +28,7 @@ _TRANSPORTS = {
     "streamable_http": "http",
     "sse": "sse",
 }
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = lazy_pattern(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):

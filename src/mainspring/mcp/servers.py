@@ -18,9 +18,10 @@ from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError
 from mainspring.mcp.entries import FILE_NAME, FileEntry, read_entries
 from mainspring.mcp.settings import McpServerSettings, McpSettings
+from mainspring.patterns import lazy_pattern
 from mainspring.secrets.variables import fill_variables
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MAX_CODE = 4 << 20
 _TOO_LARGE = "larger than 4 MiB"
 

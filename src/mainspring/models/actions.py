@@ -20,6 +20,7 @@ from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMes
 from mainspring.models.loose_json import loads, read
 from mainspring.models.rescue import rescue
 from mainspring.models.wires.messages import ENCODER, attached_text, is_object, object_text
+from mainspring.patterns import lazy_pattern
 
 ANSWER = "answer"
 WIRE = "actions"
@@ -29,11 +30,11 @@ FINISH = "finish"
 MAX_RESULT_CHARACTERS = 6000
 _MAX_THOUGHT_CHARACTERS = 200
 _HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
-_ANSWERING = re.compile(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
-_CALLING = re.compile(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
-_FENCED = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
-_UNFINISHED_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
+_ANSWERING = lazy_pattern(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
+_CALLING = lazy_pattern(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_FENCED = lazy_pattern(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_UNFINISHED_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = lazy_pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
 
 # What llama.cpp can make a grammar of; what says more is checked when the call is made.
 _KEPT = frozenset({"type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf"})
@@ -94,9 +95,9 @@ class Actions:
         self._written += text
         deltas: list[TextDelta | ThinkingDelta] = []
         if self._is_answer is None:
-            found = _ANSWERING.match(self._written) or _CALLING.match(self._written)
-            if found:
-                self._is_answer, self._shown = found.re is _ANSWERING, found.end()
+            answering = _ANSWERING.match(self._written)
+            if found := answering or _CALLING.match(self._written):
+                self._is_answer, self._shown = found is answering, found.end()
                 deltas += _thought(found[1])
         new = self._answered() if self._is_answer and not self._is_over else ""
         return [*deltas, TextDelta(text=new)] if new else deltas

@@ -14,18 +14,19 @@ import msgspec
 
 from mainspring.events import CallDelta, TextDelta
 from mainspring.models import ReplyFinished, Retrying, StreamItem
+from mainspring.patterns import lazy_pattern
 
 WRITE = "write"
 _ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
 _PLACEHOLDER = "the whole file, changed"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     r"(?P<before>[^\n]*)\n+[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
     r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_HEAD = re.compile(r"#{1,6} +`?(?P<path>[\w./-]*\w\.\w+)`?[ \t]*\n+")
-_PATH = re.compile(r"(?<![\w./-])(?:[\w./-]*\w\.\w+|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
+_HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.\w+)`?[ \t]*\n+")
+_PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.\w+|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
 
 
 def asked(path: str) -> str:

@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
+from mainspring.patterns import lazy_pattern
+
 _MAX_DEPTH = 50
-_SPACE = re.compile(r"\s*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_SPACE = lazy_pattern(r"\s*")
+_NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-_WORD = re.compile("|".join(_WORDS))
-_ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
-_AFTER_STRING = re.compile(r"""\s*(?:[}\]:]|\Z|,\s*(?:["'{\[}\]\d-]|true|false|null|\Z))""")
-_AFTER_VALUE = re.compile(r"""\s*(?:[}\]]|\Z|,\s*(?:["'][\w -]+["']\s*:|[}\]]|\Z))""")
+_WORD = lazy_pattern("|".join(_WORDS))
+_ESCAPE = lazy_pattern(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+_AFTER_STRING = lazy_pattern(r"""\s*(?:[}\]:]|\Z|,\s*(?:["'{\[}\]\d-]|true|false|null|\Z))""")
+_AFTER_VALUE = lazy_pattern(r"""\s*(?:[}\]]|\Z|,\s*(?:["'][\w -]+["']\s*:|[}\]]|\Z))""")
 
 
 def loads(text: str) -> Any:

@@ -22,13 +22,14 @@ from mainspring.models.rescue import rescued
 from mainspring.models.structured import answered, with_answer_tool
 from mainspring.models.wires.messages import is_object
 from mainspring.models.wrapper import ModelWrapper
+from mainspring.patterns import lazy_pattern
 
 BAD_CALLS = "native calls"
 """Noted of a model whose native calls could not be relied on."""
 _MAX_ACTION_TOKENS = 2048
 _MAX_BAD_REPLIES = 2
 # A model that plays the other side as well: it writes what its call would give.
-_ECHO = re.compile(r"^(?:\[\w+ (?:gave|failed)\]$|<tool_response>|Observation:)", re.MULTILINE)
+_ECHO = lazy_pattern(r"^(?:\[\w+ (?:gave|failed)\]$|<tool_response>|Observation:)", re.MULTILINE)
 
 
 class ToolProtocol(ModelWrapper):

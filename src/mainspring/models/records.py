@@ -4,7 +4,6 @@ what was seen of it, or its name. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -17,11 +16,12 @@ from mainspring.models.prices import KnownPrice
 from mainspring.models.protocol import BAD_CALLS
 from mainspring.models.providers import ModelSpec
 from mainspring.models.served import ServedModel
+from mainspring.patterns import lazy_pattern
 
 SMALL_BILLIONS = 9.5
 SMALL_WINDOW_TOKENS = 16 * 1024
 _REFUSED_SCHEMA = "response_format"
-_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x|e)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_SIZE = lazy_pattern(r"(?<![a-z0-9.])(?:(\d+)x|e)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,17 +19,18 @@ import msgspec
 from mainspring.events import CallDelta, TextDelta, tool_of
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.models.loose_json import read
+from mainspring.patterns import lazy_pattern
 
-_TAGGED = re.compile(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
-_FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_BARE = re.compile(r"^[ \t]*[\[{].*\Z", re.DOTALL | re.MULTILINE)
-_BEGINNING = re.compile(r"<(?:tool_call|function_call|tools)>|^[ \t]*(?:```|[\[{])", re.MULTILINE)
-_PARTIAL = re.compile(r"<[a-z_]{0,14}\Z|^[ \t]*`{1,2}\Z", re.MULTILINE)
+_TAGGED = lazy_pattern(r"<(tool_call|function_call|tools)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
+_FENCED = lazy_pattern(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_BARE = lazy_pattern(r"^[ \t]*[\[{].*\Z", re.DOTALL | re.MULTILINE)
+_BEGINNING = lazy_pattern(r"<(?:tool_call|function_call|tools)>|^[ \t]*(?:```|[\[{])", re.MULTILINE)
+_PARTIAL = lazy_pattern(r"<[a-z_]{0,14}\Z|^[ \t]*`{1,2}\Z", re.MULTILINE)
 _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
 _LISTS = ("tool_calls", "calls")
-_TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}")
-_BEGUN = re.compile(
+_TOOL_NAME = lazy_pattern(r"[A-Za-z_][\w.-]{0,63}")
+_BEGUN = lazy_pattern(
     rf"""\s*[\[{{\s]*"(?:{"|".join(_NAMES)})"\s*:\s*"([\w.-]+)"\s*,\s*"(?:{"|".join(_ARGUMENTS)})"\s*:\s*"""
 )
 

@@ -18,6 +18,7 @@ import msgspec
 
 from mainspring.errors import MainspringError
 from mainspring.net import http
+from mainspring.patterns import lazy_pattern
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -30,7 +31,7 @@ _HEADERS = [
     ("accept-encoding", "gzip"),
     ("connection", "close"),
 ]
-_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
+_CHARSET = lazy_pattern(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 class FetchFailed(MainspringError):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
 
 SAFE_SECTIONS = frozenset(
     {"core", "remote", "branch", "user", "init", "submodule", "extensions", "pull", "push"}
@@ -33,10 +34,10 @@ UNSAFE_KEYS = frozenset(
         "update",
     }
 )
-SECTION = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:\.[A-Za-z0-9.-]+|[ \t]+"(?:[^"\\]|\\.)*")?\][ \t\r]*')
-SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t\r]*(?:=.*)?", re.DOTALL)
-_NAMING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*([^\n]*)")
-_WORD = re.compile(r"""[^\s"'`;|&()<>=!]+""")
+SECTION = lazy_pattern(r'[ \t]*\[([A-Za-z0-9-]+)(?:\.[A-Za-z0-9.-]+|[ \t]+"(?:[^"\\]|\\.)*")?\][ \t\r]*')
+SETTING = lazy_pattern(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t\r]*(?:=.*)?", re.DOTALL)
+_NAMING = lazy_pattern(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*([^\n]*)")
+_WORD = lazy_pattern(r"""[^\s"'`;|&()<>=!]+""")
 _MAX_BYTES = 64 * 1024
 _MAX_INCLUDES = 20
 

@@ -21,7 +21,8 @@ _LEFT_OUT = frozenset({".git", *(name.strip("/") for name in DEPENDENCIES)})
 
 def hidden_notice(policy: Confinement, scan: Scan) -> str:
     """Names what is hidden below the workspace; nothing when nothing is."""
-    known = [path for path in policy.held_inside() if path in policy.hidden_paths and path.exists()]
+    hidden = frozenset(policy.hidden_paths)
+    known = [path for path in policy.held_inside() if path in hidden and path.exists()]
     found = dict.fromkeys(path for path in (*known, *_found(policy, scan)) if policy.refuses_read(path))
     if not found:
         return ""

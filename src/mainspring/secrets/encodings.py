@@ -9,19 +9,21 @@ import string
 from collections.abc import Collection, Iterator
 from urllib.parse import quote, quote_plus
 
+from mainspring.patterns import lazy_pattern
+
 MIN_DIGITS = 10
 """No form in base64 or hexadecimal is shorter, so that none is found by chance."""
 
-DIGIT_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{MIN_DIGITS},}}")
+DIGIT_RUN = lazy_pattern(rf"[A-Za-z0-9+/_-]{{{MIN_DIGITS},}}")
 """Where such a form can stand in a text."""
 
 _DIGITS = string.ascii_letters + string.digits + "+/_-"
 _DIGIT = "[A-Za-z0-9+/_-]"
 _LINE_BREAK = r"(?:\\r\\n|\\n|\r\n|\n)[ \t]*"
-_BREAK_BEFORE_DIGIT = re.compile(rf"{_LINE_BREAK}(?={_DIGIT})")
-_LINES = re.compile(rf"{_DIGIT}+(?:{_LINE_BREAK}{_DIGIT}+)*")
-_LAST_LINES = re.compile(rf"[ \t]*\n?\r?{_DIGIT}*(?:[ \t]*\n\r?{_DIGIT}+)*")  # read backwards
-_LOWER_PERCENT = re.compile(r"%[0-9A-F]{2}")
+_BREAK_BEFORE_DIGIT = lazy_pattern(rf"{_LINE_BREAK}(?={_DIGIT})")
+_LINES = lazy_pattern(rf"{_DIGIT}+(?:{_LINE_BREAK}{_DIGIT}+)*")
+_LAST_LINES = lazy_pattern(rf"[ \t]*\n?\r?{_DIGIT}*(?:[ \t]*\n\r?{_DIGIT}+)*")  # read backwards
+_LOWER_PERCENT = lazy_pattern(r"%[0-9A-F]{2}")
 _IN_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _IN_PAGES = _IN_TEXT | str.maketrans({'"': "&quot;", "'": "&#x27;"})
 _DROPPED_DIGITS = (0, 2, 3)

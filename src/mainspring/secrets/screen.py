@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from mainspring.events.escaping import UNSAFE
+from mainspring.patterns import lazy_pattern
 
 _JOINER = 0x200D
-_EMOJI = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
+_EMOJI = lazy_pattern("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
 """Between two of these a joiner makes one picture of them, and hides nothing."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_TERMINAL_SEQUENCE = re.compile(
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TERMINAL_SEQUENCE = lazy_pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
     r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
     r"|\x1b[ -/]*[0-~]"

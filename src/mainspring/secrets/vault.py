@@ -22,9 +22,10 @@ import msgspec
 from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError
+from mainspring.patterns import lazy_pattern
 from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, last_digits, wrapped_forms, written_forms
 
-PLACEHOLDER = re.compile(r"__secret_\w*?_[0-9a-f]{10}__")
+PLACEHOLDER = lazy_pattern(r"__secret_\w*?_[0-9a-f]{10}__")
 
 _FORMAT = 1
 MIN_CHARS = 6
@@ -33,12 +34,12 @@ MIN_CHARS = 6
 _MIN_VALUE_CHARS = 8
 _SURELY_CHARS = 16
 _KINDS = ("[a-z]", "[A-Z]", "[0-9]", r"[^a-zA-Z0-9_./ -]")
-_PLAIN_URL = re.compile(r"\w+://[^@]*")
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
-_SPACED = re.compile(r"\s|[^\x00-\x7f]")
+_PLAIN_URL = lazy_pattern(r"\w+://[^@]*")
+_FOREIGN = lazy_pattern(r"[^\x00-\x7f]+")
+_SPACED = lazy_pattern(r"\s|[^\x00-\x7f]")
 _MAX_HELD_CHARS = 64 * 1024
 _KEPT_CHARS = 8 * 1024
-_SECRET_NAME = re.compile(
+_SECRET_NAME = lazy_pattern(
     r"(?i)(secret|token|passw(or)?d|passphrase|api_?key|private_?key|credential|auth)"
     r"(?!or|s?_?(file|path|url|dir))"
 )

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mainspring.patterns import lazy_pattern
 from mainspring.tools import ToolFailed
 from mainspring.tools.fitting import Fit, fits, indentation, indented, placeholder
 from mainspring.tools.text import is_crlf, with_crlf
 
-_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*|@@(?: .*)?")
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_HEADER = lazy_pattern(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*|@@(?: .*)?")
+_LINES = lazy_pattern(r"[^\n]*\n|[^\n]+")
 _META = ("index ", "old mode ", "new mode ", "similarity index ", "dissimilarity index ")
 
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-_BLANKS = re.compile(r"[ \t]*")
-_ELLIPSIS = re.compile(r"(?:\.\.\.|…)")
-_COMMENT = re.compile(r"\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)+\s*(.*?)\s*(?:\*/\}?|-->)?\s*")
-_LEFT_OUT = re.compile(
+from mainspring.patterns import lazy_pattern
+
+_BLANKS = lazy_pattern(r"[ \t]*")
+_ELLIPSIS = lazy_pattern(r"(?:\.\.\.|…)")
+_COMMENT = lazy_pattern(r"\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)+\s*(.*?)\s*(?:\*/\}?|-->)?\s*")
+_LEFT_OUT = lazy_pattern(
     r"(?:the )?(?:rest|remainder|remaining|existing|previous|other|same|unchanged|omitted)"
     r"(?: (?:of|the|your|this|code|file|class|function|functions|method|methods|script|module|implementation"
     r"|lines|content|logic|is|are|remains?|stays?|unchanged|same|as|before|omitted|here|goes|above|below|existing))*",

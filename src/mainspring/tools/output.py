@@ -9,10 +9,11 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.errors import UsageError
+from mainspring.patterns import lazy_pattern
 from mainspring.tools.json_schema import check_schema, problem_with
 from mainspring.tools.schema import convert_value, parameters_of
 
-_FENCED = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_FENCED = lazy_pattern(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class OutputType:

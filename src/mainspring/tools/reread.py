@@ -14,10 +14,11 @@ import msgspec
 
 from mainspring.context.shown import ShownText
 from mainspring.errors import PathRefused
+from mainspring.patterns import lazy_pattern
 
 _LEAST = 400
-_LINE = re.compile(r"^ *(\d+)\t", re.MULTILINE)
-_MORE = re.compile(r"\n\((\d+) more lines; go on with offset \d+\)\Z")
+_LINE = lazy_pattern(r"^ *(\d+)\t", re.MULTILINE)
+_MORE = lazy_pattern(r"\n\((\d+) more lines; go on with offset \d+\)\Z")
 
 
 class _Given(msgspec.Struct):

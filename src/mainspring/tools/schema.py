@@ -16,13 +16,14 @@ from mainspring.approvals import Effect
 from mainspring.errors import UsageError
 from mainspring.events import ToolSpec
 from mainspring.models.loose_json import loads
+from mainspring.patterns import lazy_pattern
 from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.json_schema import shallow_problem
 
 T = TypeVar("T")
 _MAX_DEPTH = 100
-_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_BRACKETS = re.compile(r"[\[\]{}]")
+_STRINGS = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS = lazy_pattern(r"[\[\]{}]")
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -27,16 +27,17 @@ from mainspring.folds.state import State
 from mainspring.folds.task import Task
 from mainspring.journal import JournalReader, last_event
 from mainspring.models.tiers import USUAL, Breaker
+from mainspring.patterns import lazy_pattern
 
 _LARGE_TOKENS = 100_000
 _LONG_TURNS = 5
 _RECENT_EVENTS = 200
-_STRONG_WORDS = re.compile(
+_STRONG_WORDS = lazy_pattern(
     r"\b(think (hard|deeply|carefully|step by step)|root cause|prove|proof|architecture|trade-?offs?)\b",
     re.IGNORECASE,
 )
-_LIGHT_WORDS = re.compile(r"\b(quick(ly)?|typos?|rename|reformat|one-liner|trivial)\b", re.IGNORECASE)
-_TESTS = re.compile(
+_LIGHT_WORDS = lazy_pattern(r"\b(quick(ly)?|typos?|rename|reformat|one-liner|trivial)\b", re.IGNORECASE)
+_TESTS = lazy_pattern(
     r"\b(pytest|unittest|tox|nox|jest|vitest|ctest|(cargo|go|mvn|gradle|npm|yarn|pnpm|npm run) test"
     r"|make (test|check)\S*)\b"
 )

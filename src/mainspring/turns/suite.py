@@ -7,7 +7,6 @@ Tests that were too slow, or that cannot run here, are not run again in the same
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -25,6 +24,7 @@ from mainspring.events import (
     SuiteStarted,
     UserSaid,
 )
+from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import TIMED_OUT, Command, CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
@@ -42,9 +42,9 @@ _SHOWN_CHARS = 1_600
 _MAX_LISTED = 5_000
 _MAX_TEST_BYTES = 256 * 1024
 _NOT_FOUND = (126, 127)
-_NO_RUNNER = re.compile(rb"No module named '?(?:pytest|nose|tox|nox)'?\s*$")
+_NO_RUNNER = lazy_pattern(rb"No module named '?(?:pytest|nose|tox|nox)'?\s*$")
 _NOTHING_COLLECTED = 5
-_VARYING = re.compile(r"\d+(?:\.\d+)?\s*(?:ms|s|seconds?)\b|0x[0-9a-fA-F]+|=+|-{3,}")
+_VARYING = lazy_pattern(r"\d+(?:\.\d+)?\s*(?:ms|s|seconds?)\b|0x[0-9a-fA-F]+|=+|-{3,}")
 # Results as short as runners can make them, and no caches left in the workspace.
 _ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": "-q --tb=short -p no:cacheprovider"}
 

@@ -8,12 +8,13 @@ from datetime import datetime
 
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import OnCommand, OnSlurm
+from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import Command, Sandbox
 from mainspring.waits.decide import Observation
 from mainspring.waits.reach import WaitContext
 from mainspring.waits.watch import ConditionWatch, Growing, last_lines
 
-JOB = re.compile(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
+JOB = lazy_pattern(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
 _UNKNOWN_TIMES = 3
 _TIMEOUT_S = 30.0
 _KEPT_BYTES = 256 * 1024

@@ -9,23 +9,24 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 
+from mainspring.patterns import lazy_pattern
 from mainspring.workspace.project import Project
 
 _MAX_TESTS = 12
 _MAX_READ = 200
-_TEST_NAME = re.compile(
+_TEST_NAME = lazy_pattern(
     r"(?:test_[^/]*|[^/]*_test)\.py|[^/]*[._-](?:test|spec)\.[cm]?[jt]sx?|test-[^/]*\.[cm]?js|[^/]*_test\.go"
     r"|[^/]*_(?:spec|test)\.(?:rb|exs)|[^/]*Tests?\.(?:java|kt|php|cs)"
 )
-_IN_TEST_FOLDER = re.compile(
+_IN_TEST_FOLDER = lazy_pattern(
     r"(?:^|/)(?:tests?|__tests__|spec)/(?!.*(?:^|/)(?:__init__|conftest)\.py$)[^/]+\.(?:[cm]?[jt]sx?)$"
 )
-_NOT_CODE = re.compile(
+_NOT_CODE = lazy_pattern(
     r"\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|lock)$|(?:^|/)(?:LICENSE|\.gitignore)$", re.IGNORECASE
 )
-_PYTEST = re.compile(r"(?:python3? -m )?pytest(?: |$)")
-_UNITTEST = re.compile(r"python3? -m unittest(?: |$)")
-_TAKES_FILES = re.compile(r"^(?:npx )?(?:jest|vitest(?: run)?|mocha|ava|node --test)$")
+_PYTEST = lazy_pattern(r"(?:python3? -m )?pytest(?: |$)")
+_UNITTEST = lazy_pattern(r"python3? -m unittest(?: |$)")
+_TAKES_FILES = lazy_pattern(r"^(?:npx )?(?:jest|vitest(?: run)?|mocha|ava|node --test)$")
 
 Read = Callable[[str], str]
 

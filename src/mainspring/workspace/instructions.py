@@ -6,18 +6,18 @@ when a file under them is touched. A project's file that lies outside it, behind
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
 
 from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 MAX_BYTES = 16 * 1024
 _MAX_FILES = 12
 _MAX_WORDS = 100
-_WORD = re.compile(r"""[^\s;&|<>()=`"']+""")
+_WORD = lazy_pattern(r"""[^\s;&|<>()=`"']+""")
 _GOING = frozenset({"cd", "pushd", "-C"})
 
 

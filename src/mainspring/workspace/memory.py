@@ -21,14 +21,15 @@ from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import KEY, refuse_newer
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import ConfigError, UsageError
+from mainspring.patterns import lazy_pattern
 from mainspring.secrets.vault import PLACEHOLDER, secret_name
 
 MAX_BYTES = 16 * 1024
 _FORMAT = 1
 _MAX_LINE = 1000
-_VERSION = re.compile(rf"^# {KEY}: (\d+)$", re.MULTILINE)
-_LINE = re.compile(r"^- (?P<text>.*?)(?: \((?P<source>[^()]*)\))?$")
-_SLUG = re.compile(r"[^a-zA-Z0-9]+")
+_VERSION = lazy_pattern(rf"^# {KEY}: (\d+)$", re.MULTILINE)
+_LINE = lazy_pattern(r"^- (?P<text>.*?)(?: \((?P<source>[^()]*)\))?$")
+_SLUG = lazy_pattern(r"[^a-zA-Z0-9]+")
 
 
 class Remark(msgspec.Struct, frozen=True):

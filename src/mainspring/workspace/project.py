@@ -17,21 +17,22 @@ from typing import Any
 import msgspec
 
 from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
 
 _MAX_BYTES = 256 * 1024
 _MAX_ENTRIES = 500
 _USUAL = "python3 -m unittest"  # what every Python has, where nothing names another runner
 _TEST_FOLDERS = ("", "tests", "test", "__tests__")
-_TEST_FILES = re.compile(
+_TEST_FILES = lazy_pattern(
     r"(?P<python>test_[A-Za-z0-9_]+\.py|[A-Za-z0-9_]+_test\.py)|[A-Za-z0-9_.-]+\.test\.[cm]?js|test-[A-Za-z0-9_.-]+\.[cm]?js"
 )
 _TEST_SCRIPTS = {"test.js": "node", "test.mjs": "node", "test.cjs": "node", "test.sh": "bash"}
-_WRITTEN = re.compile(r"```\w*\n([^`\n]+)\n```|`([^`\n]+)`|^[ \t]*\$[ \t]+(\S[^`\n]*)$", re.MULTILINE)
-_RUNNERS = re.compile(
+_WRITTEN = lazy_pattern(r"```\w*\n([^`\n]+)\n```|`([^`\n]+)`|^[ \t]*\$[ \t]+(\S[^`\n]*)$", re.MULTILINE)
+_RUNNERS = lazy_pattern(
     r"(?:python[\d.]*|node|deno|bun|ruby|perl|php|sh|bash|make|npm|npx|yarn|pnpm|pytest|go|cargo|tox|nox|mvn|gradle"
     r"|dotnet|mix|rake|rspec|jest|vitest|\./[\w./-]+)"
 )
-_TESTING = re.compile(
+_TESTING = lazy_pattern(
     r"(?:.*[/_.-])?(?:tests?|spec|check)(?:[/_.-].*)?|unittest|pytest|rspec|jest|vitest|tox|nox"
 )
 

@@ -7,7 +7,6 @@ seen. Nothing of it is relied upon; the time machine notices what calls change.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ import msgspec
 from mainspring.disk.scan import Scan, walk
 from mainspring.disk.untrusted import open_untrusted, read_start
 from mainspring.events.counts import plural
+from mainspring.patterns import lazy_pattern
 from mainspring.secrets.screen import plain_name
 from mainspring.workspace.instructions import repository_root
 from mainspring.workspace.tree import HEAVY_NAMES
@@ -27,7 +27,7 @@ _MAX_NAMED = 5
 _MAX_LOG_BYTES = 64 * 1024
 _NAME_CHARS = 80
 _ID_CHARS = 9
-_OBJECT = re.compile(r"[0-9a-f]{40,64}")
+_OBJECT = lazy_pattern(r"[0-9a-f]{40,64}")
 
 
 class _Found(msgspec.Struct):

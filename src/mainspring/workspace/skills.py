@@ -7,7 +7,6 @@ head is left out and told, so that its author learns why it is not seen.
 from __future__ import annotations
 
 import os
-import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import islice
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
 
 _FILE = "SKILL.md"
 _MAX_HEAD = 16 * 1024
@@ -24,8 +24,8 @@ _MAX_DESCRIPTION = 1024
 _MAX_SKILLS = 100
 _MAX_FOLDERS = 2000
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
-_FIELD = re.compile(r"^([A-Za-z][\w-]*):(?:\s+(.*))?$")
-_BLOCK = re.compile(r"^[|>][+-]?$")
+_FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):(?:\s+(.*))?$")
+_BLOCK = lazy_pattern(r"^[|>][+-]?$")
 
 
 class Skill(msgspec.Struct, frozen=True):

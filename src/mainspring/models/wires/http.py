@@ -5,7 +5,6 @@ Nothing here retries, and nothing foreign escapes: what goes wrong is a `ModelEr
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -18,6 +17,7 @@ from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.wires.transport import ServerResponse, Transport, TransportLimits
 from mainspring.net.sse import EventParser, EventTooLarge
+from mainspring.patterns import lazy_pattern
 
 _REASON_BYTES = 1024 * 1024
 _HEADERS = {
@@ -153,7 +153,7 @@ class _Intake:
 
 
 # Half of a character that is written as two escapes.
-_HALF = re.compile(
+_HALF = lazy_pattern(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )

@@ -10,12 +10,13 @@ import msgspec
 
 from mainspring.events import Part, Thinking, ToolSpec, tool_of
 from mainspring.models import Attachment
+from mainspring.patterns import lazy_pattern
 
 ENCODER = msgspec.json.Encoder(order="deterministic")
 NOTHING_SAID = "(nothing)"
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # What all providers take; Gemini also refuses a digit or a dash in front.
-_TAKEN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_TAKEN_NAME = lazy_pattern(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _KEPT_OF_NAME = 48
 
 
