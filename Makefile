@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup node-tools test-tools demo test test-fast check bench speed lock prices docs docs-pages pictures release clean
+.PHONY: setup node-tools test-tools demo test test-fast proof check bench speed lock prices docs docs-pages pictures release clean
 
 setup: .venv/installed
 
@@ -32,7 +32,11 @@ test: setup test-tools check
 	$(BIN)/pytest -n 3 --dist worksteal
 
 test-fast: setup test-tools
-	$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not slow and not proof"
+
+# What takes too long for every run of CI: the whole conformance suite of MCP, both sides, both versions.
+proof: setup node-tools
+	$(BIN)/pytest -m proof --timeout 600
 
 check: setup
 	$(BIN)/ruff check src tests bench scripts examples

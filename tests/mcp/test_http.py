@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,7 +70,8 @@ class Guarded(BaseHTTPRequestHandler):
 
     lasts_s = 3600
     good: ClassVar[set[str]] = set()
-    refreshed = 0
+    refreshed = registered = 0
+    clients: ClassVar[set[str]] = set()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         return
@@ -96,9 +98,11 @@ class Guarded(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         if self.path == "/registration":
+            type(self).registered += 1
             self._json({**json.loads(body), "client_id": "us"}, 201)
         elif self.path == "/token":
             kind = parse_qs(body.decode())["grant_type"][0]
+            self.clients.add(self.headers.get("Authorization", ""))
             type(self).refreshed += kind == "refresh_token"
             token = secrets.token_hex(8)
             self.good.add(token)
@@ -143,7 +147,9 @@ class Guarded(BaseHTTPRequestHandler):
 
 @contextmanager
 def guarded(lasts_s: int) -> Iterator[tuple[str, type[Guarded]]]:
-    handler = type("Handler", (Guarded,), {"lasts_s": lasts_s, "good": set(), "refreshed": 0})
+    handler = type(
+        "Handler", (Guarded,), {"lasts_s": lasts_s, "good": set(), "clients": set(), "refreshed": 0}
+    )
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -178,6 +184,16 @@ def test_a_server_that_wants_a_login_says_so_until_a_person_logged_in(desk: Desk
         assert not log_out(desk.config, desk.workspace, "web")
         with pytest.raises(UsageError):
             asyncio.run(ask_offers(desk.config, desk.workspace, server))
+
+
+def test_a_client_that_was_registered_by_hand_is_used_as_it_is(desk: Desk) -> None:
+    with guarded(3600) as (url, handler):
+        desk.servers = {"web": McpServerSettings(url=url, client_id="mine", client_secret="s3cret")}
+        asyncio.run(log_in(desk.config, desk.workspace, "web", visit))
+        (server,) = servers_in(desk.workspace, desk.config).servers
+        assert asyncio.run(ask_offers(desk.config, desk.workspace, server)).tools
+        assert handler.registered == 0
+        assert handler.clients == {f"Basic {b64encode(b'mine:s3cret').decode()}"}
 
 
 def test_a_token_is_refreshed_before_it_ends(desk: Desk) -> None:

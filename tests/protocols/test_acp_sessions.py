@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
-from acp import RequestError, image_block
+from acp import RequestError, image_block, schema
 
 from tests.cli.conftest import Machine
+from tests.mcp.conftest import PEER
 from tests.protocols.editor import editor
 from tests.protocols.test_acp import PNG, call
 
@@ -288,3 +290,29 @@ def test_a_session_that_another_process_runs_is_not_loaded(machine: Machine) -> 
             assert "process" in str(owned.value)
 
     asyncio.run(talk())
+
+
+def test_servers_of_the_client_are_used_and_session_new_waits_for_none(machine: Machine) -> None:
+    given = {"name": "mcp__my-peer__add", "arguments": {"a": 4, "b": 5}}
+    asked = {"calls": [{"name": "call_tool", "arguments": given}]}
+    model = machine.serve(asked, {"text": "nine"})
+    peer = schema.McpServerStdio(name="my peer", command=sys.executable, args=[str(PEER), "sdk"], env=[])
+    silent = schema.McpServerStdio(name="silent", command=sys.executable, args=[str(PEER), "silent"], env=[])
+    gone = schema.HttpMcpServer(name="gone", url="http://127.0.0.1:9/mcp", headers=[], type="http")
+
+    async def run() -> None:
+        async with editor(machine, "--model", model) as opened:
+            assert opened.hello is not None
+            able = opened.hello.agent_capabilities
+            assert able is not None
+            assert (able.mcp_capabilities.http, able.mcp_capabilities.sse) == (True, True)  # pyright: ignore[reportOptionalMemberAccess]
+            begin = opened.connection.new_session
+            with pytest.raises(RequestError, match="same name"):
+                await begin(cwd=str(machine.workspace), mcp_servers=[silent, silent])
+            session = (await begin(cwd=str(machine.workspace), mcp_servers=[silent, gone, peer])).session_id
+            await opened.prompt(session, "add them")
+            assert opened.client.said == "nine"
+            told = "".join(str(update) for update in opened.client.of("tool_call_update"))
+            assert "sum 9" in told
+
+    asyncio.run(run())

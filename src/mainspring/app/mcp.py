@@ -75,7 +75,8 @@ def secrets_of(servers: Sequence[McpServer]) -> dict[str, str]:
     """What servers are given as variables and headers that looks like a secret, by name."""
     found: dict[str, str] = {}
     for server in servers:
-        for name, value in (*server.settings.env.items(), *server.settings.headers.items()):
+        secret = ("client_secret", server.settings.client_secret)
+        for name, value in (*server.settings.env.items(), *server.settings.headers.items(), secret):
             word = value.rpartition(" ")[2]
             if is_telling(word):
                 found[f"{server.label}_{name}".replace("-", "_")] = word

@@ -65,6 +65,8 @@ def list_command(folder: Path, *, is_json: bool) -> None:
 )
 @click.option("--env", "-e", "env", multiple=True, metavar="NAME=VALUE", help="A variable that it gets.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of each request.")
+@click.option("--client-id", default="", help="Id of a client that you registered for its login (OAuth).")
+@click.option("--client-secret", default="", help="The secret of that client; '${VAR}' keeps it elsewhere.")
 @click.option("--timeout-s", type=click.FloatRange(min=0.001), help="Maximum duration of a call.")
 @click.option("--no-network", is_flag=True, help="A command without network: its tools are contained.")
 @click.option("--writable", multiple=True, help="A folder outside the workspace that it may write.")
@@ -77,6 +79,8 @@ def add_command(
     transport: str | None,
     env: tuple[str, ...],
     headers: tuple[str, ...],
+    client_id: str,
+    client_secret: str,
     timeout_s: float | None,
     writable: tuple[str, ...],
     folder: Path,
@@ -88,13 +92,15 @@ def add_command(
     """Add the server NAME: a URL, or after -- a command with its arguments."""
     is_url = len(target) == 1 and target[0].startswith(("http://", "https://"))
     given = {"url": target[0]} if is_url else {"command": target[0], "args": target[1:]}
-    if is_project and (no_network or writable):
-        raise UsageError("--no-network and --writable are settings of yours, not of a project.")
+    if is_project and (no_network or writable or client_id or client_secret):
+        raise UsageError("--no-network, --writable and --client-id are settings of yours, not of a project.")
     settings = McpServerSettings(
         **given,  # pyright: ignore[reportArgumentType]
         transport=transport or "",  # pyright: ignore[reportArgumentType]
         env=pairs(env, "variable"),
         headers=pairs(headers, "header"),
+        client_id=client_id,
+        client_secret=client_secret,
         network=not no_network,
         writable=writable,
         always_load=always_load,

@@ -26,7 +26,7 @@ from mcp.shared.message import SessionMessage
 
 from mainspring import __version__
 from mainspring.mcp import wire
-from mainspring.mcp.oauth import LoginNeeded, auth_of
+from mainspring.mcp.oauth import LoginNeeded, TokenSigner, auth_of
 
 _PIECE = 1 << 18
 _MAX_MESSAGE = 128 * 1024 * 1024
@@ -46,6 +46,7 @@ class McpConnection:
         self._closing = asyncio.Event()
         self._answers: dict[int, asyncio.Future[wire.AnswerServer]] = {}
         self._calls: list[int] = []
+        self._auth: TokenSigner | None = None
         self.task: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -94,7 +95,7 @@ class McpConnection:
             async with _piped(self._pipes, self._noise, self._ended) as streams:
                 yield streams
             return
-        auth = auth_of(asked, self._visit)
+        auth = self._auth = auth_of(asked, self._visit)
         if asked.transport == "sse":
             async with sse_client(asked.url, headers=asked.headers, auth=auth) as streams:
                 yield streams
@@ -137,6 +138,10 @@ class McpConnection:
         self._calls.append(asked.id)
         try:
             result = await self._ready.call_tool(asked.tool, asked.arguments, progress_callback=on_progress)
+        except MCPError as error:
+            if self._auth is not None and self._auth.is_stopped:  # more is needed than was granted
+                raise LoginNeeded("a person must log in") from error
+            raise
         finally:
             self._calls.remove(asked.id)
         return _json(result)

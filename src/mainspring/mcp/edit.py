@@ -1,14 +1,9 @@
-"""Adds servers to `config.toml` or to `.mcp.json`, and takes them out, leaving everything else as it stands.
-
-A table is written at the end of the file and removed by its lines. What was written is read again before it
-takes the file's place, so that a file which is laid out in another way is refused, not damaged.
-"""
+"""Adds servers to `config.toml` or to `.mcp.json`, and takes them out; everything else stays as it stands."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,7 +17,7 @@ from mainspring.mcp.entries import parse_entries
 from mainspring.mcp.settings import McpServerSettings
 
 _MAX_BYTES = 1 << 20
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_TABLES = ("mcp", "servers")
 
 
 def add_to_settings(file: Path, name: str, settings: McpServerSettings) -> None:
@@ -30,32 +25,18 @@ def add_to_settings(file: Path, name: str, settings: McpServerSettings) -> None:
     fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
     with locked(file):
         text = _text_of(file)
-        before = _servers(text, file)
-        if name in before:
+        if name in _servers(text, file):
             raise UsageError(f"There is a server {name!r} already.", remedy=f"mainspring mcp remove {name}")
-        lines = [f"[mcp.servers.{_key(name)}]"]
-        lines += [f"{key} = {_value(value)}" for key, value in fields.items()]
-        added = f"{text.rstrip()}\n\n" if text.strip() else ""
-        _replace(file, added + "\n".join(lines) + "\n", {**before, name: fields})
+        _replace(file, lambda edit: edit.with_value(text, (*_TABLES, name), fields))
 
 
 def remove_from_settings(file: Path, name: str) -> bool:
     """Takes the tables of a server out; False when there is none."""
     with locked(file):
         text = _text_of(file)
-        before = _servers(text, file)
-        if name not in before:
+        if name not in _servers(text, file):
             return False
-        ours = re.compile(rf"\s*\[mcp\.servers\.(?:{re.escape(name)}|{re.escape(_key(name))})(?:\.[^\]]*)?\]")
-        kept: list[str] = []
-        is_ours = False
-        for line in text.splitlines(keepends=True):
-            if line.lstrip().startswith("["):
-                is_ours = bool(ours.match(line))
-            if not is_ours:
-                kept.append(line)
-        after = {key: value for key, value in before.items() if key != name}
-        _replace(file, "".join(kept).rstrip() + "\n", after)
+        _replace(file, lambda edit: edit.without_value(text, (*_TABLES, name)))
         return True
 
 
@@ -90,12 +71,15 @@ def _write_project(file: Path, content: Mapping[str, Any]) -> None:
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _replace(file: Path, text: str, wanted: Mapping[str, Any]) -> None:
-    if _servers(text, file) != wanted:
+def _replace(file: Path, change: Callable[[Any], str]) -> None:
+    edit = import_module("mainspring.disk.toml_edit")
+    try:
+        text = change(edit)
+    except edit.NotEditable as error:
         raise ConfigError(
             f"{file} writes its servers in a way that cannot be changed from here.",
             remedy="Edit [mcp.servers] in this file.",
-        )
+        ) from error
     make_folder(file.parent)
     write_private(file, text.encode())
 
@@ -115,17 +99,3 @@ def _text_of(file: Path) -> str:
         return ""
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name)
-
-
-def _value(value: Any) -> str:
-    """A value as TOML writes it; strings of JSON are strings of TOML."""
-    if isinstance(value, dict):
-        pairs = [f"{_key(key)} = {_value(inner)}" for key, inner in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return "{ " + ", ".join(pairs) + " }" if pairs else "{}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"  # pyright: ignore[reportUnknownArgumentType]
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -194,6 +194,8 @@ class McpHub:
             url=settings.url,
             headers=settings.headers,
             token_file=str(token_file(self._home, server.sha256)) if kind != "stdio" else "",
+            client_id=settings.client_id,
+            client_secret=settings.client_secret,
             is_login=bool(redirect_url),
             redirect_url=redirect_url,
         )

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import msgspec
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.auth.utils import union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
 from mainspring.disk.files import locked, write_private
@@ -55,12 +56,35 @@ class TokenFile:
             write_private(self.path, msgspec.json.encode(kept))
 
 
-class _Provider(OAuthClientProvider):
+class TokenSigner(OAuthClientProvider):
     """The SDK's flow, with what another process has stored meanwhile, and with the time when tokens end."""
 
     def __init__(self, file: TokenFile, **options: Any) -> None:
         super().__init__(storage=file, **options)
         self._file = file
+        self._given: OAuthClientInformationFull | None = None
+        self.is_stopped = False
+
+    def use_client(self, client_id: str, secret: str) -> None:
+        """From here on we are the client that was registered by hand."""
+        self._given = OAuthClientInformationFull(
+            client_id=client_id,
+            client_secret=secret or None,
+            redirect_uris=self.context.client_metadata.redirect_uris,
+            token_endpoint_auth_method="client_secret_basic" if secret else "none",
+        )
+
+    def stop(self) -> LoginNeeded:
+        """Nobody can log in now; what is to be asked for then is kept for the next login."""
+        self.is_stopped = True
+        if read_tokens(self._file.path).tokens:  # what was granted is not enough
+            self._file.change(scope=self.context.client_metadata.scope or "")
+        return LoginNeeded("a person must log in")
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        wanted = read_tokens(self._file.path).scope
+        self.context.client_metadata.scope = union_scopes(self.context.client_metadata.scope, wanted or None)
+        return await super()._perform_authorization_code_grant()
 
     async def async_auth_flow(
         self, request: httpx2.Request
@@ -84,7 +108,7 @@ class _Provider(OAuthClientProvider):
     async def _reload(self) -> None:
         stored = read_tokens(self._file.path)
         self.context.current_tokens = await self._file.get_tokens()
-        self.context.client_info = await self._file.get_client_info()
+        self.context.client_info = self._given or await self._file.get_client_info()
         self.context.token_expiry_time = stored.expires_at - _EARLY_S if stored.expires_at else None
         if self.context.oauth_metadata is None and stored.metadata:
             self.context.oauth_metadata = OAuthMetadata.model_validate(stored.metadata)
@@ -100,7 +124,7 @@ class _Provider(OAuthClientProvider):
 
 def auth_of(
     asked: wire.ConnectServer, visit: Callable[[str], Awaitable[dict[str, Any]]]
-) -> httpx2.Auth | None:
+) -> TokenSigner | None:
     """How requests to a server are signed: by its headers where they say so, else with tokens."""
     if not asked.token_file or any(name.lower() == "authorization" for name in asked.headers):
         return None
@@ -108,7 +132,7 @@ def auth_of(
 
     async def redirect(url: str) -> None:
         if not asked.is_login:
-            raise LoginNeeded("a person must log in")
+            raise provider.stop()
         came.set_result(await visit(url))
 
     async def callback() -> AuthorizationCodeResult:
@@ -117,7 +141,8 @@ def auth_of(
             raise LoginNeeded(str(found.get("error") or "the login was not finished"))
         return AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
 
-    return _Provider(
+    is_url = asked.client_id.startswith("https://")
+    provider = TokenSigner(
         TokenFile(Path(asked.token_file)),
         server_url=asked.url,
         client_metadata=OAuthClientMetadata(
@@ -128,4 +153,8 @@ def auth_of(
         ),
         redirect_handler=redirect,
         callback_handler=callback,
+        client_metadata_url=asked.client_id if is_url else None,
     )
+    if asked.client_id and not is_url:
+        provider.use_client(asked.client_id, asked.client_secret)
+    return provider

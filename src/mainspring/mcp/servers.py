@@ -24,6 +24,7 @@ from mainspring.secrets.variables import fill_variables
 _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MAX_CODE = 4 << 20
 _TOO_LARGE = "larger than 4 MiB"
+_FILLED = ("command", "args", "env", "url", "headers", "client_id", "client_secret")
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +117,7 @@ def _code_lines(settings: McpServerSettings, workspace: Path) -> list[str]:
 
 def _filled(name: str, given: McpServerSettings, environment: Mapping[str, str], source: str) -> McpServer:
     """A server with variables in the place of their names."""
-    fields = ("command", "args", "env", "url", "headers")
-    words, missing = fill_variables({field: getattr(given, field) for field in fields}, environment)
+    words, missing = fill_variables({field: getattr(given, field) for field in _FILLED}, environment)
     settings = msgspec.structs.replace(given, **words)
     problem = _problem(name, settings)
     if missing and not problem:

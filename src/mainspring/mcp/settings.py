@@ -24,6 +24,11 @@ class McpServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """The address of a server that is reached over HTTP."""
     headers: dict[str, str] = {}
     """Headers of each request to it."""
+    client_id: str = ""
+    """The id of a client that was registered with its authorization server by hand, or the https address of
+    its metadata; empty: mainspring registers itself when you log in."""
+    client_secret: str = ""
+    """The secret of that client, if it has one."""
     transport: ServerTransport = ""
     """stdio, http or sse; empty: stdio with a command, http with a url."""
     timeout_s: _Seconds = 60.0

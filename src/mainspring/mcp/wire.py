@@ -23,6 +23,8 @@ class ConnectServer(_Message, frozen=True, tag="connect"):
     url: str = ""
     headers: dict[str, str] = {}
     token_file: str = ""
+    client_id: str = ""
+    client_secret: str = ""
     is_login: bool = False
     redirect_url: str = ""
 

@@ -13,7 +13,7 @@ from mainspring.app.operations.mcp_servers import server_named
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.errors import UsageError
 from mainspring.mcp.link import McpFailed
-from mainspring.mcp.tokens import token_file
+from mainspring.mcp.tokens import forget_login, token_file
 from mainspring.settings import Config
 
 _HOST = "127.0.0.1"
@@ -28,7 +28,7 @@ async def log_in(config: Config, workspace: Path, name: str, visit: Callable[[st
     server = server_named(config, workspace, name)
     if server.settings.kind == "stdio":
         raise UsageError(f"The MCP server {name} is a command; it has no login.")
-    log_out(config, workspace, name)
+    forget_login(config.home, server.sha256)
     came: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

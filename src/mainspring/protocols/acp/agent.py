@@ -6,7 +6,7 @@ What is wrong is answered with a sentence and a remedy; a fault in one request l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from mainspring.protocols.acp import options
 from mainspring.protocols.acp.client import AcpClient
 from mainspring.protocols.acp.hosted import HostedSession
 from mainspring.protocols.acp.messages import LineMessages
+from mainspring.protocols.acp.servers import with_servers
 from mainspring.protocols.acp.updates import FACE
 from mainspring.protocols.lines import StandardLines
 from mainspring.settings import Config
@@ -130,7 +131,7 @@ class AcpAgent:
                 "loadSession": True,
                 "sessionCapabilities": {name: {} for name in ("list", "resume", "fork", "close", "delete")},
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-                "mcpCapabilities": {"http": False, "sse": False},
+                "mcpCapabilities": {"http": True, "sse": True},
             },
             "authMethods": [],
         }
@@ -142,7 +143,7 @@ class AcpAgent:
         )
 
     async def _new(self, request: schema.NewSessionRequest) -> dict[str, Any]:
-        hosted = await self._hosted(_folder(request.cwd))
+        hosted = await self._hosted(_folder(request.cwd), servers=request.mcp_servers)
         return {"sessionId": hosted.id, **self._facts(hosted)}
 
     async def _load(self, request: schema.LoadSessionRequest) -> dict[str, Any]:
@@ -155,7 +156,7 @@ class AcpAgent:
         folder = _folder(request.cwd)
         is_elsewhere = await folder_of(self._config, request.session_id) != folder.resolve()
         forked = await fork(self._config, request.session_id, folder=folder if is_elsewhere else None)
-        hosted = await self._hosted(folder, forked.session)
+        hosted = await self._hosted(folder, forked.session, servers=request.mcp_servers)
         return {"sessionId": hosted.id, **self._facts(hosted)}
 
     async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
@@ -226,7 +227,8 @@ class AcpAgent:
             raise UsageError(f"Session {name} works in {works_in}, not in {folder}.", remedy="Give that cwd.")
         hosted = self._sessions.get(name)
         if hosted is None or hosted.is_over:
-            hosted = await self._hosted(folder, name, is_replayed=is_replayed)
+            servers = request.mcp_servers
+            hosted = await self._hosted(folder, name, servers=servers, is_replayed=is_replayed)
         elif is_replayed:
             await hosted.tell_past(await hosted.opened())
         return self._facts(hosted)
@@ -242,20 +244,28 @@ class AcpAgent:
             return hosted
         raise UnknownSession(f"Session {session!r} is not open here.", remedy="Load it first: session/load.")
 
-    async def _hosted(self, folder: Path, session: str = "", *, is_replayed: bool = False) -> HostedSession:
-        """A session that is open from here on."""
+    async def _hosted(
+        self,
+        folder: Path,
+        session: str = "",
+        *,
+        servers: Sequence[Any] | None = None,
+        is_replayed: bool = False,
+    ) -> HostedSession:
+        """A session that is open from here on, with the client's MCP servers, which start beside it."""
         assert self._client is not None  # noqa: S101 - nothing else comes before initialize
+        config = with_servers(self._config, servers or ())
 
         def open_session(session: str, mode: str, approver: Approver) -> Any:
-            return self._opened(folder, session, mode, approver)
+            return self._opened(folder, session, mode, approver, config)
 
-        hosted = HostedSession(self._client, self._config, open_session, session)
+        hosted = HostedSession(self._client, config, open_session, session)
         self._group.create_task(hosted.run(is_replayed=is_replayed))
         await hosted.opened()
         self._sessions[hosted.id] = hosted
         return hosted
 
-    def _opened(self, folder: Path, session: str, mode: str, approver: Approver) -> Any:
+    def _opened(self, folder: Path, session: str, mode: str, approver: Approver, config: Config) -> Any:
         given = self._given
         is_new = not session
         return app.open(
@@ -270,7 +280,7 @@ class AcpAgent:
             limits=given.limits,
             allow_unpriced=given.allow_unpriced,
             approver=approver,
-            config=self._config,
+            config=config,
         )
 
 
