@@ -26,11 +26,12 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("session", ("session",)),
     ("work", ("engines", "mcp", "evidence", "documents", "goals", "report", "notify")),
     ("application", ("settings", "daemon", "app")),
-    ("faces", ("cli", "chat", "protocols", "serve", "testing")),
+    ("faces", ("cli", "chat", "protocols", "serve", "client", "testing")),
 ]
 ARROWS: dict[str, set[str]] = {
     "events": {"patterns"},
     "chat": {"cli"},
+    "cli": {"client"},
     "disk": {"system"},
     "catalog": {"journal"},
     "approvals": {"secrets"},
@@ -45,7 +46,7 @@ ARROWS: dict[str, set[str]] = {
     "app": {"daemon", "settings"},
 }
 LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in rooms}
-FACES = {"cli", "chat", "protocols", "serve", "testing", "__main__"}
+FACES = {"client", "cli", "chat", "protocols", "serve", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
     "session/session.py": 407,  # what a person commands and watches, in one class
@@ -104,6 +105,7 @@ CLI_IMPORTS = (
     "mainspring.cli",
     "mainspring.protocols",
     "mainspring.chat",
+    "mainspring.client",
     "mainspring.documents",  # events as lines, sessions as documents
     "mainspring.settings",
     "mainspring.errors",
@@ -155,6 +157,7 @@ OTHER_READERS = {
     "tools/files.py": "what is shipped",
     "app/operations/bundle.py": "our own debug log",
     "app/operations/devices.py": "our own data",
+    "app/operations/servers.py": "our own data",
     "app/operations/daemon.py": "our own log",
     "cli/daemon.py": "our own log",
     "cli/demo.py": "what the demo made itself",

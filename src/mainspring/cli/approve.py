@@ -13,6 +13,7 @@ from mainspring.app.operations.approve import ApprovalReply, deliver_answer, pre
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.cli.config import load_config
 from mainspring.cli.run import turn_options
+from mainspring.cli.server_option import with_server
 from mainspring.cli.turn import take_turn
 from mainspring.cli.wake import say_other_daemon
 from mainspring.errors import UsageError
@@ -40,6 +41,7 @@ _SAID = {"allow": "allowed", "reject": "refused", "stop": "refused, and the turn
 @click.option("--edit", metavar="JSON", help="Run it with these arguments, or with this command, instead.")
 @click.option("--say", default="", metavar="TEXT", help="Your answer to a question of the agent.")
 @turn_options
+@with_server("approve")
 def approve_command(session: str, call: str, **options: Any) -> None:
     """Answer what SESSION waits for (CALL, or everything) and go on. Without options it is a yes.
 
@@ -47,8 +49,7 @@ def approve_command(session: str, call: str, **options: Any) -> None:
 
     When another process runs the session, it gets the answer and goes on there.
     """
-    names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
-    reply = _reply(**{name: options.pop(name) for name in names})
+    reply = reply_of(options)
     config = load_config()
     code = asyncio.run(_approve(config, session, call, reply, options))
     say_other_daemon(config)
@@ -79,6 +80,12 @@ async def _approve(
             f"This turn belongs to a goal. Go on with that: mainspring goal resume {session}", err=True
         )
     return code
+
+
+def reply_of(options: dict[str, Any]) -> ApprovalReply:
+    """The answer that the options of this command give; they are taken out."""
+    names = ("reject", "is_stop", "scope", "pattern", "duration", "edit", "say")
+    return _reply(**{name: options.pop(name) for name in names})
 
 
 def _reply(

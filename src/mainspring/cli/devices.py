@@ -50,6 +50,14 @@ def revoke_command(name: str) -> None:
     click.echo(plain(f"{device.name} is revoked."), err=True)
 
 
+@devices_command.command("renew")
+def renew_command() -> None:
+    """Make another token for the server itself: whoever has the old one is out, paired devices stay."""
+    token = Access(load_config()).renew()
+    click.echo("The server's own token is another one now; pages that used the old one need it:", err=True)
+    click.echo(token)
+
+
 def show_offer(address: str, code: str, role: Role) -> None:
     """A code to pair one device, as a link and as a picture that a phone reads."""
     link = f"{address}/#pair={code}"

@@ -12,6 +12,7 @@ from mainspring.app.operations.messages import stop
 from mainspring.app.operations.processes import LiveProcess, list_processes, stop_process
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.server_option import with_server
 from mainspring.documents.lines import when
 from mainspring.secrets.screen import plain
 
@@ -34,6 +35,7 @@ def ps_command(session: str, *, is_json: bool) -> None:
 @click.command("stop")
 @click.argument("session")
 @click.argument("handle", default="")
+@with_server("stop")
 def stop_command(session: str, handle: str) -> None:
     """End the running turn of SESSION, or its background process HANDLE with all that it started.
 

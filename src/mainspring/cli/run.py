@@ -17,6 +17,7 @@ from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, NOTIFY, load_config, newest_here, offer_setup
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
+from mainspring.cli.server_option import with_server
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, Effort, Profile
 from mainspring.secrets.screen import plain
@@ -111,6 +112,7 @@ turn_options = with_options(
     multiple=True,
     help="Command that must exit with 0 for an attempt to pass; may be given several times.",
 )
+@with_server("run")
 def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str, **options: Any) -> None:
     """Give an agent TASK to do in the workspace, with nobody at the keyboard. What is piped in is added to
     it, or is the task (`-`). The answer goes to standard output, everything else to standard error."""

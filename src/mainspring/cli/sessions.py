@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from importlib import import_module
 
 import click
 import msgspec
 
-from mainspring.app.operations.sessions import Follower, list_sessions, read_events, session_bytes
+from mainspring.app.operations.sessions import (
+    Follower,
+    SessionRow,
+    list_sessions,
+    read_events,
+    session_bytes,
+)
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
+from mainspring.cli.server_option import with_server
 from mainspring.documents.lines import as_json, as_text, money, when
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.events.counts import readable_bytes
@@ -39,6 +46,7 @@ class _Sessions(click.Group):
 @click.option("--all", "is_all", is_flag=True, help="List all of them.")
 @click.option("--sizes", "is_sized", is_flag=True, help="Show the disk space of each.")
 @click.pass_context
+@with_server("sessions")
 def sessions_command(
     context: click.Context, *, is_json: bool, limit: int, is_all: bool, is_sized: bool
 ) -> None:
@@ -49,6 +57,18 @@ def sessions_command(
     rows = asyncio.run(list_sessions(config))
     shown = rows if is_all else rows[:limit]
     sizes = asyncio.run(session_bytes(config, [row.id for row in shown])) if is_sized else {}
+    print_rows(rows, shown, is_json=is_json, sizes=sizes)
+
+
+def print_rows(
+    rows: Sequence[SessionRow],
+    shown: Sequence[SessionRow],
+    *,
+    is_json: bool,
+    sizes: Mapping[str, int] | None = None,
+) -> None:
+    """Those that are `shown` of all `rows`, with the disk space of each if that is given."""
+    is_sized, sizes = bool(sizes), sizes or {}
     for row in shown:
         if is_json:
             size = {"bytes": sizes[row.id]} if is_sized else {}
@@ -70,6 +90,7 @@ def sessions_command(
 @click.argument("session", default="")
 @click.option("--json", "is_json", is_flag=True, help="Print one event per line as JSON.")
 @click.option("--all", "is_whole", is_flag=True, help="Print outputs in full length.")
+@with_server("show")
 def show_command(session: str, *, is_json: bool, is_whole: bool) -> None:
     """Show what happened in SESSION (by default the newest of this folder)."""
     config = load_config_or_defaults()
@@ -104,7 +125,7 @@ async def _print_all(events: AsyncGenerator[Recorded], *, is_json: bool, is_whol
             if origin and last and origin != last and not is_json:
                 click.echo(plain(f"{'':15} {_named(origin)}"))
             last = origin or last
-            _print(recorded, is_json=is_json, is_whole=is_whole)
+            print_event(recorded, is_json=is_json, is_whole=is_whole)
 
 
 def _named(origin: Origin) -> str:
@@ -115,7 +136,7 @@ def _named(origin: Origin) -> str:
     return f"by {origin.user or 'unknown'}{where}{token}, through {origin.face or 'unknown'}{program}:"
 
 
-def _print(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:
+def print_event(recorded: Recorded, *, is_json: bool, is_whole: bool) -> None:
     if is_json:
         sys.stdout.buffer.write(as_json(recorded) + b"\n")
         sys.stdout.flush()

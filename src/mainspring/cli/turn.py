@@ -255,7 +255,7 @@ async def _print_json(events: AsyncGenerator[Recorded]) -> int:
             if recorded.seq:
                 write(as_json(recorded) + b"\n")
                 sys.stdout.flush()
-            code = _exit_code(recorded.event, code)
+            code = exit_code(recorded.event, code)
     return code
 
 
@@ -268,7 +268,7 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded], *, is_
     async with aclosing(events):
         async for recorded in events:
             lines.show(recorded)
-            code = _exit_code(recorded.event, code)
+            code = exit_code(recorded.event, code)
     lines.end()
     if code is None:
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
@@ -278,7 +278,7 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded], *, is_
     return code
 
 
-def _exit_code(event: Event, before: Code) -> int | Code:
+def exit_code(event: Event, before: Code) -> int | Code:
     """What the exit code is by this event; attempts none of which passed are never a success."""
     match event:
         case TurnEnded(ending=ending):

@@ -158,6 +158,10 @@ async def _say(asked: ApiCall) -> Delivery:
     return await asked.server.hub.say(asked.config, asked.session, asked.taken.text)
 
 
+async def _queue(asked: ApiCall) -> Delivery:
+    return await asked.server.hub.queue(asked.config, asked.session, asked.taken.text)
+
+
 async def _note(asked: ApiCall) -> Delivery:
     return await note(asked.session, asked.taken.text, config=asked.config)
 
@@ -294,6 +298,7 @@ ROUTES: tuple[Route, ...] = (
     _get("/devices", "Paired devices.", _devices, tuple[DeviceRow, ...], role="owner"),
     _post("/sessions", "steer", "Start a session.", _start, Started, StartSession),
     _post(f"{_S}/say", "steer", "Say something: steers the turn, or starts one.", _say, Delivery, Said),
+    _post(f"{_S}/queue", "steer", "Say something when the running turn is over.", _queue, Delivery, Said),
     _post(f"{_S}/note", "steer", "Tell something that needs no answer.", _note, Delivery, Said),
     _post(f"{_S}/stop", "steer", "Stop the running turn.", _stop, Delivery),
     _post(f"{_S}/answer", "answer", "Answer a question.", _answer, tuple[ApprovalGiven, ...], Answer),

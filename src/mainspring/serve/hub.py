@@ -26,14 +26,17 @@ from mainspring.app.operations.approve import (
     record_answers,
 )
 from mainspring.app.operations.daemon import start_daemon, wake_daemon
-from mainspring.app.operations.messages import Delivery, say_to_owner
+from mainspring.app.operations.messages import Delivery, has_goal, leave_queued, say_to_owner
+from mainspring.app.operations.sessions import is_run
 from mainspring.app.operations.timeline import BackAt, go_back_to
-from mainspring.errors import UsageError
+from mainspring.disk.inbox import is_pending, withdraw
+from mainspring.errors import MainspringError, UsageError
 from mainspring.events import ApprovalGiven, Effort, Extent, Limits
 from mainspring.session.session import Session
 from mainspring.settings import Config
 
 _LINGER_S = 2.0
+_LOOK_S = 0.25
 _log = logging.getLogger(__name__)
 
 
@@ -122,6 +125,28 @@ class Hub:
             return delivery
         await self._go_on(config, session, lambda opened: opened.say(text))
         return Delivery(session=session, state="recorded", owner="this server")
+
+    async def queue(self, config: Config, session: str, text: str) -> Delivery:
+        """Says something when the running turn is over, whoever runs it; at once when none does."""
+        if await has_goal(config, session):
+            return await self.say(config, session, text)
+        left = await leave_queued(config, session, text)
+        if left is None:
+            return await self.say(config, session, text)
+        path, runner = left
+        self._tasks.create_task(self._see_said(config, session, text, path))
+        return Delivery(session=session, state="waiting", owner=runner.name)
+
+    async def _see_said(self, config: Config, session: str, text: str, path: Path) -> None:
+        """Goes on with a session whose process ended before it said what was left for it."""
+        while is_pending(path) and not self._is_closing.is_set():
+            if not await is_run(config, session) and withdraw(path):
+                try:
+                    await self.say(config, session, text)
+                except MainspringError:
+                    _log.exception("What was queued could not be said.")
+                return
+            await asyncio.sleep(_LOOK_S)
 
     async def answer(
         self, config: Config, session: str, reply: ApprovalReply, call: str

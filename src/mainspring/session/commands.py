@@ -56,6 +56,8 @@ async def carry_out(session: Commanded, runtime: Runtime) -> None:
     for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):
             return
+        if _is_queued(left, runtime):
+            continue
         runtime.approvals.questions.look(before=left)
         if (taken := inbox.take(left)) is None:
             continue
@@ -77,7 +79,7 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
     for left in inbox.waiting(*_TAKEN):
         if (is_closing and not left.is_taken) or _is_early(left, runtime):
             return
-        if (taken := inbox.take(left)) is None:
+        if _is_queued(left, runtime) or (taken := inbox.take(left)) is None:
             continue
         event = await _event(left, runtime)
         if event is None:
@@ -93,6 +95,12 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
 def _is_early(left: LeftCommand, runtime: Runtime) -> bool:
     is_between = runtime.state.has_goal and not runtime.state.is_turn_open
     return is_between and not isinstance(left.command, StopCommand | SaveCommand)
+
+
+def _is_queued(left: LeftCommand, runtime: Runtime) -> bool:
+    """Whether it is to be said when the turn is over, and that is not yet; what follows it may come first."""
+    is_patient = isinstance(left.command, SayCommand) and left.command.is_queued
+    return is_patient and runtime.state.is_turn_open and not left.is_taken
 
 
 async def _do(left: LeftCommand, session: Commanded, runtime: Runtime) -> str:

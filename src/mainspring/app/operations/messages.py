@@ -66,6 +66,19 @@ async def say_to_owner(config: Config, session: str, text: str) -> Delivery | No
     return await deliver(config, name, SayCommand(text))
 
 
+async def leave_queued(config: Config, session: str, text: str) -> tuple[Path, Owner] | None:
+    """Leaves something for the process that runs a session, to be said when its turn is over; None when there
+    is no such process. Who leaves it sees to it that somebody goes on with the session (`withdraw`)."""
+    config, name = await _found(session, text, config)
+    sessions = sessions_of(config)
+    runner = await running(sessions, name)
+    if runner is None:
+        return None
+    command = SayCommand(text, is_queued=True)
+    inbox = Inbox(sessions.directory(name))
+    return await asyncio.to_thread(inbox.leave, command, config.origin), runner
+
+
 async def has_goal(config: Config, session: str) -> bool:
     async with journal_of(config, session) as reader:
         return await reader.last("GoalSet") is not None

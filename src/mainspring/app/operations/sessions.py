@@ -11,7 +11,8 @@ import msgspec
 
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import SessionRow, reading, running
+from mainspring.catalog import SessionRow as SessionRow  # noqa: PLC0414 - faces name it
+from mainspring.catalog import reading, running
 from mainspring.context.history import is_live, read_all, undone_ranges
 from mainspring.disk.usage import bytes_in
 from mainspring.errors import UnknownSession, UsageError
