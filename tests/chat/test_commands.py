@@ -102,3 +102,22 @@ def test_going_back_by_escape_twice(tmux: Tmux) -> None:
     )
     tmux.keys("Enter")
     tmux.until(lambda seen: seen.count("› first thing") >= 2 and seen.count("■ done") == 3)
+
+
+def test_a_command_of_the_project_is_completed_said_and_refused_where_it_would_run_something(
+    tmux: Tmux,
+) -> None:
+    folder = tmux.machine.workspace / ".mainspring" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("---\ndescription: Says hello\n---\nSay hello to $1.")
+    (folder / "look.md").write_text("See !`ls`")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Hello, Ann."}), *FREE)
+    tmux.type("/look", "Enter")
+    tmux.until("mainspring trust add /look")
+    tmux.type("/gre")
+    tmux.until("Says hello")  # offered while it is typed
+    tmux.type("et Ann", "Enter")
+    tmux.until("■ done")
+    assert b"Say hello to Ann." in tmux.machine.seen[-1].body
+    tmux.type("/help", "Enter")
+    tmux.until("Says hello")

@@ -15,7 +15,9 @@ from mainspring.chat.look_commands import LOOK_COMMANDS, remember_line
 from mainspring.chat.palette import LEGEND
 from mainspring.chat.session_commands import SESSION_COMMANDS
 from mainspring.chat.shell import run_shell
+from mainspring.chat.user_commands import run_user_command, user_command_help
 from mainspring.errors import UsageError
+from mainspring.secrets.screen import plain
 
 _IMAGE = re.compile(r"""@?(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\.|[^\s\\])+))""")
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
@@ -51,6 +53,8 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
 async def _run_command(desk: Desk, line: str) -> None:
     name, _, rest = line[1:].partition(" ")
     command = COMMANDS.get(name)
+    if command is None and await run_user_command(desk, line):
+        return
     if command is None:
         raise UsageError(f"There is no command /{name}.", remedy="/help lists them; /say TEXT says anything.")
     await command.run(desk, rest.strip())
@@ -85,7 +89,10 @@ async def _help(desk: Desk, name: str) -> None:
     legend = [f"  {marks:<10}  {meaning}" for marks, meaning in LEGEND]
     bold = palette.paint
     more = [] if name else [bold("Keys", "bold"), *keys, "", bold("Marks", "bold"), *legend, ""]
-    desk.write("\n".join([*more, bold("Commands", "bold"), *rows]))
+    written = {} if name else user_command_help(desk.config, desk.session.state.workspace)
+    yours = [plain(f"  /{each}  {about}") for each, about in written.items()]
+    own = ["", bold("Commands that you or the project wrote", "bold"), *yours] if yours else []
+    desk.write("\n".join([*more, bold("Commands", "bold"), *rows, *own]))
 
 
 COMMANDS: dict[str, SlashCommand] = {

@@ -20,6 +20,7 @@ from mainspring.chat.commands import COMMANDS
 from mainspring.chat.loop import OPENING, ChatLoop
 from mainspring.chat.obeying import obey
 from mainspring.chat.seat import ChatOptions
+from mainspring.chat.user_commands import user_command_help
 from mainspring.chat.watching import Watching
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.events import Limits
@@ -66,6 +67,8 @@ class Sitting:
             async with self._opened(options) as session:
                 self._before = options.again(session.id)
                 chat.seat.keep(self._before)
+                own = user_command_help(chat.config, session.state.workspace)
+                chat.commands = {**own, **chat.commands}
                 await self._attend(session, options)
         except JournalOwned:
             if not options.session:
