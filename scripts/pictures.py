@@ -1,8 +1,8 @@
-"""Draws `docs/pictures/run.svg` and `report.svg`: `make pictures`.
+"""Draws `docs/pictures`: `make pictures`.
 
-Both show what real commands printed in a temporary folder: a run with a scripted model, and the report of a
-goal that a small script worked on. Session ids and durations are replaced, so the same program draws the same
-pictures; a test runs the commands again and compares the text.
+They show what real commands printed in a temporary folder: a run with a scripted model, the report of a goal
+that a small script worked on, and screens of the chat as tmux has them (`tests/chat/screens.py`). Session ids
+and durations are replaced, so the same program draws the same pictures; tests compare their text.
 """
 
 import json
@@ -11,10 +11,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 COLUMNS = 100
@@ -66,6 +67,14 @@ class Theme(NamedTuple):
 
 
 DARK = Theme("#1b1f27", "#d7dce5", "#8b95a7", "#7fd18b", "#f08a8a", "#ffffff")
+COLOURS: dict[int, Callable[[Theme], str]] = {
+    1: lambda theme: theme.bad,
+    2: lambda theme: theme.good,
+    3: lambda _: "#e5c07b",
+    4: lambda _: "#7aa2f7",
+    5: lambda _: "#c792ea",
+    6: lambda _: "#6fc3d0",
+}
 LIGHT = Theme("#ffffff", "#24292f", "#6a737d", "#1a7f37", "#cf222e", "#000000")
 
 
@@ -73,6 +82,11 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / "run.svg").write_text(draw(run_lines(), DARK, title="A run of mainspring"), "utf-8")
     (PICTURES / "report.svg").write_text(draw(report_lines(), LIGHT, title="The report of a goal"), "utf-8")
+    sys.path.insert(0, str(PICTURES.parents[1]))
+    screens: Any = import_module("tests.chat.screens")
+    for name, (title, *_) in screens.SITUATIONS.items():
+        picture = draw_screen(screens.screen_of(name), DARK, title=title)
+        (PICTURES / f"{name}.svg").write_text(picture, "utf-8")
 
 
 def run_lines() -> list[str]:
@@ -161,13 +175,56 @@ def aligned(lines: list[str]) -> Iterator[str]:
 
 def draw(lines: list[str], theme: Theme, *, title: str) -> str:
     """Lines of text as an SVG, without any program but a browser."""
-    width = round(max(len(line) for line in lines) * CHAR_PX + 2 * MARGIN_PX)
-    height = len(lines) * LINE_PX + 2 * MARGIN_PX
-    rows = "\n".join(
-        f'<text x="{MARGIN_PX}" y="{MARGIN_PX + LINE_PX * number + 13}"{style(line, theme)}>'
-        f"{escape(line.lstrip('#').strip() if line.startswith('#') else line.replace('**', ''))}</text>"
-        for number, line in enumerate(lines)
-        if line.strip()
+    rows = [
+        f"{style(line, theme)}>"
+        + escape(line.lstrip("#").strip() if line.startswith("#") else line.replace("**", ""))
+        for line in lines
+    ]
+    return framed(rows, max(map(len, lines)), theme, title)
+
+
+def draw_screen(lines: list[str], theme: Theme, *, title: str) -> str:
+    """Lines with the escape sequences of a terminal for colours and weight."""
+    codes: set[int] = set()
+    rows = ["".join(spans(line, codes, theme)) for line in lines]
+    return framed([f">{row}" if row else "" for row in rows], COLUMNS - 4, theme, title)
+
+
+def spans(line: str, codes: set[int], theme: Theme) -> Iterator[str]:
+    """The parts of a line; `codes` are those in force, also for the lines that follow."""
+    for sequence, text in re.findall(r"\x1b\[([\d;]*)m|([^\x1b]+)", line):
+        if not text:
+            set_codes([int(each or 0) for each in sequence.split(";")], codes)
+            continue
+        colours = [
+            COLOURS[code % 10](theme) for code in codes if code // 10 in (3, 9) and code % 10 in COLOURS
+        ]
+        weight = ' font-weight="bold"' if 1 in codes else ""
+        quiet = theme.quiet if 2 in codes else theme.text
+        yield f'<tspan fill="{next(iter(colours), quiet)}"{weight}>{escape(text)}</tspan>'
+
+
+def set_codes(given: list[int], codes: set[int]) -> None:
+    for code in given:
+        if code == 0:
+            codes.clear()
+        elif code in (1, 2):
+            codes.add(code)
+        elif code == 22:
+            codes.difference_update((1, 2))
+        elif code // 10 in (3, 9):
+            codes.difference_update({each for each in codes if each // 10 in (3, 9)})
+            codes.update(() if code == 39 else (code,))
+
+
+def framed(rows: list[str], columns: int, theme: Theme, title: str) -> str:
+    """A picture of so many columns; each row is what follows the place of its text."""
+    width = round(columns * CHAR_PX + 2 * MARGIN_PX)
+    height = len(rows) * LINE_PX + 2 * MARGIN_PX
+    drawn = "\n".join(
+        f'<text x="{MARGIN_PX}" y="{MARGIN_PX + LINE_PX * number + 13}"{row}</text>'
+        for number, row in enumerate(rows)
+        if re.sub("<[^>]*>|>", "", row).strip()
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
@@ -175,7 +232,7 @@ def draw(lines: list[str], theme: Theme, *, title: str) -> str:
         f"<title>{escape(title)}</title>\n"
         f'<rect width="100%" height="100%" rx="8" fill="{theme.back}" stroke="#8884"/>\n'
         f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13"'
-        f' fill="{theme.text}" xml:space="preserve">\n{rows}\n</g>\n</svg>\n'
+        f' fill="{theme.text}" xml:space="preserve" style="white-space: pre">\n{drawn}\n</g>\n</svg>\n'
     )
 
 
@@ -191,7 +248,7 @@ def style(line: str, theme: Theme) -> str:
 
 def text_of(svg: str) -> list[str]:
     """The lines of a picture, without those that are empty."""
-    return re.findall(r"<text [^>]*>(.*?)</text>", svg)
+    return [re.sub("<[^>]*>", "", text) for text in re.findall(r"<text [^>]*>(.*?)</text>", svg)]
 
 
 if __name__ == "__main__":

@@ -57,6 +57,10 @@ def test_commands_that_look_print_what_the_command_line_prints(tmux: Tmux) -> No
         ("/effort high", "· effort high"),
         ("/btw the sky is blue", "the sky is blue"),
         ("/cost --nonsense", "No such option"),
+        ("/config get mode", "mode"),
+        ("/config edit", "needs a terminal for itself"),
+        ("/mcp", "No MCP servers"),
+        ("/theme", "The theme is dark."),
     ):
         tmux.type(command, "Enter")
         tmux.until(shown)

@@ -63,6 +63,24 @@ def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: T
     assert b"one\\ntwo" in tmux.machine.seen[-1].body
 
 
+def test_what_is_queued_is_listed_edited_and_dropped_by_its_number(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}, {"text": "Next."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    for text in ("alpha-x", "beta-x", "gamma-x"):
+        tmux.type(text)
+        tmux.keys("M-Enter")
+        tmux.until(f"queued: {text}" if text != "gamma-x" else "3 queued")
+    tmux.type("/queue drop 1", "Enter")
+    tmux.until(lambda _: "2 queued" in tmux.screen())
+    tmux.type("/queue 1", "Enter")
+    tmux.until(lambda _: "1 queued" in tmux.screen() and "› beta-x" in tmux.screen())
+    (tmux.machine.workspace / "go").touch()
+    tmux.until("Next.")
+    assert b"gamma-x" in tmux.machine.seen[-1].body
+    assert b"alpha-x" not in tmux.machine.seen[-1].body
+
+
 @pytest.mark.parametrize("report", ["\x1b[27;2;13~", "\x1b[13;2u"])
 def test_shift_enter_makes_a_line_where_the_terminal_reports_it(tmux: Tmux, report: str) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Two lines."}), *FREE)

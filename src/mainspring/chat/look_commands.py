@@ -22,6 +22,7 @@ from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 
 _PAGE = 40
+_NEEDS_TERMINAL = {("goal", "resume"), ("config", "edit"), ("mcp", "login")}
 
 
 def _cli(name: str, *usual: str) -> Callable[[Desk, str], Awaitable[None]]:
@@ -29,6 +30,11 @@ def _cli(name: str, *usual: str) -> Callable[[Desk, str], Awaitable[None]]:
 
     async def run(desk: Desk, words: str) -> None:
         given = _words(words) or [each.replace("{session}", desk.session.id) for each in usual]
+        if (name, *given[:1]) in _NEEDS_TERMINAL:
+            raise UsageError(
+                f"`mainspring {name} {given[0]}` needs a terminal for itself.",
+                remedy="Type it in another one, or suspend the chat with Ctrl-Z.",
+            )
         await _show(desk, await cli_output(name, *given))
 
     return run
@@ -60,6 +66,17 @@ async def _diff(desk: Desk, words: str) -> None:
         for line in text.split("\n")
     ]
     await _show(desk, "\n".join(shown))
+
+
+async def _goal(desk: Desk, words: str) -> None:
+    """As the command line, but a goal that is begun here works in the daemon, so that the chat goes on."""
+    given = _words(words)
+    if given[:1] != ["start"] or "--background" in given:
+        await _GOAL(desk, words)
+        return
+    workspace = str(desk.session.state.workspace)
+    session = await cli_output("goal", "start", "--background", "-C", workspace, *given[1:])
+    desk.write(f"{plain(session)}\n  /resume {plain(session.split()[-1])} enters it; /goal lists goals.")
 
 
 async def _export(desk: Desk, file: str) -> None:
@@ -127,8 +144,20 @@ async def _copy(desk: Desk, _: str) -> None:
 
 
 async def _queue(desk: Desk, words: str) -> None:
+    """A number takes one back into the line; `drop` and `clear` remove."""
+    queued = desk.chat.queued
     if words == "clear":
-        desk.chat.queued.clear()
+        queued.clear()
+    elif words:
+        number = words.removeprefix("drop ").strip()
+        if not number.isdecimal() or not 0 < int(number) <= len(queued):
+            raise UsageError(f"{words!r} is not queued.", remedy="/queue lists what is, with numbers.")
+        text = queued[int(number) - 1]
+        del queued[int(number) - 1]
+        if number == words:
+            desk.surface.set_input(text)
+        desk.surface.refresh()
+        return
     lines = [f"  {number}  {plain(each)}" for number, each in enumerate(desk.chat.queued, 1)]
     desk.write("\n".join(lines) or "Nothing is queued. Alt-Enter queues a message for after the turn.")
 
@@ -137,13 +166,14 @@ async def _quit(desk: Desk, _: str) -> None:
     desk.chat.quit()
 
 
+_GOAL = _cli("goal", "list")
 LOOK_COMMANDS: dict[str, SlashCommand] = {
     "diff": SlashCommand(_diff, "What the session did to files.", "[--step N] [--stat]"),
     "plan": SlashCommand(_plan, "The agent's list of things to do."),
     "cost": SlashCommand(_cli("cost", "{session}"), "What was spent.", "[--today] [--by KEY]"),
     "context": SlashCommand(_cli("context", "{session}"), "What fills the context window."),
     "ps": SlashCommand(_cli("ps", "{session}"), "Background processes."),
-    "goal": SlashCommand(_cli("goal", "list"), "Goals: list, show, pause, stop, best.", "[COMMAND]"),
+    "goal": SlashCommand(_goal, "Goals: start, list, show, pause, stop, best.", "[start TEXT|COMMAND]"),
     "memory": SlashCommand(_memory, "What is remembered about this project.", "[add TEXT|forget N]"),
     "skills": SlashCommand(_skills, "The skills that the agent can read here."),
     "sessions": SlashCommand(_cli("sessions", "--limit", "15"), "All sessions, the newest first."),
@@ -151,7 +181,9 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "approvals": SlashCommand(_cli("approvals", "list"), "Grants and rules.", "[list|rules|revoke ID]"),
     "export": SlashCommand(_export, "Write the session to a file (.md, .html, .jsonl).", "[FILE]"),
     "doctor": SlashCommand(_cli("doctor"), "Check this machine."),
-    "queue": SlashCommand(_queue, "What waits for the end of the turn.", "[clear]"),
+    "config": SlashCommand(_cli("config", "list"), "Settings, and where each comes from.", "[get|set KEY]"),
+    "mcp": SlashCommand(_cli("mcp", "list"), "MCP servers and their tools.", "[list|tools|test NAME]"),
+    "queue": SlashCommand(_queue, "What waits for the end of the turn.", "[NUMBER|drop NUMBER|clear]"),
     "reasoning": SlashCommand(_reasoning, "Thoughts in full, not at all, or folded.", "on|off|auto"),
     "copy": SlashCommand(_copy, "Copy the last answer to the clipboard."),
     "theme": SlashCommand(_theme, "Colours for a dark or light terminal, or none.", "dark|light|mono"),

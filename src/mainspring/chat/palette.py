@@ -47,6 +47,12 @@ LEGEND = (
 )
 
 
+def theme_of(colours: str) -> Theme:
+    """Of a terminal that says which of the sixteen its text and background have: `COLORFGBG=0;15`."""
+    back = colours.rpartition(";")[2]
+    return "light" if back in ("7", "15") else "dark"
+
+
 class Palette(msgspec.Struct, frozen=True):
     """How text is coloured on this terminal."""
 

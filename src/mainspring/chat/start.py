@@ -12,7 +12,7 @@ from mainspring.app.operations.entered import keep_entered, load_entered
 from mainspring.chat.completion import ChatCompleter
 from mainspring.chat.line import ProjectHistory, make_buffer
 from mainspring.chat.loop import ChatLoop
-from mainspring.chat.palette import Palette
+from mainspring.chat.palette import Palette, theme_of
 from mainspring.chat.plain_screen import PlainScreen
 from mainspring.chat.screen import TerminalScreen
 from mainspring.chat.seat import ChatOptions
@@ -50,11 +50,12 @@ def _terminal(chat: ChatLoop, config: Config, options: ChatOptions, *, is_vi: bo
     folder = options.folder
     history = ProjectHistory(partial(load_entered, config, folder), partial(keep_entered, config, folder))
     completer = ChatCompleter(lambda: chat.commands, lambda: chat.files)
+    theme = "mono" if config.variable("NO_COLOR") else theme_of(config.variable("COLORFGBG"))
     return TerminalScreen(
         chat,
         sys.stdout,
         term=config.variable("TERM"),
-        palette=Palette(theme="mono" if config.variable("NO_COLOR") else "dark"),
+        palette=Palette(theme=theme),
         buffer=make_buffer(completer, history),
         chips=chat.chips,
         pager=config.variable("PAGER"),
