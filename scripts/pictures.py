@@ -222,7 +222,7 @@ def framed(rows: list[str], columns: int, theme: Theme, title: str) -> str:
     width = round(columns * CHAR_PX + 2 * MARGIN_PX)
     height = len(rows) * LINE_PX + 2 * MARGIN_PX
     drawn = "\n".join(
-        f'<text x="{MARGIN_PX}" y="{MARGIN_PX + LINE_PX * number + 13}"{row}</text>'
+        f'<text xml:space="preserve" x="{MARGIN_PX}" y="{MARGIN_PX + LINE_PX * number + 13}"{row}</text>'
         for number, row in enumerate(rows)
         if re.sub("<[^>]*>|>", "", row).strip()
     )
@@ -232,7 +232,7 @@ def framed(rows: list[str], columns: int, theme: Theme, title: str) -> str:
         f"<title>{escape(title)}</title>\n"
         f'<rect width="100%" height="100%" rx="8" fill="{theme.back}" stroke="#8884"/>\n'
         f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13"'
-        f' fill="{theme.text}" xml:space="preserve" style="white-space: pre">\n{drawn}\n</g>\n</svg>\n'
+        f' fill="{theme.text}">\n{drawn}\n</g>\n</svg>\n'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.chat.conftest import FREE, Tmux
 
@@ -53,7 +54,7 @@ def test_a_session_that_cannot_be_opened_is_opened_with_another_model(tmux: Tmux
 
 
 def test_escape_stops_the_turn_and_its_processes(tmux: Tmux) -> None:
-    sleeping = "touch begun; sleep 1000"
+    sleeping = "touch begun; sleep 98765 & sleep 98765"
     model = tmux.machine.serve({"calls": [{"name": "shell", "arguments": {"command": sleeping}}]})
     tmux.open("chat", "--model", model, *FREE)
     tmux.type("sleep", "Enter")
@@ -61,6 +62,8 @@ def test_escape_stops_the_turn_and_its_processes(tmux: Tmux) -> None:
     tmux.keys("Escape")
     seen = tmux.until("■ interrupted")
     assert "✗ shell" in seen
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [each for each in commands if each == b"sleep\x0098765\x00"]
     tmux.type("/quit", "Enter")
     assert tmux.left() == 0
     events = tmux.machine.events(tmux.machine.only_session()["id"])

@@ -67,6 +67,38 @@ def test_commands_that_look_print_what_the_command_line_prints(tmux: Tmux) -> No
     assert (tmux.machine.workspace / "notes.md").exists()
 
 
+def test_an_answer_is_copied_and_asked_for_again_by_another_model(tmux: Tmux) -> None:
+    programs = tmux.machine.home.parent / "bin"
+    programs.mkdir()
+    copier = programs / "wl-copy"
+    copier.write_text(f"#!/bin/sh\ncat > '{programs}/copied'\n")
+    copier.chmod(0o755)
+    tmux.type(f"export PATH='{programs}':$PATH", "Enter")
+    other = tmux.machine.serve({"thinking": "deep thoughts", "text": "Another answer."})
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "The first answer."}), *FREE)
+    tmux.type("ask", "Enter")
+    tmux.until("■ done")
+    tmux.type("/copy", "Enter")
+    tmux.until("copied 17 characters")
+    assert (programs / "copied").read_text() == "The first answer."
+    tmux.type("/reasoning on", "Enter")
+    tmux.type(f"/retry {other}", "Enter")
+    seen = tmux.until("Another answer.")
+    assert "deep thoughts" in seen
+    assert tmux.machine.servers[0].seen
+
+
+def test_a_goal_begun_in_a_chat_works_in_the_daemon(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Hello."}), *FREE)
+    tmux.type("/goal start --engine 'exec:echo \"<promise>DONE</promise>\"' --mode auto reach it", "Enter")
+    try:
+        tmux.until("enters it; /goal lists goals.")
+        tmux.type("still there?", "Enter")
+        tmux.until("■ done")
+    finally:
+        tmux.machine.run("daemon", "stop")
+
+
 def test_mode_and_clear_and_resume_change_the_session(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "The first answer."}), "--mode", "ask")
     tmux.type("first question", "Enter")

@@ -44,7 +44,7 @@ def _parts(status: SessionStatus, *, now_us: int, queued: int) -> list[tuple[int
         parts.append((5, f"sandbox {status.sandbox}"))
     if status.window:
         parts.append((3, f"context {status.tokens / status.window:.0%}"))
-    else:
+    elif status.tokens:
         parts.append((6, f"{status.tokens:,} tokens"))
     cap = f" of {money(status.cap_usd)}" if status.cap_usd is not None else ""
     parts.append((2, f"{money(status.spent_usd)}{cap}"))

@@ -50,7 +50,7 @@ class WatchedSession:
             effort=state.effort,
             mode=state.level or state.mode,
             sandbox="",
-            tokens=state.prompt_size,
+            tokens=0,  # what its next request takes is known to that process alone
             window=None,
             spent_usd=state.ledger.spent_usd,
             cap_usd=None,
