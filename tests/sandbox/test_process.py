@@ -13,7 +13,10 @@ import pytest
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, CommandResult, ProcessLimits
 from mainspring.sandbox.custody.child import _join_cgroup
+from mainspring.sandbox.custody.tree import descendants
 from mainspring.sandbox.custody.warden import LASTING
+from mainspring.sandbox.ladder import choose
+from mainspring.sandbox.policy import policy
 from mainspring.sandbox.rungs.process import PlainSandbox
 
 Run = Callable[..., Coroutine[Any, Any, CommandResult]]
@@ -270,3 +273,21 @@ def test_a_cgroup_is_joined_by_one_thread_where_that_is_possible(
         (tmp_path / name).touch()
     _join_cgroup(str(tmp_path))
     assert [name for name in names if (tmp_path / name).read_text()] == [names[-1]]
+
+
+def test_the_first_command_of_a_chosen_rung_finds_the_helper_process_there(tmp_path: Path) -> None:
+    def started() -> set[int]:
+        return {found.pid for found in descendants(os.getpid()) if found.ppid == os.getpid()}
+
+    async def main() -> None:
+        before, environment = started(), {"PATH": os.environ["PATH"]}
+        sandbox = await choose(policy(tmp_path, home=tmp_path), environment, name="none")
+        try:
+            ready = started()
+            await sandbox.run(Command(argv=("true",), cwd=tmp_path))
+            assert len(ready - before) == 1
+            assert started() == ready
+        finally:
+            await sandbox.close()
+
+    asyncio.run(main())

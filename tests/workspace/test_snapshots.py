@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,17 @@ def test_the_contents_of_many_files_are_kept_together(root, tmp_path, monkeypatc
     assert {watched.content(change.after).decode() for change in changes.values()} == {
         str(number) for number in range(900)
     }
+
+
+def test_a_first_look_takes_the_status_of_a_settled_file_once(tmp_path, monkeypatch):
+    again: list[int] = []
+    made = reading.entry_of
+    monkeypatch.setattr(reading, "entry_of", lambda found: again.append(found.st_ino) or made(found))
+    settled = Path(__file__).parent.parent / "journals"
+    watched = Watched(settled, tmp_path / "cache")
+    assert watched.call(lambda: None) is None
+    watched.close()
+    assert again == []
 
 
 def test_a_call_that_changes_nothing_leaves_no_event(watched, root):

@@ -15,10 +15,8 @@ _CONFINING = tuple(name for name in LADDER if name != "none")
 async def choose(
     policy: Confinement, environment: Mapping[str, str], *, name: str = "", scan: Scan | None = None
 ) -> Sandbox:
-    """The rung of that name, or the first that runs a command; `none` only by its name. `scan` is what others
-    read of the workspace."""
-    if name == "none":
-        return build("none", policy, environment)
+    """The rung of that name, or the first that runs a command; `none` only by its name. The helper process
+    that commands need runs by then. `scan` is what others read of the workspace."""
     check_custody()
     reasons: list[str] = []
     for rung in (name,) if name else _CONFINING:
@@ -26,7 +24,7 @@ async def choose(
         try:
             sandbox = build(rung, policy, environment, scan=scan)
             done = await sandbox.run(Command(argv=("true",), cwd=policy.workspace, timeout_s=20))
-            if done.exit_code == 0:
+            if done.exit_code == 0 or rung == "none":
                 return sandbox
             reasons.append(f"{rung}: {done.stderr.decode(errors='replace').strip() or done.stopped}")
         except SandboxError as error:

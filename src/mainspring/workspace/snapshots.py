@@ -263,10 +263,10 @@ class Snapshots:
         if item.old is new and content == new.content and reason == new.reason:
             new.is_fresh = is_fresh(new.ctime_ns)
             return new
-        if now is new:
-            now = copy(new)
+        now = copy(new) if now is item.old else now  # what was suspected stays as it was
         now.content, now.reason = "" if reason else content, reason
-        self._tree.set(item.path, now)
+        if now is not new:
+            self._tree.set(item.path, now)
         return now
 
     def _safe(self, path: str, sha256: str, data: bytes) -> str:

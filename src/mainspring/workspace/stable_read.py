@@ -11,6 +11,7 @@ from mainspring.workspace.tree import TreeEntry, entry_of, is_fresh
 
 _ATTEMPTS = 3
 _PART_BYTES = 1 << 20
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_link(path: str) -> bytes:
@@ -19,10 +20,11 @@ def read_link(path: str) -> bytes:
 
 
 def read_file(path: str, entry: TreeEntry, *, max_bytes: int) -> tuple[bytes | None, TreeEntry, str]:
-    """The content with the status it had all the while it was read, or why there is none."""
+    """The content with the status it had all the while it was read, or why there is none. The entry is the
+    given one when that is its status."""
     for _ in range(_ATTEMPTS):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(path, _READING)
         except OSError as error:
             return None, entry, f"it cannot be read: {error.strerror}"
         try:
@@ -39,8 +41,10 @@ def read_file(path: str, entry: TreeEntry, *, max_bytes: int) -> tuple[bytes | N
             return None, entry, f"it cannot be read: {error.strerror}"
         finally:
             os.close(fd)
-        if is_steady and _moment(before) == _moment(after) and len(data) == after.st_size:
-            return data, entry_of(after), ""
+        moment = _moment(after)
+        if is_steady and _moment(before) == moment and len(data) == after.st_size:
+            is_known = moment == (entry.ctime_ns, entry.mtime_ns, entry.size, entry.inode)
+            return data, entry if is_known and not entry.is_fresh else entry_of(after), ""
     return None, entry, "it changed while it was read"
 
 
@@ -48,7 +52,7 @@ def hash_file(path: str, entry: TreeEntry, *, is_stopped: Callable[[], bool]) ->
     """The SHA-256 of a file of any size with the status it had all the while, or why there is none."""
     for _ in range(_ATTEMPTS):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(path, _READING)
         except OSError as error:
             return "", entry, f"it cannot be read: {error.strerror}"
         try:
