@@ -27,7 +27,7 @@ async def run_user_command(desk: Desk, line: str) -> bool:
     for notice in prepared.notices:
         desk.write(notice)
     if prepared.model:
-        await desk.session.set_model(prepared.model)
+        await desk.own.set_model(prepared.model)
     await desk.session.say(prepared.text)
     return True
 
