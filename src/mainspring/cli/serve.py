@@ -24,6 +24,16 @@ from mainspring.errors import UsageError
 @click.option("--cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate (PEM), for https.")
 @click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Its key (PEM).")
 @click.option("--open-metrics", is_flag=True, help="Answer /healthz and /metrics without a token.")
+@click.option(
+    "--openai", "is_openai", is_flag=True, help="Also serve chats that speak OpenAI's protocols, at /v1."
+)
+@click.option(
+    "-C",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path(),
+    help="Folder that sessions of such chats work in.",
+)
 @click.option("--pair", "is_paired", is_flag=True, help="Show a code that pairs one device, valid for 90 s.")
 @click.option(
     "--role", type=click.Choice(PAIRED_ROLES), default="steer", show_default=True, help="Role of that device."
@@ -36,6 +46,8 @@ def serve_command(
     cert: Path | None,
     key: Path | None,
     open_metrics: bool,
+    is_openai: bool,
+    folder: Path,
     is_paired: bool,
     role: Role,
 ) -> None:
@@ -50,7 +62,15 @@ def serve_command(
         raise UsageError(
             f"This needs {error.name}, which is not installed.", remedy="pip install 'mainspring[web]'"
         ) from error
-    place = run.Listening(host=host, port=port, names=names, cert=cert, key=key, is_open=open_metrics)
+    place = run.Listening(
+        host=host,
+        port=port,
+        names=names,
+        cert=cert,
+        key=key,
+        is_open=open_metrics,
+        chats_in=folder.resolve() if is_openai else None,
+    )
 
     def ready(address: str, access: Access) -> None:
         if place.is_exposed:

@@ -21,7 +21,8 @@ _STOP_WITHIN_S = 10
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen, and by which further names the server may be called. Port 0 is any free one."""
+    """Where to listen, and by which further names the server may be called. Port 0 is any free one. With
+    `chats_in` chats that speak OpenAI's protocols get agents that work in that folder."""
 
     host: str = "127.0.0.1"
     port: int = 8790
@@ -29,6 +30,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     cert: Path | None = None
     key: Path | None = None
     is_open: bool = False
+    chats_in: Path | None = None
 
     @property
     def is_secure(self) -> bool:
@@ -42,7 +44,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 def serve(config: Config, place: Listening, on_ready: Callable[[str, Access], None]) -> None:
     """Serves the page and its interface until a signal ends it; `on_ready` is told the address, and who may
     come in."""
-    web = WebServer(config, is_secure=place.is_secure)
+    web = WebServer(config, is_secure=place.is_secure, chats_in=place.chats_in)
     run_app(lambda hosts: web.app(hosts, is_open=place.is_open), Access(config), place, on_ready)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path as FilePath
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from mainspring.serve import openapi
 from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
 from mainspring.serve.api import PREFIX, ROUTES, ApiCall, Route, ServerParts
 from mainspring.serve.channels import Channels
+from mainspring.serve.chat_api import ChatApi
 from mainspring.serve.fleet import Fleet
 from mainspring.serve.guard import COOKIE, Allowed, Guard, refused, token_of
 from mainspring.serve.hub import Hub
@@ -51,7 +53,7 @@ class PairingAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class WebServer:
     """Everything that a running server has. `routes` is what a test crawls."""
 
-    def __init__(self, config: Config, *, is_secure: bool = False) -> None:
+    def __init__(self, config: Config, *, is_secure: bool = False, chats_in: FilePath | None = None) -> None:
         self._config = config
         self._is_secure = is_secure
         self._access = Access(config)
@@ -61,6 +63,7 @@ class WebServer:
         self._server = ServerParts(config=config, hub=self._hub, fleet=self._fleet, access=self._access)
         self._links = AnswerLinks(config, self._access, self._hub)
         self._ending = asyncio.Event()
+        self._chats = ChatApi(config, self._hub, chats_in) if chats_in else None
 
     def app(self, hosts: frozenset[str], *, is_open: bool = False) -> ASGIApp:
         """The application that answers to these names; with `is_open` health and metrics need no token."""
@@ -79,6 +82,7 @@ class WebServer:
             Path(LINK_ANSWER, self._link_answer, methods=["POST"]),
             *(Path(path, partial(_link_file, name), methods=["GET"]) for path, name in _LINK_PATHS.items()),
             *page_routes(),
+            *(self._chats.routes() if self._chats else ()),
             Path(HEALTH, self._health, methods=["GET"]),
             Path(METRICS, self._metrics, methods=["GET"]),
         ]
