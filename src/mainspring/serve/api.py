@@ -21,43 +21,64 @@ from mainspring.app.operations.devices import Access, Device, Role
 from mainspring.app.operations.doctor import Diagnosis, diagnose
 from mainspring.app.operations.forks import Forked, fork
 from mainspring.app.operations.goal_list import graded_goals
-from mainspring.app.operations.goals import Ordered, begin_in_background, order_goal
+from mainspring.app.operations.goals import Ordered, begin_in_background, list_profiles, order_goal
+from mainspring.app.operations.kept_artifacts import FoundArtifact
 from mainspring.app.operations.messages import Delivery, note, stop
-from mainspring.app.operations.processes import LiveProcess, StoppedProcess, list_processes, stop_process
+from mainspring.app.operations.processes import (
+    LiveProcess,
+    ProcessOutput,
+    StoppedProcess,
+    list_processes,
+    stop_process,
+)
 from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.sessions import journal_of, list_sessions
-from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes
+from mainspring.app.operations.settings import SettingValue
+from mainspring.app.operations.standing import GivenAnswer, SessionNow
+from mainspring.app.operations.timeline import BackAt, BackPreview, StepChanges, file_changes
 from mainspring.catalog import SessionRow
 from mainspring.documents.lines import as_json
-from mainspring.errors import UnknownSession
+from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
+from mainspring.evidence.kept import KeptVersion
 from mainspring.report.facts import Report
+from mainspring.serve import looks
 from mainspring.serve.fleet import Fleet, OpenQuestion
 from mainspring.serve.hub import Hub, StartSession, absolute
+from mainspring.serve.previews import ArtifactPreview
 from mainspring.serve.values import (
     About,
     Answer,
+    ArtifactsCompared,
+    ArtifactWords,
+    BackAsked,
     BlobAsked,
+    CallAskedFor,
     ChangesAsked,
     CostAsked,
     DeviceNamed,
     DeviceRow,
+    EventAsked,
     EventPage,
     EventsAfter,
+    FolderAsked,
     ForkAt,
     GoBack,
+    KeptAsked,
     Nothing,
     Order,
+    OutputAsked,
     Page,
     PairCode,
     PairOffer,
     ProcessNamed,
     Said,
+    SaveFile,
     SessionAsked,
     Started,
     StartGoal,
 )
-from mainspring.serve.view import ViewRow, view_of
+from mainspring.serve.view import ViewRow, view_of, whole_view
 from mainspring.settings import Config
 
 PREFIX = "/api/v1"
@@ -132,6 +153,14 @@ async def _view(asked: ApiCall) -> ViewPage:
     return ViewPage(rows=[view_of(each) for each in events], last_seq=last)
 
 
+async def _whole(asked: ApiCall) -> ViewRow:
+    async with journal_of(asked.config, asked.session) as reader:
+        found = await reader.read(after=asked.taken.seq - 1, until=asked.taken.seq, limit=1)
+        if not found:
+            raise UsageError(f"There is no event {asked.taken.seq}.")
+        return await whole_view(found[0], reader)
+
+
 async def _blob(asked: ApiCall) -> bytes:
     async with journal_of(asked.config, asked.session) as reader:
         return await reader.get(Blob(sha256=asked.taken.sha256, size=asked.taken.size))
@@ -204,6 +233,10 @@ async def _artifacts(asked: ApiCall) -> SessionArtifacts:
 
 async def _goals(asked: ApiCall) -> list[SessionRow]:
     return await graded_goals(asked.config)
+
+
+async def _profiles(asked: ApiCall) -> tuple[str, ...]:
+    return tuple(each.name for each in list_profiles(asked.config))
 
 
 async def _report(asked: ApiCall) -> Report:
@@ -284,17 +317,30 @@ ROUTES: tuple[Route, ...] = (
     _get(_S, "One session.", _session, SessionRow),
     _get(f"{_S}/events", "A page of what is on record.", _events, EventPage, EventsAfter),
     _get(f"{_S}/view", "The same as the page shows it.", _view, ViewPage, EventsAfter),
+    _get(f"{_S}/whole", "One event, nothing left out.", _whole, ViewRow, EventAsked),
     _get(f"{_S}/blob", "Content that an event names.", _blob, bytes, BlobAsked),
     _get(f"{_S}/changes", "What each step did to files.", _changes, tuple[StepChanges, ...], ChangesAsked),
     _get(f"{_S}/questions", "What a session asks.", _open_questions, tuple[ApprovalAsked, ...]),
     _get(f"{_S}/context", "What fills the context window.", _context, WindowUse),
     _get(f"{_S}/artifacts", "The files that a goal made.", _artifacts, SessionArtifacts),
+    _get(f"{_S}/now", "Its plan, and what it waits for.", looks.now, SessionNow),
+    _get(f"{_S}/answered", "Who answered a question.", looks.answered, GivenAnswer, CallAskedFor),
+    _get(f"{_S}/back", "What going back would change.", looks.back_preview, BackPreview, BackAsked),
+    _get(f"{_S}/output", "What a process wrote.", looks.output, ProcessOutput, OutputAsked),
+    _get(f"{_S}/kept", "Outputs that are kept, in versions.", looks.kept, tuple[KeptVersion, ...]),
+    _get(f"{_S}/kept/content", "The content of one.", looks.kept_content, bytes, KeptAsked),
+    _get(f"{_S}/kept/preview", "What it shows.", looks.kept_preview, ArtifactPreview, KeptAsked),
+    _get(f"{_S}/kept/diff", "Two versions compared.", looks.kept_diff, looks.Diff, ArtifactsCompared),
+    _get("/kept", "Kept outputs by words.", looks.kept_found, tuple[FoundArtifact, ...], ArtifactWords),
+    _get(f"{_S}/report/page", "The report as a page shows it.", looks.report_page, looks.ReportPage),
     _get(f"{_S}/report", "The report of a goal, as facts.", _report, Report),
     _get("/questions", "All that waits for a person.", _questions, tuple[OpenQuestion, ...]),
+    _get("/profiles", "Profiles that goals can have.", _profiles, tuple[str, ...]),
     _get("/goals", "All goals, the most recent first.", _goals, list[SessionRow]),
     _get("/processes", "Live background processes.", _processes, list[LiveProcess], SessionAsked),
     _get("/cost", "What was spent.", _costs, Costs, CostAsked),
     _get("/doctor", "What works on this machine.", _doctor, Diagnosis),
+    _get("/settings", "Settings and their origins.", looks.settings, tuple[SettingValue, ...], FolderAsked),
     _get("/devices", "Paired devices.", _devices, tuple[DeviceRow, ...], role="owner"),
     _post("/sessions", "steer", "Start a session.", _start, Started, StartSession),
     _post(f"{_S}/say", "steer", "Say something: steers the turn, or starts one.", _say, Delivery, Said),
@@ -309,6 +355,7 @@ ROUTES: tuple[Route, ...] = (
     _post(
         f"{_S}/end-process", "steer", "End a background process.", _stop_process, StoppedProcess, ProcessNamed
     ),
+    _post(f"{_S}/kept", "steer", "Keep a file of the workspace.", looks.save_kept, KeptVersion, SaveFile),
     _post("/goals", "steer", "Start a goal in the background.", _start_goal, Started, StartGoal),
     _post(f"{_S}/order", "steer", "Pause or stop a goal.", _order_goal, Ordered, Order),
     _post("/devices/offer", "owner", "A code that pairs a device.", _offer, PairCode, PairOffer),

@@ -78,6 +78,7 @@ class Hub:
         self._here: dict[str, _Hosted] = {}
         self._tasks = asyncio.TaskGroup()
         self._is_closing = asyncio.Event()
+        self._answering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -152,6 +153,12 @@ class Hub:
         self, config: Config, session: str, reply: ApprovalReply, call: str
     ) -> tuple[ApprovalGiven, ...]:
         """Answers what a session asks. The first answer counts, wherever it comes from."""
+        async with self._answering:
+            return await self._answer_first(config, session, reply, call)
+
+    async def _answer_first(
+        self, config: Config, session: str, reply: ApprovalReply, call: str
+    ) -> tuple[ApprovalGiven, ...]:
         prepared = await prepare_answers(config, session, reply, call=call)
         await self._release(prepared.session)
         left = [each for each in prepared.answers if not await deliver_answer(config, prepared.session, each)]

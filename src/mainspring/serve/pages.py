@@ -25,6 +25,14 @@ _NAMES = (
     "session.js",
     "questions.js",
     "forms.js",
+    "transcript.js",
+    "diff.js",
+    "charts.js",
+    "goal.js",
+    "back.js",
+    "artifacts.js",
+    "machine.js",
+    "sw.js",
     "texts.js",
     "style.css",
     "icon.svg",
@@ -33,7 +41,7 @@ _NAMES = (
     "vendor/hooks.module.js",
     "vendor/htm.module.js",
 )
-PAGE_PATHS = ("/", *(f"/page/{name}" for name in _NAMES))
+PAGE_PATHS = ("/", "/sw.js", *(f"/page/{name}" for name in _NAMES))
 
 
 def page_routes() -> list[Path]:
@@ -44,7 +52,9 @@ def page_routes() -> list[Path]:
     hooks = "vendor/hooks.module.js"
     found[hooks] = found[hooks].replace(b'from"preact"', b'from"./preact.module.js"')
     routes = [Path(f"/page/{name}", _file(name, data), methods=["GET"]) for name, data in found.items()]
-    return [Path("/", _file("index.html", found["index.html"]), methods=["GET"]), *routes]
+    # A worker looks after the folder that it lies in, so its place is the root.
+    root_files = (("/", "index.html"), ("/sw.js", "sw.js"))
+    return [*(Path(path, _file(name, found[name]), methods=["GET"]) for path, name in root_files), *routes]
 
 
 def _file(name: str, data: bytes):

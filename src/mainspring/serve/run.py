@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -45,7 +46,8 @@ def serve(config: Config, place: Listening, on_ready: Callable[[str, Access], No
     """Serves the page and its interface until a signal ends it; `on_ready` is told the address, and who may
     come in."""
     web = WebServer(config, is_secure=place.is_secure, chats_in=place.chats_in)
-    run_app(lambda hosts: web.app(hosts, is_open=place.is_open), Access(config), place, on_ready)
+    app = partial(web.app, is_open=place.is_open)
+    run_app(app, Access(config), place, on_ready, web.end_streams)
 
 
 def run_app(
@@ -53,8 +55,9 @@ def run_app(
     access: Access,
     place: Listening,
     on_ready: Callable[[str, Access], None],
+    on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves an application, which is told the names that it may be called by."""
+    """Serves an application, which is told the names that it may be called by; `on_end` ends its streams."""
     _check(place)
     with _bound(place) as listening:
         port = listening.getsockname()[1]
@@ -62,7 +65,8 @@ def run_app(
         name = next(iter(place.names), place.host)
         _ = access.token  # made before anybody can ask
         address = f"{scheme}://{_in_url(name)}:{port}"
-        server = uvicorn.Server(
+        server = _Server(
+            on_end,
             uvicorn.Config(
                 app(_hosts(place, port)),
                 log_config=None,
@@ -74,11 +78,23 @@ def run_app(
                 ssl_keyfile=place.key,
                 timeout_graceful_shutdown=_STOP_WITHIN_S,
                 h11_max_incomplete_event_size=64 * 1024,
-            )
+            ),
         )
         with access.announced(address):
             on_ready(address, access)
             server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams before it waits for its connections, which would else last as long as it lets them."""
+
+    def __init__(self, on_end: Callable[[], None], config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._on_end = on_end
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_end()
+        await super().shutdown(sockets)
 
 
 def _hosts(place: Listening, port: int) -> frozenset[str]:

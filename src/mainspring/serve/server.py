@@ -105,6 +105,10 @@ class WebServer:
         )
         return Guard(app, self._access, allowed)
 
+    def end_streams(self) -> None:
+        """Lets every stream end in a moment; a page takes its own up again when a server is there."""
+        self._ending.set()
+
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
         async with self._hub:

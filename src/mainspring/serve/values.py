@@ -33,9 +33,62 @@ class EventsAfter(_Taken, frozen=True, kw_only=True):
     limit: int = 200
 
 
+class EventAsked(_Taken, frozen=True, kw_only=True):
+    seq: int
+
+
 class BlobAsked(_Taken, frozen=True, kw_only=True):
     sha256: str
     size: int
+
+
+class KeptAsked(_Taken, frozen=True, kw_only=True):
+    """A version of an output, by default the newest."""
+
+    name: str
+    version: int | None = None
+
+
+class ArtifactsCompared(_Taken, frozen=True, kw_only=True):
+    name: str
+    old: int | None = None
+    new: int | None = None
+
+
+class ArtifactWords(_Taken, frozen=True, kw_only=True):
+    words: str = ""
+    session: str = ""
+
+
+class SaveFile(_Taken, frozen=True, kw_only=True):
+    """A file of the session's workspace, kept under its own or another name."""
+
+    path: str
+    name: str = ""
+    note: str = ""
+
+
+class CallAskedFor(_Taken, frozen=True, kw_only=True):
+    call: str
+
+
+class BackAsked(_Taken, frozen=True, kw_only=True):
+    """Without `to_seq` before the last turn."""
+
+    to_seq: int | None = None
+
+
+class OutputAsked(_Taken, frozen=True, kw_only=True):
+    """Without `since` the end of what there is."""
+
+    handle: str
+    since: int | None = None
+
+
+class FolderAsked(_Taken, frozen=True, kw_only=True):
+    """Settings for work in a folder; without one, those of the user."""
+
+    folder: str = ""
 
 
 class SessionAsked(_Taken, frozen=True, kw_only=True):

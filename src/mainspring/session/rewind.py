@@ -81,7 +81,7 @@ async def go_back(
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = RestorePlan() if scope == "conversation" else await _plan(journal, started, vault)
+    going = RestorePlan() if scope == "conversation" else await plan_back(journal, started, vault)
     await asyncio.to_thread(_check, root, going, vault)
     if going.steps:
         await recorder.record(started)
@@ -96,7 +96,7 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
         return None
     if undone is not None and undone.seq > started.seq:
         return None
-    going = await _plan(journal, expanded(started.event, vault), vault)
+    going = await plan_back(journal, expanded(started.event, vault), vault)
     changed = await asyncio.to_thread(conflicts, root, going.steps)
     going = msgspec.structs.replace(
         going,
@@ -106,7 +106,8 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
-async def _plan(journal: JournalReader, started: RewindStarted, vault: Vault) -> RestorePlan:
+async def plan_back(journal: JournalReader, started: RewindStarted, vault: Vault) -> RestorePlan:
+    """Which files going back would put back, and which not."""
     recorded = await read_all(journal, kinds=("FilesChanged",), after=started.to_seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)

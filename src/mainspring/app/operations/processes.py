@@ -6,6 +6,7 @@ a journal; the session itself records the end when it next looks.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.operations.sessions import journal_of
+from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Sessions
 from mainspring.errors import JournalError, SandboxError, UsageError
@@ -23,9 +25,11 @@ from mainspring.journal import events_in
 from mainspring.sandbox.background import Background, Status
 from mainspring.sandbox.custody.tree import command_line
 from mainspring.sandbox.held import release
+from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 
 _HANDLE = re.compile(r"p[1-9][0-9]*")
+_TAIL_BYTES = 32 * 1024
 _KINDS = ("ProcessStarted", "ProcessEnded")
 
 
@@ -49,6 +53,16 @@ class StoppedProcess(msgspec.Struct, frozen=True, kw_only=True):
     was_alive: bool
     exit_code: int | None
     set_aside: tuple[str, ...] = ()
+
+
+class ProcessOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of what a process wrote; ask from `next_offset` on for what follows."""
+
+    handle: str
+    text: str
+    next_offset: int
+    is_running: bool
+    exit_code: int | None = None
 
 
 async def list_processes(config: Config, session: str = "") -> list[LiveProcess]:
@@ -84,12 +98,7 @@ async def stop_process(config: Config, session: str, handle: str) -> StoppedProc
     """Ends a background process with all that it started."""
     store = sessions_of(config)
     name = await store.find(session)
-    folder = store.directory(name) / FOLDER / handle
-    if not _HANDLE.fullmatch(handle) or not folder.is_dir():
-        raise UsageError(
-            f"Session {name} has no background process {handle}.", remedy="`mainspring ps` lists them."
-        )
-    background = Background(folder)
+    background = _found(store, name, handle)
     was_alive = is_alive(background.status())
     status = await background.stop("stopped by a person")
     if is_alive(status):
@@ -97,8 +106,40 @@ async def stop_process(config: Config, session: str, handle: str) -> StoppedProc
             f"The process {handle} is still running.", remedy=f"Look again with `mainspring ps {name}`."
         )
     return StoppedProcess(
-        handle=handle, was_alive=was_alive, exit_code=status.exit_code, set_aside=tuple(release(folder))
+        handle=handle,
+        was_alive=was_alive,
+        exit_code=status.exit_code,
+        set_aside=tuple(release(background.folder)),
     )
+
+
+async def process_output(
+    config: Config, session: str, handle: str, since: int | None = None
+) -> ProcessOutput:
+    """What a background process wrote from a byte on, or its end; secrets are hidden."""
+    store = sessions_of(config)
+    name = await store.find(session)
+    background = _found(store, name, handle)
+    status = background.status()
+    start = max(status.output_bytes - _TAIL_BYTES, 0) if since is None else since
+    read = await asyncio.to_thread(background.output, start, _TAIL_BYTES)
+    text = vault_of(store, name, config).redact(read.data.decode("utf-8", "replace"))
+    return ProcessOutput(
+        handle=handle,
+        text=plain(text),
+        next_offset=read.next_offset,
+        is_running=is_alive(status),
+        exit_code=status.exit_code,
+    )
+
+
+def _found(store: Sessions, session: str, handle: str) -> Background:
+    folder = store.directory(session) / FOLDER / handle
+    if not _HANDLE.fullmatch(handle) or not folder.is_dir():
+        raise UsageError(
+            f"Session {session} has no background process {handle}.", remedy="`mainspring ps` lists them."
+        )
+    return Background(folder)
 
 
 async def _rows(config: Config, session: str, folder: Path) -> list[LiveProcess]:

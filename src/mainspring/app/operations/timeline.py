@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.sessions import journal_of
-from mainspring.app.records import recording
+from mainspring.app.records import recording, vault_of
+from mainspring.app.stores import sessions_of
+from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
-from mainspring.events import AssistantSaid, Blob, Extent, FilesChanged, SessionStarted, UserSaid
+from mainspring.events import (
+    AssistantSaid,
+    Blob,
+    Extent,
+    FilesChanged,
+    RewindStarted,
+    SessionStarted,
+    UserSaid,
+)
 from mainspring.journal import JournalReader, events_in, last_event
+from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import Vault
-from mainspring.session.rewind import WentBack, complete, go_back, last_turn
+from mainspring.session.rewind import WentBack, complete, go_back, last_turn, plan_back
 from mainspring.settings import Config
 from mainspring.workspace.diffs import unified
+from mainspring.workspace.restore import as_change, conflicts
 
 
 class StepChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +93,49 @@ async def diffs_of(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[
             for change in changed.changes
         ]
     )
+
+
+class BackPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What going back to an event would do now. `said` are the messages that would no longer count, `changed`
+    the files that would be put back, with a diff of each from now to then; `conflicts` were changed by
+    somebody else, so that nothing would be put back; `lost` cannot be."""
+
+    session: str
+    to_seq: int
+    said: tuple[str, ...] = ()
+    replies: int = 0
+    changed: FilesChanged = FilesChanged()
+    diffs: tuple[tuple[str, ...], ...] = ()
+    conflicts: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+async def preview_back(config: Config, session: str, to_seq: int | None = None) -> BackPreview:
+    """What going back to after an event, or before the last turn, would change: conversation and files."""
+    async with journal_of(config, session) as reader:
+        last = await reader.last_seq()
+        if to_seq is None:
+            to_seq = (await last_turn(reader, "both"))[0] - 1
+        if not 1 <= to_seq <= last:
+            raise UsageError(f"There is no event {to_seq}: this session has {last}.")
+        vault = vault_of(sessions_of(config), reader.session, config)
+        root = await _workspace(reader, vault)
+        dead = undone_ranges(await read_all(reader, kinds=("Undone",)))
+        later = await read_all(reader, kinds=("UserSaid", "AssistantSaid"), after=to_seq)
+        counting = [item.event for item in live(later, dead)]
+        going = await plan_back(reader, RewindStarted(to_seq=to_seq, scope="both"), vault)
+        hidden = redacted(FilesChanged(changes=tuple(as_change(step) for step in going.steps)), vault)
+        found = await asyncio.to_thread(conflicts, root, going.steps)
+        return BackPreview(
+            session=reader.session,
+            to_seq=to_seq,
+            said=tuple(event.text for event in counting if isinstance(event, UserSaid)),
+            replies=sum(isinstance(event, AssistantSaid) for event in counting),
+            changed=hidden,
+            diffs=await diffs_of(reader, hidden),
+            conflicts=tuple(vault.redact(path) for path in sorted({*going.foreign, *found})),
+            lost=tuple(vault.redact(each) for each in going.lost),
+        )
 
 
 async def go_back_to(

@@ -1,9 +1,11 @@
 // The page: who is looking, which view, and one stream of all sessions and questions.
 import { render } from './vendor/preact.module.js';
 import { useEffect, useState } from './vendor/hooks.module.js';
-import { html, Problem, useDoing } from './parts.js';
-import { CostView, DevicesView, StartView } from './forms.js';
+import { html, Icon, Problem, useDoing } from './parts.js';
+import { ArtifactsView } from './artifacts.js';
+import { CostView, StartView } from './forms.js';
 import { FleetView } from './fleet.js';
+import { MachineView } from './machine.js';
 import { follow, get, post } from './net.js';
 import { InboxView } from './questions.js';
 import { SessionView } from './session.js';
@@ -68,23 +70,37 @@ function Inside({ me, onLeave }) {
   const route = useRoute();
   const { rows, questions, isOpen } = useFleet();
   const listed = [...rows.values()].sort((one, other) => other.updated_us - one.updated_us);
-  const session = (/^#\/s\/(\w+)/.exec(route) || [])[1];
-  const links = [['#/', texts.sessions], ['#/inbox', texts.inbox], ['#/new', texts.start], ['#/cost', texts.cost], ['#/devices', texts.devices]];
-  const here = session ? '#/' : route || '#/';
-  const view = session
-    ? html`<${SessionView} key=${session} session=${session} row=${rows.get(session)} me=${me}
+  const [, session, view] = /^#\/s\/(\w+)\/?(.*)$/.exec(route) || [];
+  const links = [['#/', 'sessions'], ['#/inbox', 'inbox'], ['#/new', 'start'], ['#/artifacts', 'artifacts'], ['#/cost', 'cost'], ['#/machine', 'machine']];
+  const isInstallable = useInstallable();
+  const here = session ? '#/' : route.startsWith('#/machine') ? '#/machine' : route || '#/';
+  useEffect(() => { document.title = questions.length ? `(${questions.length}) ${texts.title}` : texts.title; }, [questions.length]);
+  const shown = session
+    ? html`<${SessionView} key=${session} session=${session} view=${view || ''} row=${rows.get(session)} me=${me}
         questions=${questions.filter((asked) => asked.session === session)} />`
     : route === '#/inbox' ? html`<${InboxView} questions=${questions} mayAnswer=${me.role !== 'watch'} />`
       : route === '#/new' ? html`<${StartView} rows=${listed} />`
-        : route === '#/cost' ? html`<${CostView} />`
-          : route === '#/devices' ? html`<${DevicesView} me=${me} onLeave=${onLeave} />`
-            : html`<${FleetView} rows=${listed} questions=${questions} />`;
-  return html`<header><nav aria-label=${texts.title}>${links.map(([to, name]) => html`
-      <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}>${name}
-        ${to === '#/inbox' && questions.length > 0 && html`<span class="count">${questions.length}</span>`}</a>`)}
-    </nav></header>
+        : route === '#/artifacts' ? html`<${ArtifactsView} rows=${rows} />`
+          : route === '#/cost' ? html`<${CostView} rows=${rows} />`
+            : here === '#/machine' ? html`<${MachineView} route=${route} me=${me} onLeave=${onLeave} isInstallable=${isInstallable} />`
+              : html`<${FleetView} rows=${listed} questions=${questions} />`;
+  return html`<header><div class="top"><a class="brand" href="#/"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.title}</a>
+    <nav class="main-nav" aria-label=${texts.title}>${links.map(([to, name]) => html`
+      <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}><${Icon} name=${name} /><span>${texts[name]}</span>
+        ${name === 'inbox' && questions.length > 0 && html`<span class="count">${questions.length}</span>`}</a>`)}
+    </nav></div></header>
     ${!isOpen && html`<p class="problem" role="status">${texts.offline}</p>`}
-    ${view}`;
+    ${shown}`;
+}
+
+/** Whether this page can be installed: with a service worker, which needs loopback or a trusted certificate. */
+function useInstallable() {
+  const [isInstallable, setInstallable] = useState(/** @type {boolean | null} */ (null));
+  useEffect(() => {
+    if (!isSecureContext || !('serviceWorker' in navigator)) setInstallable(false);
+    else navigator.serviceWorker.register('/sw.js').then(() => setInstallable(true), () => setInstallable(false));
+  }, []);
+  return isInstallable;
 }
 
 function App() {

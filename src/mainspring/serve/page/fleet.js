@@ -1,6 +1,6 @@
 // All sessions and goals of this machine.
 import { useState } from './vendor/hooks.module.js';
-import { ago, html, money } from './parts.js';
+import { ago, Chip, Empty, html, money } from './parts.js';
 import { texts } from './texts.js';
 
 const GROUPS = {
@@ -26,23 +26,25 @@ export function FleetView({ rows, questions }) {
   const wanted = words.toLowerCase();
   const found = rows.filter((row) => GROUPS[group](row, asking)
     && `${row.id} ${row.title} ${row.goal} ${row.workspace} ${row.last_line}`.toLowerCase().includes(wanted));
+  const counts = { waiting: rows.filter((row) => asking.has(row.id)).length, running: rows.filter(GROUPS.running).length };
   return html`<main>
+    <h1 class="hidden">${texts.sessions}</h1>
     <div class="bar">
       <input type="search" aria-label=${texts.search} placeholder=${texts.search} value=${words}
         onInput=${(event) => setWords(event.currentTarget.value)} />
-      <div class="tabs" role="group">${Object.keys(GROUPS).map((name) => html`
-        <button key=${name} aria-pressed=${group === name} onClick=${() => setGroup(name)}>${texts[name]}</button>`)}
+      <div class="choice" role="group" aria-label=${texts.sessions}>${Object.keys(GROUPS).map((name) => html`
+        <button key=${name} aria-pressed=${group === name} onClick=${() => setGroup(name)}>${texts[name]}${counts[name] ? ` ${counts[name]}` : ''}</button>`)}
       </div>
     </div>
-    ${!rows.length && html`<p class="quiet">${texts.noSessions}</p>`}
-    ${rows.length > 0 && !found.length && html`<p class="quiet">${texts.noMatch}</p>`}
+    ${!rows.length && html`<${Empty} title=${texts.noSessions} help=${texts.noSessionsHelp} />`}
+    ${rows.length > 0 && !found.length && html`<${Empty} title=${texts.noMatch} help=${texts.noMatchHelp} />`}
     <ul class="cards">${found.slice(0, SHOWN).map((row) => html`<li key=${row.id}>
-      <a class="card" href=${`#/s/${row.id}`}>
-        <span class="head"><b>${row.goal || row.title || row.id}</b>
-          <span class=${`state ${toneOf(stateOf(row))}`}>${stateOf(row)}</span></span>
-        <span class="line">${row.last_line}</span>
-        <span class="quiet">${row.workspace} · ${ago(row.updated_us)} · ${money(row.cost_usd)}
-          ${asking.has(row.id) ? html` · <b class="ask">${texts.waiting}</b>` : ''}</span>
+      <a class="card session-card" href=${`#/s/${row.id}${row.goal ? '/goal' : ''}`}>
+        <span class="head"><b class="title">${row.goal || row.title || row.id}</b>
+          ${asking.has(row.id) ? html`<${Chip} tone="ask">${texts.needsYou}<//>` : html`<${Chip} tone=${toneOf(stateOf(row))}>${stateOf(row)}<//>`}</span>
+        ${row.last_line && row.last_line !== row.title && html`<span class="line">${row.last_line}</span>`}
+        <span class="meta">${row.goal && html`<span>${texts.goal} · ${row.iterations} ${texts.iterations.toLowerCase()}</span>`}
+          <span class="path">${row.workspace}</span><span>${ago(row.updated_us)}</span><span>${money(row.cost_usd)}</span></span>
       </a></li>`)}
     </ul>
   </main>`;

@@ -1,62 +1,77 @@
 // Starting work, what was spent, and the devices that may use this server.
 import { useEffect, useState } from './vendor/hooks.module.js';
-import { html, money, Problem, useDoing } from './parts.js';
+import { Choice, Empty, html, money, Problem, useData, useDoing } from './parts.js';
+import { Bar, Days } from './charts.js';
 import { get, post } from './net.js';
 import { texts } from './texts.js';
 
-/** @param {{label: string, value: any, onValue: (value: string) => void, rows?: number}} props */
-const Field = ({ label, value, onValue, rows }) => html`<label>${label}
+/** @param {{label: string, help?: string, value: any, onValue: (value: string) => void, rows?: number, kind?: string, list?: string[]}} props */
+const Field = ({ label, help, value, onValue, rows, kind, list }) => html`<label>${label}
   ${rows ? html`<textarea rows=${rows} value=${value} onInput=${(event) => onValue(event.currentTarget.value)} />`
-    : html`<input value=${value} onInput=${(event) => onValue(event.currentTarget.value)} />`}</label>`;
+    : html`<input value=${value} inputmode=${kind || 'text'} list=${list ? `list-${label}` : null} onInput=${(event) => onValue(event.currentTarget.value)} />`}
+  ${list && html`<datalist id=${`list-${label}`}>${list.map((each) => html`<option key=${each} value=${each} />`)}</datalist>`}
+  ${help && html`<span class="help">${help}</span>`}</label>`;
 
 /** @param {{rows: any[]}} props */
 export function StartView({ rows }) {
-  const [given, setGiven] = useState({ workspace: rows[0] ? rows[0].workspace : '', text: '', model: '', mode: '', cap: '', check: '' });
-  const [isGoal, setGoal] = useState(false);
+  const folders = [...new Set(rows.map((row) => row.workspace))].slice(0, 20);
+  const [given, setGiven] = useState({ workspace: folders[0] || '', text: '', model: '', mode: '', cap: '', check: '', profile: '', most: '' });
+  const [kind, setKind] = useState('kindSession');
+  const isGoal = kind === 'kindGoal';
+  const { data: profiles } = useData(isGoal ? '/profiles' : '');
   const { error, isBusy, run } = useDoing();
-  const set = (name) => (value) => setGiven({ ...given, [name]: value });
+  const set = (name) => (value) => setGiven((before) => ({ ...before, [name]: value }));
   const begin = () => run(async () => {
     const body = { text: given.text, workspace: given.workspace, model: given.model, mode: given.mode,
       ...(given.cap ? { max_cost_usd: Number(given.cap) } : {}),
-      ...(isGoal && given.check ? { checks: [given.check] } : {}) };
+      ...(isGoal ? { profile: given.profile, checks: given.check ? [given.check] : [], ...(given.most ? { max_iterations: Number(given.most) } : {}) } : {}) };
     const started = await post(isGoal ? '/goals' : '/sessions', body);
-    location.hash = `#/s/${started.session}`;
+    location.hash = `#/s/${started.session}${isGoal ? '/goal' : ''}`;
   });
-  return html`<main><h1>${texts.start}</h1>
+  const select = (label, name, options) => html`<label>${label}<select value=${given[name]} onChange=${(event) => set(name)(event.currentTarget.value)}>
+    ${options.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select></label>`;
+  return html`<main class="form"><h1>${texts.start}</h1>
     <form onSubmit=${(event) => { event.preventDefault(); begin(); }}>
-      <${Field} label=${texts.task} rows=${4} value=${given.text} onValue=${set('text')} />
-      <${Field} label=${texts.folder} value=${given.workspace} onValue=${set('workspace')} />
-      <${Field} label=${texts.model} value=${given.model} onValue=${set('model')} />
-      <label>${texts.mode}<select value=${given.mode} onChange=${(event) => set('mode')(event.currentTarget.value)}>
-        ${['', 'plan', 'ask', 'edits', 'auto'].map((mode) => html`<option key=${mode} value=${mode}>${mode || '–'}</option>`)}
-      </select></label>
-      <${Field} label=${texts.cap} value=${given.cap} onValue=${set('cap')} />
-      <label class="inline"><input type="checkbox" checked=${isGoal}
-        onChange=${(event) => setGoal(event.currentTarget.checked)} /> ${texts.isGoal}</label>
-      ${isGoal && html`<${Field} label=${texts.check} value=${given.check} onValue=${set('check')} />`}
-      <button class="main" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
+      <${Choice} names=${['kindSession', 'kindGoal']} value=${kind} onValue=${setKind} label=${texts.start} />
+      <p class="quiet">${isGoal ? texts.kindHelp.goal : texts.kindHelp.session}</p>
+      <${Field} label=${texts.task} rows=${5} value=${given.text} onValue=${set('text')} />
+      <${Field} label=${texts.folder} help=${texts.folderHelp} list=${folders} value=${given.workspace} onValue=${set('workspace')} />
+      ${isGoal && html`<${Field} label=${texts.check} help=${texts.checkHelp} value=${given.check} onValue=${set('check')} />`}
+      <div class="fields">
+        <${Field} label=${texts.model} help=${texts.modelHelp} value=${given.model} onValue=${set('model')} />
+        ${select(texts.mode, 'mode', [['', texts.modeDefault], ...Object.entries(texts.modes)])}
+        <${Field} label=${texts.cap} kind="decimal" value=${given.cap} onValue=${set('cap')} />
+        ${isGoal && html`<${Field} label=${texts.iterationsMost} kind="numeric" value=${given.most} onValue=${set('most')} />
+          ${select(texts.profile, 'profile', [['', '–'], ...(profiles || []).map((name) => [name, name])])}`}
+      </div>
+      <button class="main wide" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
       <${Problem} error=${error} />
     </form></main>`;
 }
 
-export function CostView() {
+/** @param {{rows: Map<string, any>}} props */
+export function CostView({ rows }) {
   const [by, setBy] = useState('day');
-  const [costs, setCosts] = useState(/** @type {any} */ (null));
-  const { error, run } = useDoing();
-  useEffect(() => { run(async () => setCosts(await get(`/cost?by=${by}`))); }, [by]);
+  const { data: costs, error } = useData(`/cost?by=${by}`);
+  const most = costs ? Math.max(...costs.rows.map((row) => row.spent.usd || 0), 0) : 0;
+  const nameOf = (key) => { const row = by === 'session' && rows.get(key); return row ? row.goal || row.title || key : key; };
+  const tokens = (spent) => ((spent.input_tokens || 0) + (spent.output_tokens || 0)).toLocaleString('en');
   return html`<main><h1>${texts.cost}</h1>
-    <div class="tabs" role="group">${['day', 'model', 'source', 'session'].map((name) => html`
-      <button key=${name} aria-pressed=${by === name} onClick=${() => setBy(name)}>${texts.by} ${name}</button>`)}</div>
+    <div class="bar"><${Choice} names=${['day', 'model', 'source', 'session']} value=${by} onValue=${setBy} label=${texts.by} labels=${texts.costBy} /></div>
     <${Problem} error=${error} />
-    ${costs && !costs.rows.length && html`<p class="quiet">${texts.none}</p>`}
-    ${costs && costs.rows.length > 0 && html`<div class="scroll" tabindex="0"><table>
-      <thead><tr><th scope="col">${by}</th><th scope="col" class="figure">US$</th>
+    ${costs && !costs.rows.length && html`<${Empty} title=${texts.none} help=${texts.noneHelp} />`}
+    ${costs && costs.rows.length > 0 && html`
+      <section class="tiles"><div class="tile"><span class="quiet">${texts.total}</span><b>${money(costs.total.usd || 0)}</b></div>
+        <div class="tile"><span class="quiet">${texts.tokensWord}</span><b>${tokens(costs.total)}</b></div>
+        <div class="tile"><span class="quiet">${texts.requests}</span><b>${(costs.total.requests || 0).toLocaleString('en')}</b></div></section>
+      ${by === 'day' && most > 0 && costs.rows.length > 1 && html`<figure class="card"><${Days} label=${texts.cost} rows=${costs.rows.map((row) => ({ key: row.key, value: row.spent.usd || 0 }))} /></figure>`}
+      <div class="scroll" tabindex="0"><table class="wide"><thead><tr><th scope="col">${texts.costBy[by]}</th><th scope="col" class="figure">US$</th>
         <th scope="col" class="figure">${texts.tokensWord}</th><th scope="col" class="figure">${texts.requests}</th></tr></thead>
-      <tbody>${[...costs.rows, { key: texts.total, spent: costs.total }].map((row) => html`<tr key=${row.key}>
-        <th scope="row">${row.key}</th><td class="figure">${money(row.spent.usd || 0)}</td>
-        <td class="figure">${((row.spent.input_tokens || 0) + (row.spent.output_tokens || 0)).toLocaleString('en')}</td>
-        <td class="figure">${row.spent.requests || 0}</td></tr>`)}</tbody>
-    </table></div>`}</main>`;
+      <tbody>${costs.rows.map((row) => html`<tr key=${row.key}>
+        <th scope="row">${by === 'session' ? html`<a href=${`#/s/${row.key}`}>${nameOf(row.key).slice(0, 80)}</a>` : row.key}
+          ${most > 0 && html`<${Bar} share=${(row.spent.usd || 0) / most} />`}</th>
+        <td class="figure">${money(row.spent.usd || 0)}</td><td class="figure">${tokens(row.spent)}</td>
+        <td class="figure">${(row.spent.requests || 0).toLocaleString('en')}</td></tr>`)}</tbody></table></div>`}</main>`;
 }
 
 /** @param {{me: any, onLeave: () => void}} props */
@@ -71,7 +86,7 @@ export function DevicesView({ me, onLeave }) {
     const made = await post('/devices/offer', { role });
     setLink(`${location.origin}/#pair=${made.code}`);
   });
-  return html`<main><h1>${texts.devices}</h1>
+  return html`<section>
     <p class="quiet">${me.name} · ${me.role} · mainspring ${me.version}</p>
     ${me.role === 'owner' && html`
       ${!devices.length && html`<p class="quiet">${texts.noDevices}</p>`}
@@ -85,5 +100,5 @@ export function DevicesView({ me, onLeave }) {
         <button class="main" onClick=${offer}>${texts.pair}</button></div>
       ${link && html`<p>${texts.pairLink}</p><pre tabindex="0">${link}</pre>`}`}
     <${Problem} error=${error} />
-    <p><button onClick=${() => run(async () => { await post('/logout'); onLeave(); })}>${texts.leave}</button></p></main>`;
+    <p><button onClick=${() => run(async () => { await post('/logout'); onLeave(); })}>${texts.leave}</button></p></section>`;
 }

@@ -1,5 +1,5 @@
 // Requests and streams. Every answer is JSON; an error is a sentence and what to do.
-const API = '/api/v1';
+export const API = '/api/v1';
 
 export class ApiError extends Error {
   /** @param {number} status @param {string} message @param {string} remedy */

@@ -1,188 +1,125 @@
-// One session: what happened, as it happens, and what can be told to it. At most 300 rows are in the document.
-import { useEffect, useLayoutEffect, useReducer, useRef, useState } from './vendor/hooks.module.js';
-import { Folded, html, Markdown, money, Problem, useDoing } from './parts.js';
+// One session: its transcript, changes, outputs and processes, and what can be told to it.
+import { useEffect, useRef, useState } from './vendor/hooks.module.js';
+import { ago, Chip, Empty, html, money, Problem, Tabs, useData, useDoing } from './parts.js';
+import { SessionArtifacts } from './artifacts.js';
+import { BackTab } from './back.js';
+import { Bar } from './charts.js';
+import { Diffs } from './diff.js';
 import { stateOf, toneOf } from './fleet.js';
-import { follow, get, post } from './net.js';
+import { GoalTab, ReportTab, Waits } from './goal.js';
+import { get, post } from './net.js';
 import { QuestionCard } from './questions.js';
 import { texts } from './texts.js';
+import { Transcript } from './transcript.js';
 
-const PAGE = 100;
-const MOST = 300;
-
-/** @param {{part: any}} props */
-function PartView({ part }) {
-  switch (part.kind) {
-    case 'user':
-      return html`<div class="part user"><${Markdown} tree=${part.tree} />
-        ${part.text && html`<p class="quiet">${part.text}</p>`}</div>`;
-    case 'text':
-      return html`<div class="part"><${Markdown} tree=${part.tree} /></div>`;
-    case 'thinking':
-      return html`<${Folded} title=${part.title} text=${part.text} isCut=${part.is_cut} class="part thinking" />`;
-    case 'call':
-      return html`<${Folded} title=${html`<code>${part.title}</code>`} text=${part.text} isCut=${part.is_cut}
-        class="part call" />`;
-    case 'result':
-    case 'files':
-      return html`<${Folded} title=${part.title} text=${part.text} isCut=${part.is_cut}
-        class=${`part ${part.kind} ${part.tone || ''}`} />`;
-    default:
-      return html`<div class=${`part ${part.kind} ${part.tone || ''}`}>${part.title}</div>`;
-  }
-}
-
-/** The rows that are shown, and what is being written. One state, so that a stream cannot tear it. */
-function reduce(state, [what, value]) {
-  switch (what) {
-    case 'row': {
-      if (value.seq <= state.last) return state;
-      const after = { ...state, last: value.seq };
-      if (value.parts.some((part) => part.kind === 'text')) after.draft = '';
-      if (!state.isAtEnd || !value.parts.length) return after;
-      const rows = [...state.rows, value];
-      return { ...after, rows: rows.length > MOST ? rows.slice(-MOST + PAGE) : rows };
-    }
-    case 'delta': {
-      const part = value.parts[0];
-      if (part && part.kind === 'text') return { ...state, draft: state.draft + part.text };
-      return part && part.kind === 'line' ? { ...state, status: part.text } : state;
-    }
-    case 'page':
-      return { ...state, ...value, draft: '' };
-    default:
-      return state;
-  }
-}
-
-/** @param {any[]} rows */
-const visible = (rows) => rows.filter((row) => row.parts.length);
-
-/** @param {string} session @param {number} before */
-async function earlierRows(session, before) {
-  let rows = /** @type {any[]} */ ([]);
-  let from = before;
-  while (rows.length < PAGE && from > 1) {
-    const found = await get(`/sessions/${session}/view?before=${from}&limit=400`);
-    if (!found.rows.length) break;
-    rows = [...visible(found.rows), ...rows];
-    from = found.rows[0].seq;
-  }
-  return { rows, from };
-}
-
-function useTranscript(session) {
-  const [state, dispatch] = useReducer(reduce, { rows: [], last: 0, first: 1, isAtEnd: true, draft: '', status: '' });
-  const [isOpen, setOpen] = useState(true);
-  const last = useRef(0);
-  last.current = Math.max(last.current, state.last);
-  useEffect(() => {
-    let leave = () => {};
-    let isGone = false;
-    const begin = async () => {
-      const row = await get(`/sessions/${session}`);
-      const { rows, from } = await earlierRows(session, row.events + 1);
-      if (isGone) return;
-      last.current = row.events;
-      dispatch(['page', { rows: rows.slice(-MOST), last: row.events, first: from, isAtEnd: true }]);
-      leave = follow(() => `/sessions/${session}/stream?view=1&after=${last.current}`, {
-        message: (data) => dispatch(['row', data]), delta: (data) => dispatch(['delta', data]),
-      }, setOpen);
-    };
-    begin().catch(() => setOpen(false));
-    return () => { isGone = true; leave(); };
-  }, [session]);
-  const earlier = async () => {
-    const { rows, from } = await earlierRows(session, state.rows.length ? state.rows[0].seq : state.first);
-    const all = [...rows, ...state.rows];
-    dispatch(['page', { rows: all.slice(0, MOST), first: from, isAtEnd: all.length <= MOST && state.isAtEnd }]);
-  };
-  const newest = async () => {
-    const { rows, from } = await earlierRows(session, last.current + 1);
-    dispatch(['page', { rows: rows.slice(-MOST), first: from, isAtEnd: true }]);
-  };
-  return { state, isOpen, earlier, newest };
-}
-
-/** @param {{session: string}} props */
-function Changes({ session }) {
-  const [steps, setSteps] = useState(/** @type {any[] | null} */ (null));
-  const { error, run } = useDoing();
-  useEffect(() => { run(async () => setSteps(await get(`/sessions/${session}/changes`))); }, [session]);
+/** @param {{session: string, row: any}} props */
+function Changes({ session, row }) {
+  const { data, error } = useData(`/sessions/${session}/changes`, row && row.events);
+  const files = (data || []).flatMap((step) => (step.changed.changes || []).map((change, place) => (
+    { path: change.path, kind: change.kind, lines: step.diffs[place] || [], extra: html`<p class="quiet"><a href=${`#/s/${session}/back/${step.seq - 1}`}>${texts.backTo} ${step.seq - 1}</a></p>` })));
   return html`<section><${Problem} error=${error} />
-    ${steps && !steps.length && html`<p class="quiet">${texts.noChanges}</p>`}
-    ${(steps || []).map((step) => step.changed.changes.map((change, place) => html`
-      <details class="part files" open key=${`${step.seq}-${place}`}>
-        <summary>${change.path}</summary>
-        <pre class="diff" tabindex="0">${(step.diffs[place] || []).map((line, number) => html`<span key=${number}
-          class=${line[0] === '+' ? 'plus' : line[0] === '-' ? 'minus' : line[0] === '@' ? 'at' : ''}>${line.replace(/\n?$/, '\n')}</span>`)}</pre>
-      </details>`))}
-  </section>`;
+    ${data && !files.length && html`<${Empty} title=${texts.noChanges} help=${texts.noChangesHelp} />`}
+    ${files.length > 0 && html`<${Diffs} files=${files} />`}</section>`;
 }
 
-/** @param {{session: string, mayStop: boolean, isRunning: boolean}} props */
-function Compose({ session, mayStop, isRunning }) {
+/** @param {{process: any, session: string, maySteer: boolean}} props */
+function ProcessCard({ process, session, maySteer }) {
+  const [written, setWritten] = useState('');
+  const [isRunning, setRunning] = useState(true);
+  const { error, run } = useDoing();
+  const at = useRef(/** @type {number | null} */ (null));
+  useEffect(() => {
+    let timer = 0;
+    const look = async () => {
+      try {
+        const found = await get(`/sessions/${session}/output?handle=${process.handle}${at.current === null ? '' : `&since=${at.current}`}`);
+        at.current = found.next_offset;
+        if (found.text) setWritten((before) => (before + found.text).slice(-40000));
+        setRunning(found.is_running);
+        if (found.is_running) timer = setTimeout(look, 1000);
+      } catch { /* its folder is gone: what was shown stays */ }
+    };
+    if (process.handle) look();
+    return () => clearTimeout(timer);
+  }, [process.handle]);
+  return html`<li class="card"><span class="head"><code>${process.command || process.pid}</code><${Chip} tone=${isRunning ? 'live' : ''}>${process.handle} · ${isRunning ? process.state : texts.ended}<//></span>
+    <span class="quiet">pid ${process.pid} · ${ago(process.started_us)}</span>
+    <pre class="live" tabindex="0">${written || texts.noOutput}</pre>
+    ${maySteer && process.handle && isRunning && html`<div class="actions"><button class="danger"
+      onClick=${() => run(() => post(`/sessions/${session}/end-process`, { handle: process.handle }))}>${texts.endProcess}</button></div>`}
+    <${Problem} error=${error} /></li>`;
+}
+
+/** @param {{session: string, row: any, maySteer: boolean}} props */
+function Processes({ session, row, maySteer }) {
+  const { data, error } = useData(`/processes?session=${session}`, row && row.events);
+  return html`<section><${Problem} error=${error} />
+    ${data && !data.length && html`<${Empty} title=${texts.noProcesses} help=${texts.noProcessesHelp} />`}
+    <ul class="cards">${(data || []).map((process) => html`<${ProcessCard} key=${`${process.handle}${process.pid}`} process=${process} session=${session} maySteer=${maySteer} />`)}</ul></section>`;
+}
+
+/** @param {{session: string, maySteer: boolean, mayAnswer: boolean, isRunning: boolean}} props */
+function Compose({ session, maySteer, mayAnswer, isRunning }) {
   const [text, setText] = useState('');
   const { error, isBusy, run } = useDoing();
   const send = () => run(async () => {
     await post(`/sessions/${session}/say`, { text });
     setText('');
   });
-  const undo = () => run(async () => {
-    if (confirm(texts.confirmUndo)) await post(`/sessions/${session}/back`, { scope: 'both' });
-  });
   const fork = () => run(async () => {
     const made = await post(`/sessions/${session}/fork`);
     location.hash = `#/s/${made.session}`;
   });
-  if (!mayStop) return html`<p class="quiet">${texts.watchOnly}</p>`;
+  if (!maySteer) return html`<p class="quiet">${mayAnswer ? texts.answerOnly : texts.watchOnly}</p>`;
   return html`<form class="compose" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <textarea rows="2" aria-label=${texts.say} placeholder=${texts.say} value=${text}
       onInput=${(event) => setText(event.currentTarget.value)}
-      onKeyDown=${(event) => { if (event.key === 'Enter' && !event.shiftKey && text.trim()) { event.preventDefault(); send(); } }} />
+      onKeyDown=${(event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && text.trim()) { event.preventDefault(); send(); } }} />
     <div class="actions">
       <button class="main" disabled=${isBusy || !text.trim()}>${texts.send}</button>
       ${isRunning && html`<button type="button" class="danger"
         onClick=${() => run(() => post(`/sessions/${session}/stop`))}>${texts.stop}</button>`}
-      ${!isRunning && html`<button type="button" onClick=${undo}>${texts.undo}</button>
+      ${!isRunning && html`<a class="button" href=${`#/s/${session}/back`}>${texts.undo}</a>
         <button type="button" onClick=${fork}>${texts.fork}</button>`}
     </div>
     <${Problem} error=${error} />
   </form>`;
 }
 
-/** @param {{session: string, row: any, questions: any[], me: any}} props */
-export function SessionView({ session, row, questions, me }) {
-  const { state, isOpen, earlier, newest } = useTranscript(session);
-  const [tab, setTab] = useState('transcript');
-  const { error, run } = useDoing();
-  const end = useRef(/** @type {any} */ (null));
-  const isNear = useRef(true);
-  useLayoutEffect(() => { if (isNear.current && end.current) end.current.scrollIntoView({ block: 'end' }); },
-    [state.rows, state.draft, questions.length]);
-  useEffect(() => {
-    const look = () => { isNear.current = innerHeight + scrollY > document.documentElement.scrollHeight - 120; };
-    addEventListener('scroll', look, { passive: true });
-    return () => removeEventListener('scroll', look);
-  }, []);
+/** @param {{session: string, row: any}} props */
+function Standing({ session, row }) {
+  const { data: use } = useData(`/sessions/${session}/context`, row && row.events);
+  const { data: now } = useData(`/sessions/${session}/now`, row && row.events);
+  const plan = now ? now.plan : [];
+  return html`<aside class="standing">
+    ${use && use.window && html`<div class="meter"><span class="quiet">${texts.context} ${Math.round((use.tokens / use.window) * 100)} % · ${use.tokens.toLocaleString('en')} ${texts.tokensOf} ${use.window.toLocaleString('en')}</span>
+      <${Bar} share=${use.tokens / use.window} /></div>`}
+    ${plan.length > 0 && html`<details class="plan" open=${plan.length < 8}><summary>${texts.plan} · ${plan.filter((item) => item.progress === 'done').length}/${plan.length}</summary>
+      <ol>${plan.map((item, place) => html`<li key=${place} class=${item.progress || 'open'}>${item.text}</li>`)}</ol></details>`}
+  </aside>`;
+}
+
+/** @param {{session: string, view: string, row: any, questions: any[], me: any}} props */
+export function SessionView({ session, view, row, questions, me }) {
+  const maySteer = me.role === 'steer' || me.role === 'owner';
   const name = row ? row.goal || row.title || session : session;
   const isRunning = row && row.state === 'running';
+  const at = `#/s/${session}`;
+  const items = /** @type {[string, string][]} */ ([...(row && row.goal ? [[`${at}/goal`, texts.goal]] : []), [at, texts.transcript], [`${at}/changes`, texts.changes],
+    [`${at}/artifacts`, texts.artifacts], [`${at}/processes`, texts.processes]]);
+  const [tab, seq] = view.split('/');
+  const inner = { session, row, maySteer };
   return html`<main class="session">
-    <h1>${name}</h1>
-    ${row && html`<p class="quiet"><span class=${`state ${toneOf(stateOf(row))}`}>${stateOf(row)}</span>
-      ${' '}${row.model} · ${money(row.cost_usd)} · ${row.workspace} · ${session}</p>`}
-    <div class="tabs" role="group">${['transcript', 'changes'].map((each) => html`
-      <button key=${each} aria-pressed=${tab === each} onClick=${() => setTab(each)}>${texts[each]}</button>`)}</div>
-    ${!isOpen && html`<p class="problem" role="status">${texts.offline}</p>`}
-    <${Problem} error=${error} />
-    ${tab === 'changes' ? html`<${Changes} session=${session} />` : html`
-      ${state.first > 1 && html`<button onClick=${() => run(earlier)}>${texts.earlier}</button>`}
-      <ol class="rows" aria-live="polite">${state.rows.map((each) => html`<li key=${each.seq} id=${`e${each.seq}`}>
-        ${each.parts.map((part, place) => html`<${PartView} key=${place} part=${part} />`)}</li>`)}</ol>
-      ${!state.isAtEnd && html`<button onClick=${() => run(newest)}>${texts.newest}</button>`}
-      ${state.draft && html`<div class="part draft"><pre>${state.draft}</pre></div>`}
-      ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked}
-        mayAnswer=${me.role !== 'watch'} />`)}
-      <${Compose} session=${session} mayStop=${me.role === 'steer' || me.role === 'owner'} isRunning=${isRunning} />
-      <div ref=${end}></div>`}
+    <h1>${name.length > 160 ? `${name.slice(0, 160)}…` : name}</h1>
+    ${row && html`<p class="meta"><${Chip} tone=${toneOf(stateOf(row))}>${stateOf(row)}<//>
+      <span>${row.model || '–'}</span><span>${money(row.cost_usd)}</span><span class="path">${row.workspace}</span><code>${session}</code></p>`}
+    <${Tabs} items=${items} here=${tab === 'report' ? `${at}/goal` : tab === 'back' ? at : tab ? `${at}/${tab}` : at} label=${texts.session} />
+    ${tab === 'changes' ? html`<${Changes} ...${inner} />` : tab === 'artifacts' ? html`<${SessionArtifacts} ...${inner} />`
+      : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
+        : tab === 'report' ? html`<${ReportTab} ...${inner} />` : tab === 'back' ? html`<${BackTab} key=${seq} seq=${seq || ''} ...${inner} />` : html`
+      <${Standing} session=${session} row=${row} />
+      <${Transcript} session=${session}><${Waits} session=${session} row=${row} />
+        ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked} mayAnswer=${me.role !== 'watch'} />`)}
+        <${Compose} session=${session} maySteer=${maySteer} mayAnswer=${me.role !== 'watch'} isRunning=${isRunning} /><//>`}
   </main>`;
 }
