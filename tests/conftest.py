@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +24,7 @@ for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
+_SLOW = Path(__file__).with_name("slow.txt")
 _shown: list[pytest.TerminalReporter] = []
 
 
@@ -35,3 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed and _shown:
         _shown[0].write_line(f"\nFAILED {report.nodeid} ({report.when})\n{report.longreprtext[-4000:]}")
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Tests that were measured to be slow (`scripts/slow.py`) are marked so; CI runs them all the same."""
+    known = frozenset(_SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in known:
+            item.add_marker(pytest.mark.slow)
