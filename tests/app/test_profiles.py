@@ -280,6 +280,21 @@ def test_whole_files_in_a_reply_are_written_when_a_small_model_was_shown_all_of_
         assert said.startswith("### calc.py\n```python\n")
 
 
+def test_the_example_of_a_file_is_one_of_the_program(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "crash.txt").write_text("KeyError: 'x' in calc.py\n")
+    (work / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (work / "test_calc.py").write_text("import calc\n")
+    path = settings(tmp_path).home / "config.toml"
+    path.write_text("")
+    config = load_config({"HOME": str(tmp_path), "MAINSPRING_HOME": str(path.parent)})
+    task = "The traceback is in `crash.txt`. Mend it."
+    _, requests = session(tmp_path, Script(replies=(answer("No."),) * 3), config=config, task=task)
+    last = requests[0]["messages"][-1]["content"]
+    assert last.rstrip().endswith("### calc.py\n```python\nthe whole file, changed\n```")
+
+
 def test_a_file_that_was_not_shown_whole_is_not_asked_for_whole(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()

@@ -86,9 +86,10 @@ def test_what_was_cut_off_is_a_call_with_half_its_arguments_or_half_an_answer() 
     assert read('{"action": "answer", "text": "half\\n an', 4)[0] == "half\n an"
 
 
-def test_an_answer_in_a_fence_is_an_answer() -> None:
-    written = '```json\n{"action": "answer", "text": "Done."}\n```'
-    assert read(written, 7) == ("Done.", [], False)
+@pytest.mark.parametrize("end", ["\n```", "```\n", "\n", ""])
+def test_an_answer_in_a_fence_is_an_answer(end: str) -> None:
+    written = '```json\n{"action": "answer", "text": "Done."}'
+    assert read(written + end, 7) == ("Done.", [], False)
 
 
 def test_text_that_is_no_action_is_shown_as_it_stands() -> None:

@@ -32,7 +32,7 @@ _MAX_THOUGHT_CHARACTERS = 200
 _HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
 _ANSWERING = lazy_pattern(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
 _CALLING = lazy_pattern(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
-_FENCED = lazy_pattern(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_FENCED = lazy_pattern(r"\s*```\w*\n(.*?)(?:\n?```)?\s*", re.DOTALL)
 _UNFINISHED_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = lazy_pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mainspring.context.mentions import is_source
 from mainspring.events import (
     EFFECT_SOURCE,
     TESTS_SOURCE,
@@ -81,8 +82,9 @@ def _may_write(runtime: Runtime) -> bool:
 
 
 def _example(paths: Sequence[str]) -> str:
-    """The file that will most likely change: the first that is no test."""
-    return next((path for path in paths if not is_test(path)), paths[0])
+    """The file that will most likely change: the first of the program, no test and no data."""
+    own = [path for path in paths if not is_test(path)]
+    return next((path for path in own if is_source(path)), (own or paths)[0])
 
 
 async def is_asked_for_effect(runtime: Runtime) -> bool:
