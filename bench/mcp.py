@@ -44,6 +44,13 @@ def main() -> None:
     )
     ours, own = asyncio.run(call_ms()), own_ms()
     row("a call of an MCP tool", f"{ours:.1f} ms", f"{ours - own:.1f} ms over its server", "target 5 ms")
+    plain, new = session_new_ms(0), session_new_ms()
+    row(
+        "session/new of ACP, five dead MCP servers",
+        f"{new:.0f} ms",
+        f"{plain:.0f} ms without",
+        "target 300 ms",
+    )
     tokens = asyncio.run(many_tokens())
     row("250 tools of an MCP server", f"{tokens:,.0f} tokens", "", "target 1,500")
 
@@ -125,6 +132,55 @@ def own_ms() -> float:
     server.kill()
     server.wait()
     return statistics.median(times)
+
+
+def session_new_ms(servers: int = 5) -> float:
+    """How long an editor waits for `session/new` with servers of its own; the process has started before."""
+    with tempfile.TemporaryDirectory() as name:
+        home, place = str(Path(name) / "home"), Path(name) / "workspace"
+        place.mkdir()
+        agent = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "mainspring",
+                "acp",
+                "--model",
+                "openai-compatible@http://127.0.0.1:9#none",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=place,
+            env={"MAINSPRING_HOME": home, "PATH": "/usr/bin:/bin"},
+        )
+        writing, reading = agent.stdin, agent.stdout
+        assert writing is not None
+        assert reading is not None
+        dead = [
+            {"name": f"dead{number}", "command": sys.executable, "args": [str(PEER), "dead"], "env": []}
+            for number in range(servers)
+        ]
+        times: list[float] = []
+
+        def ask(method: str, params: dict[str, object]) -> dict[str, str]:
+            began = time.perf_counter()
+            message = {"jsonrpc": "2.0", "id": len(times), "method": method, "params": params}
+            writing.write(json.dumps(message).encode() + b"\n")
+            writing.flush()
+            for line in reading:
+                answer = json.loads(line)
+                if answer.get("id") == len(times):
+                    times.append((time.perf_counter() - began) * 1000)
+                    return answer["result"]
+            raise EOFError(method)
+
+        ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        for _ in range(ROUNDS):
+            session = ask("session/new", {"cwd": str(place), "mcpServers": dead})["sessionId"]
+            ask("session/close", {"sessionId": session})
+        agent.kill()
+        agent.communicate()
+    return statistics.median(times[1::2])
 
 
 async def many_tokens() -> float:

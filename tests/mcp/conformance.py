@@ -41,7 +41,9 @@ AT_ONCE = 3
 
 async def main(url: str, folder: Path) -> None:
     config = load_config({**os.environ, "MAINSPRING_HOME": str(folder)})
-    client = {name: CONTEXT[name] for name in ("client_id", "client_secret") if name in CONTEXT}
+    client: dict[str, Any] = {
+        name: CONTEXT[name] for name in ("client_id", "client_secret") if name in CONTEXT
+    }
     if SCENARIO == "auth/basic-cimd":
         client = {"client_id": CIMD}
     mcp = McpSettings(servers={"suite": McpServerSettings(url=url, **client)}, project_servers=False)

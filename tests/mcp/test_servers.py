@@ -152,6 +152,13 @@ def test_a_server_is_added_to_the_settings_and_taken_out_again(tmp_path: Path) -
     assert not remove_from_settings(file, "new.one")
 
 
+def test_the_last_server_is_taken_out_of_the_settings_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    add_to_settings(file, "only", McpServerSettings(command="x", env={"A": "b"}))
+    assert remove_from_settings(file, "only")
+    assert load_config({"MAINSPRING_HOME": str(tmp_path)}).settings.mcp.servers == {}
+
+
 def test_settings_that_are_laid_out_otherwise_are_changed_as_well(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     before = '[mcp]\nservers = { a = { command = "x" } }\n'

@@ -55,7 +55,9 @@ def test_a_session_is_started_asked_answered_and_goes_on(machine: Machine) -> No
             assert all(tool.input_schema["type"] == "object" for tool in offered)
             seen: list[str | None] = []
 
-            async def heard(_: float, __: float | None, message: str | None) -> None:
+            async def heard(progress: float, total: float | None, message: str | None) -> None:
+                assert progress
+                assert total is None
                 seen.append(message)
 
             answer = await client.call_tool(

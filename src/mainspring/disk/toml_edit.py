@@ -7,8 +7,9 @@ that cannot be changed is refused and not damaged.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from operator import eq
 from typing import Any
 
 from mainspring.disk.toml_lines import end_of_keys
@@ -36,7 +37,7 @@ def without_value(text: str, path: Sequence[str]) -> str:
     _delete(wanted, path)
     document = _document(text)
     _delete(document, path)
-    return _checked(document.as_string(), wanted)
+    return _checked(document.as_string(), wanted, is_same=_same_but_empty)
 
 
 def value_at(content: Any, path: Sequence[str]) -> Any:
@@ -84,9 +85,21 @@ def _with_line(text: str, key: str, value: object) -> str:
     return f"{before}{gap}{document.as_string()}{''.join(lines[at:])}"
 
 
-def _checked(text: str, wanted: dict[str, Any]) -> str:
+def _same_but_empty(found: Any, wanted: Any) -> bool:
+    """Whether both say the same; a table that lost its last key may be gone, or stay."""
+    return _without_empty(found) == _without_empty(wanted)
+
+
+def _without_empty(content: Any) -> Any:
+    if not isinstance(content, dict):
+        return content  # pyright: ignore[reportUnknownVariableType]
+    kept = {key: _without_empty(value) for key, value in content.items()}  # pyright: ignore[reportUnknownVariableType]
+    return {key: value for key, value in kept.items() if value != {}}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _checked(text: str, wanted: dict[str, Any], is_same: Callable[[Any, Any], bool] = eq) -> str:
     try:
-        is_wanted = tomllib.loads(text) == wanted
+        is_wanted = is_same(tomllib.loads(text), wanted)
     except tomllib.TOMLDecodeError as error:
         raise NotEditable(str(error)) from error
     if not is_wanted:
