@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainspring.models.drafts import asked, drafted, is_asked
+from mainspring.models.drafts import asked, drafted, is_asked, paths_in
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,9 @@ def test_only_the_last_message_asks() -> None:
     assert is_asked([b"{}", message])
     assert not is_asked([message, b"{}"])
     assert not is_asked([])
+
+
+def test_dates_versions_and_modules_are_no_paths() -> None:
+    text = "`31.12.2025` `datetime.date` `1.2.3` `a.b.c()` `/etc/x.txt` `../x.py` `src/a.py` `./b.json` `Makefile`"
+    assert paths_in(text) == ["src/a.py", "b.json", "Makefile"]
+    assert drafted("31.12.2025\n```\nx\n```") == []

@@ -20,13 +20,17 @@ WRITE = "write"
 _ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
 _PLACEHOLDER = "the whole file, changed"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
+_FILE = lazy_pattern(
+    r"(?:.*\.(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|sql|pl|r|jl|scala|vue"
+    r"|css|html|xml|svg|md|rst|txt|[ct]sv|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|tex|ipynb|mk)|.*(?:Make|Docker)file)"
+)
 _BLOCK = lazy_pattern(
     r"(?P<before>[^\n]*)\n+[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
     r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.\w+)`?[ \t]*\n+")
-_PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.\w+|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
+_HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.[A-Za-z]\w*)`?[ \t]*\n+")
+_PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.[A-Za-z]\w*|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
 
 
 def asked(path: str) -> str:
@@ -41,12 +45,12 @@ def block(path: str, text: str) -> str:
 
 
 def paths_in(text: str) -> list[str]:
-    """What stands in code quotes and is written like the path of a file."""
+    """What stands in code quotes and is the path of a file: dates, versions and names of modules are none."""
     quoted = (match[1] for match in re.finditer(r"`([^`\s]+)`", text))
     return [
         path.removeprefix("./")
         for path in quoted
-        if _PATH.fullmatch(path) and not path.startswith(("/", ".."))
+        if _PATH.fullmatch(path) and _FILE.fullmatch(path) and not path.startswith(("/", ".."))
     ]
 
 
