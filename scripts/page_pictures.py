@@ -61,26 +61,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="page-") as folder, Stage(Path(folder).resolve()) as stage:
         shop, goal = stage.tell()
         with browser() as chromium:
-            for scheme in ("light", "dark"):
-                page = stage.page(chromium, DESKTOP, scheme)
-                shot(page, stage, "", f"sessions-{scheme}", ".card")
-                shot(page, stage, f"s/{shop}", f"session-{scheme}", ".part.end")
-                shot(page, stage, f"s/{goal}/goal", f"goal-{scheme}", ".plot")
             page = stage.page(chromium, DESKTOP, "light")
-            shot(page, stage, f"s/{shop}/changes", "changes", ".diff")
+            shot(page, stage, "", "sessions", ".card")
+            shot(page, stage, f"s/{goal}/goal", "goal", ".plot")
             shot(page, stage, f"s/{shop}/artifacts", "artifacts", ".artifact", click=".artifact summary")
             shot(page, stage, f"s/{shop}/back", "back", ".diff")
-            shot(page, stage, "cost", "cost", "table")
-            shot(page, stage, "new", "new", "form")
-            shot(page, stage, "machine/settings", "settings", ".settings > div")
-            shot(page, stage, "machine/doctor", "doctor", ".verdict")
             shot(page, stage, "inbox", "inbox", ".question")
+            page = stage.page(chromium, DESKTOP, "dark")
+            shot(page, stage, f"s/{shop}", "session", ".part.end")
             phone = stage.page(chromium, PHONE, "dark")
             shot(phone, stage, "inbox", "phone-inbox", ".question")
-            shot(phone, stage, f"s/{goal}/goal", "phone-goal", ".plot")
             phone = stage.page(chromium, PHONE, "light")
             shot(phone, stage, f"s/{shop}", "phone-session", ".part.end")
-            shot(phone, stage, "", "phone-sessions", ".card")
+            shot(phone, stage, f"s/{goal}/goal", "phone-goal", ".plot")
 
 
 @contextmanager
