@@ -68,7 +68,6 @@ TASKS_OUTSIDE_GROUPS = {
     "app/retention.py": "a group would wrap what the caller's block raises; the block ends the task",
     "serve/channels.py": "a channel lives for as long as its readers, which are requests",
     "serve/server.py": "a stream is a generator that its request closes; it ends the task",
-    "serve/chat_api.py": "as above",
     "serve/mcp/server.py": "each call is a task that its answer ends; a group would be cancelled again and again",
     "app/notifications.py": "as app/retention.py; closing ends them",
     "mcp/broker.py": "each request is a task that its answer ends; the broker ends with its socket",

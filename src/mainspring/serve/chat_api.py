@@ -8,7 +8,6 @@ has its own.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -35,7 +34,6 @@ MODEL = "mainspring"
 """The model's name that means: as in the settings."""
 _ROLE = "steer"
 _KNOWN = 1000
-_LOOK_S = 0.5
 _TEXTS = ("text", "input_text", "output_text")
 
 
@@ -145,8 +143,7 @@ class ChatApi:
         frames = self._frames(session, after, turn, shape)
         if is_stream:
             headers = {"x-accel-buffering": "no"}
-            there = _while_there(request, frames)
-            return StreamingResponse(there, media_type="text/event-stream", headers=headers)
+            return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
         async for _ in frames:
             pass
         status = 200 if shape.failure is None else 502
@@ -251,27 +248,6 @@ def _first(turn: _Turn) -> str:
 def _key(said: Sequence[tuple[str, str]]) -> str:
     data = msgspec.json.encode([(role, text.strip()) for role, text in said])
     return hashlib.sha256(data).hexdigest()
-
-
-async def _while_there(request: Request, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The frames for as long as the client is there: while nothing is sent, nobody else would notice."""
-    coming = asyncio.create_task(_next(frames))
-    try:
-        while not (coming.done() and coming.result() is None):
-            await asyncio.wait({coming}, timeout=_LOOK_S)
-            if coming.done() and (data := coming.result()) is not None:
-                coming = asyncio.create_task(_next(frames))
-                yield data
-            elif not coming.done() and await request.is_disconnected():
-                return
-    finally:
-        coming.cancel()
-        await asyncio.wait({coming})
-        await frames.aclose()
-
-
-async def _next(frames: AsyncGenerator[bytes]) -> bytes | None:
-    return await anext(frames, None)
 
 
 async def _decoded(request: Request, kind: type[Any]) -> Any:
