@@ -162,6 +162,7 @@ OTHER_READERS = {
     "cli/daemon.py": "our own log",
     "cli/demo.py": "what the demo made itself",
     "serve/answer_links.py": "what is shipped",
+    "serve/certificate.py": "the certificate of our own server",
     "serve/pages.py": "what is shipped",
     "settings.py": "the clock of the system",
     "system.py": "/proc",

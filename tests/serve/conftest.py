@@ -25,8 +25,8 @@ class Served:
         self.address = self.token = ""
         self.start()
 
-    def start(self, *arguments: str) -> None:
-        self.process = self.machine.start("serve", "--port", self.port, *arguments)
+    def start(self, *arguments: str, **environment: str) -> None:
+        self.process = self.machine.start("serve", "--port", self.port, *arguments, **environment)
         assert self.process.stdout is not None
         line = self.process.stdout.readline().strip()
         assert "/#token=" in line, (line, self.process.stderr.read() if self.process.stderr else "")

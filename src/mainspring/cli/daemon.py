@@ -21,9 +21,11 @@ from mainspring.app.operations.daemon import (
     service_unit,
     start_daemon,
     stop_daemon,
+    web_address,
 )
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
+from mainspring.cli.options import with_options
 from mainspring.cli.system import need_custody
 from mainspring.documents.lines import local_time, when
 from mainspring.secrets.screen import plain
@@ -36,6 +38,13 @@ _SESSIONS = click.option(
     "--sessions", "is_sessions", is_flag=True, help="Resume crashed sessions without a goal too."
 )
 
+_WEB = with_options(
+    click.option("--web", "is_web", is_flag=True, help="Keep `mainspring serve` running, for this machine."),
+    click.option(
+        "--web-port", type=click.IntRange(0, 65535), default=8790, show_default=True, help="Its port."
+    ),
+)
+
 
 @click.group("daemon")
 def daemon_command() -> None:
@@ -44,18 +53,23 @@ def daemon_command() -> None:
 
 @daemon_command.command("start")
 @_SESSIONS
-def start_command(*, is_sessions: bool) -> None:
+@_WEB
+def start_command(*, is_sessions: bool, is_web: bool, web_port: int) -> None:
     """Start the daemon, and return when it runs."""
     need_custody("The daemon")
-    pid = start_daemon(load_config(), is_sessions=is_sessions)
+    config = load_config()
+    pid = start_daemon(config, is_sessions=is_sessions, web_port=web_port if is_web else None)
     click.echo(f"The daemon runs: process {pid}.")
+    if is_web:
+        click.echo(web_address(config) or "The page did not come up; see mainspring daemon logs.")
 
 
 @daemon_command.command("run")
 @_SESSIONS
 @click.option("--once", "is_once", is_flag=True, help="Do what is due, wait until it has ended, and return.")
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
-def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
+@_WEB
+def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool, is_web: bool, web_port: int) -> None:
     """Run the daemon in the foreground until a signal ends it."""
     need_custody("The daemon")
 
@@ -64,7 +78,14 @@ def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool) -> None:
             click.echo(plain(line), err=True)
 
     asyncio.run(
-        run_daemon(load_config(), say, is_sessions=is_sessions, is_once=is_once, is_detached=is_detached)
+        run_daemon(
+            load_config(),
+            say,
+            is_sessions=is_sessions,
+            is_once=is_once,
+            is_detached=is_detached,
+            web_port=web_port if is_web else None,
+        )
     )
 
 

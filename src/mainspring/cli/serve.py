@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from mainspring.app.operations.devices import PAIRED_ROLES, Access, Role
 from mainspring.cli.config import load_config
 from mainspring.cli.devices import show_offer
 from mainspring.errors import UsageError
+from mainspring.system import host_name
 
 
 @click.command("serve")
@@ -23,6 +25,15 @@ from mainspring.errors import UsageError
 )
 @click.option("--cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate (PEM), for https.")
 @click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Its key (PEM).")
+@click.option(
+    "--self-signed", "is_self_signed", is_flag=True, help="Make and keep a certificate of our own, for https."
+)
+@click.option(
+    "--tunnel",
+    default="",
+    metavar="PROGRAM",
+    help="Reach it through cloudflared, tailscale or ssh:HOST.",
+)
 @click.option("--open-metrics", is_flag=True, help="Answer /healthz and /metrics without a token.")
 @click.option(
     "--openai", "is_openai", is_flag=True, help="Also serve chats that speak OpenAI's protocols, at /v1."
@@ -45,6 +56,8 @@ def serve_command(
     names: tuple[str, ...],
     cert: Path | None,
     key: Path | None,
+    is_self_signed: bool,
+    tunnel: str,
     open_metrics: bool,
     is_openai: bool,
     folder: Path,
@@ -62,6 +75,10 @@ def serve_command(
         raise UsageError(
             f"This needs {error.name}, which is not installed.", remedy="pip install 'mainspring[web]'"
         ) from error
+    config, certificate = load_config(), import_module("mainspring.serve.certificate")
+    if is_self_signed and cert is None and key is None:
+        called = ("localhost", "127.0.0.1", "::1", host_name(), host, *names)
+        cert, key = certificate.self_signed(config, called)
     place = run.Listening(
         host=host,
         port=port,
@@ -69,22 +86,31 @@ def serve_command(
         cert=cert,
         key=key,
         is_open=open_metrics,
+        tunnel=tunnel,
         chats_in=folder.resolve() if is_openai else None,
     )
 
-    def ready(address: str, access: Access) -> None:
-        if place.is_exposed:
-            click.echo(
-                f"warning: other machines can reach {host}; whoever has a token can do what its role allows"
-                + (
-                    ". The connection is not encrypted: give --cert and --key."
-                    if not place.is_secure
-                    else "."
-                ),
-                err=True,
-            )
+    def ready(address: str, access: Access, opened: Any) -> None:
+        whom = opened.exposed if opened else f"other machines, at {host}," if place.is_exposed else ""
+        if whom:
+            click.echo(_exposes(whom, is_encrypted=bool(opened) or place.is_secure), err=True)
+        if cert is not None:
+            click.echo(f"certificate SHA-256 {certificate.fingerprint(cert)}", err=True)
         click.echo(f"{address}/#token={access.token}")
+        if opened:
+            click.echo(f"{opened.address} ({tunnel})", err=True)
         if is_paired:
-            show_offer(address, access.offer(role), role)
+            show_offer(opened.address if opened else address, access.offer(role), role)
 
-    run.serve(load_config(), place, ready)
+    run.serve(config, place, ready)
+
+
+def _exposes(whom: str, *, is_encrypted: bool) -> str:
+    """What another bind than loopback, or a tunnel, means."""
+    lines = (
+        f"warning: {whom} can reach this server: an empty page, where a token or a code can be entered.",
+        "  Who has one sees all sessions of this machine, and does what the role of the device allows:",
+        "  watch, answer, or steer, which runs commands here.",
+        "" if is_encrypted else "  The connection is not encrypted: add --self-signed, or --cert and --key.",
+    )
+    return "\n".join(filter(None, lines))

@@ -39,10 +39,11 @@ _FAILURES, _FAILURES_WITHIN_S, _ADDRESSES = 8, 60.0, 1000
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     """What the guard lets through: `hosts` as a Host header may name them (with the port), `public` paths
     that need no token, and `entrances` where a token or a code is tried, which are slowed down for who
-    guesses."""
+    guesses. `tunnel` is the address of one that leads here, of another scheme perhaps."""
 
     hosts: Collection[str]
     scheme: str = "http"
+    tunnel: str = ""
     public: Collection[str] = ()
     entrances: Collection[str] = ()
 
@@ -92,7 +93,8 @@ class Guard:
             return refused(403, "This server does not answer to that host name.", remedy=_HOST)
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in {
-            f"{self._allowed.scheme}://{host}" for host in self._allowed.hosts
+            self._allowed.tunnel or None,
+            *(f"{self._allowed.scheme}://{host}" for host in self._allowed.hosts),
         }:
             return refused(403, "Pages of other sites may not use this server.")
         is_navigation = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -15,10 +15,12 @@ from starlette.types import ASGIApp
 from mainspring.app.operations.devices import Access
 from mainspring.errors import UsageError
 from mainspring.serve.server import WebServer
+from mainspring.serve.tunnel import Tunnel, opened_tunnel
 from mainspring.settings import Config
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STOP_WITHIN_S = 10
+_BACKLOG = 1024
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     key: Path | None = None
     is_open: bool = False
     chats_in: Path | None = None
+    tunnel: str = ""
 
     @property
     def is_secure(self) -> bool:
@@ -42,12 +45,35 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
         return self.host not in _LOOPBACK
 
 
-def serve(config: Config, place: Listening, on_ready: Callable[[str, Access], None]) -> None:
-    """Serves the page and its interface until a signal ends it; `on_ready` is told the address, and who may
-    come in."""
+def serve(config: Config, place: Listening, on_ready: Callable[[str, Access, Tunnel | None], None]) -> None:
+    """Serves the page and its interface until a signal ends it; `on_ready` is told the address, who may come
+    in, and the tunnel if there is one."""
+    _check(place)
+    access = Access(config)
     web = WebServer(config, is_secure=place.is_secure, chats_in=place.chats_in)
-    app = partial(web.app, is_open=place.is_open)
-    run_app(app, Access(config), place, on_ready, web.end_streams)
+    if place.tunnel and (place.is_secure or place.is_exposed):
+        raise UsageError(
+            "--tunnel is for a server of this machine alone.", remedy="Leave out --host and --cert."
+        )
+    with _bound(place) as listening, ExitStack() as stack:
+        tunnel = None
+        if place.tunnel:
+            port = listening.getsockname()[1]
+            tunnel = stack.enter_context(opened_tunnel(place.tunnel, port, config.environment))
+
+        def ready(address: str, access: Access) -> None:
+            stack.enter_context(access.announced(tunnel.address if tunnel else address))
+            on_ready(address, access, tunnel)
+
+        outside = tunnel.address if tunnel else ""
+        run_app(
+            lambda hosts: web.app(hosts, is_open=place.is_open, tunnel=outside),
+            access,
+            place,
+            ready,
+            web.end_streams,
+            listening,
+        )
 
 
 def run_app(
@@ -56,10 +82,12 @@ def run_app(
     place: Listening,
     on_ready: Callable[[str, Access], None],
     on_end: Callable[[], None] = lambda: None,
+    bound: socket.socket | None = None,
 ) -> None:
-    """Serves an application, which is told the names that it may be called by; `on_end` ends its streams."""
+    """Serves an application, which is told the names that it may be called by; `on_end` ends its streams.
+    A socket that is `bound` already is used."""
     _check(place)
-    with _bound(place) as listening:
+    with bound or _bound(place) as listening:
         port = listening.getsockname()[1]
         scheme = "https" if place.is_secure else "http"
         name = next(iter(place.names), place.host)
@@ -80,9 +108,8 @@ def run_app(
                 h11_max_incomplete_event_size=64 * 1024,
             ),
         )
-        with access.announced(address):
-            on_ready(address, access)
-            server.run(sockets=[listening])
+        on_ready(address, access)
+        server.run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
@@ -115,6 +142,7 @@ def _bound(place: Listening) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((place.host, place.port))
+        listening.listen(_BACKLOG)  # who is told the address may come at once, and waits
     except OSError as error:
         listening.close()
         raise UsageError(

@@ -65,8 +65,9 @@ class WebServer:
         self._ending = asyncio.Event()
         self._chats = ChatApi(config, self._hub, chats_in) if chats_in else None
 
-    def app(self, hosts: frozenset[str], *, is_open: bool = False) -> ASGIApp:
-        """The application that answers to these names; with `is_open` health and metrics need no token."""
+    def app(self, hosts: frozenset[str], *, is_open: bool = False, tunnel: str = "") -> ASGIApp:
+        """The application that answers to these names, and to the address of a `tunnel`; with `is_open`
+        health and metrics need no token."""
         paths = [
             *(
                 Path(PREFIX + each.path, partial(self._operation, each), methods=[each.method])
@@ -98,7 +99,8 @@ class WebServer:
             *((HEALTH, METRICS) if is_open else ()),
         }
         allowed = Allowed(
-            hosts=hosts,
+            hosts=frozenset((*hosts, *filter(None, [tunnel.partition("://")[2]]))),
+            tunnel=tunnel,
             scheme="https" if self._is_secure else "http",
             public=frozenset(public),
             entrances=frozenset((LOGIN, PAIR, LINK, LINK_ANSWER)),

@@ -7,13 +7,15 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.cleaning import retained
+from mainspring.app.operations.devices import Access
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
 from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
@@ -21,7 +23,7 @@ from mainspring.daemon.launch import ensure, launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
-from mainspring.sandbox.detached import READY_FD
+from mainspring.sandbox.detached import READY_FD, start_detached
 from mainspring.settings import Config
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
 STOP_WITHIN_S = 120.0
 UNIT = "mainspring.service"
 _FOLLOW_S = 0.5
+_LOOK_S = 0.1
 
 
 class RunningGoal(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,10 +73,35 @@ class ServiceUnit(msgspec.Struct, frozen=True):
     text: str
 
 
-def start_daemon(config: Config, *, is_sessions: bool = False) -> int:
+def start_daemon(config: Config, *, is_sessions: bool = False, web_port: int | None = None) -> int:
     """Starts it, and gives its pid when it is up; with `is_sessions` it resumes crashed sessions without a
-    goal too."""
-    return launch(config, ["--sessions"] if is_sessions else []).pid
+    goal too, with a `web_port` it also keeps `mainspring serve` running."""
+    web = [] if web_port is None else ["--web", "--web-port", str(web_port)]
+    return launch(config, [*(["--sessions"] if is_sessions else []), *web]).pid
+
+
+def web_address(config: Config, within_s: float = 15.0) -> str:
+    """Where the page of this machine is, with its token, once it is; empty when it does not come up."""
+    access, deadline = Access(config), time.monotonic() + within_s
+    while not (address := access.address) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    return f"{address}/#token={access.token}" if address else ""
+
+
+@contextmanager
+def _web_beside(config: Config, port: int | None) -> Generator[None]:
+    """Keeps a server while the block runs, unless there is one already."""
+    if port is None or Access(config).address:
+        yield
+        return
+    log = DaemonFiles(config.home).log
+    pid = start_detached(["serve", "--port", str(port)], environment=config.environment, log=log)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
 
 
 def wake_daemon(config: Config) -> bool:
@@ -93,7 +121,13 @@ def other_version(config: Config) -> str:
 
 
 async def run_daemon(
-    config: Config, say: Callable[[str], None], *, is_sessions: bool, is_once: bool, is_detached: bool
+    config: Config,
+    say: Callable[[str], None],
+    *,
+    is_sessions: bool,
+    is_once: bool,
+    is_detached: bool,
+    web_port: int | None = None,
 ) -> None:
     """Is the daemon until a signal ends it; each line of its log is said as well. With `is_detached` it is
     the process that `start_daemon` has started."""
@@ -110,7 +144,7 @@ async def run_daemon(
         place.write_log(line)
         say(line)
 
-    with place.held():
+    with place.held(), _web_beside(config, web_port):
         daemon = Daemon(config, place, log, sessions_of(config), partial(retained, config))
         await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 

@@ -1,0 +1,129 @@
+"""A server beyond loopback: https of its own, tunnels in custody, and the daemon as its host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import sys
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from mainspring.system import open_process
+from tests.cli.conftest import Machine
+from tests.serve.conftest import Served
+
+CLOUDFLARED = """#!{python}
+import os, sys, time
+open({told!r}, "w").write(f"{{os.getpid()}} {{' '.join(sys.argv[1:])}}")
+print("INF |  https://quiet-river.trycloudflare.com  |", file=sys.stderr, flush=True)
+time.sleep(600)
+"""
+
+
+def has_ended(pid: int, within_s: float = 20) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            os.close(open_process(pid))
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_certificate_of_our_own_is_kept_and_told_by_its_fingerprint(served: Served) -> None:
+    served.end()
+    served.start("--self-signed", "--pair")
+    assert served.address.startswith("https://127.0.0.1:")
+    assert served.process is not None
+    assert served.process.stderr is not None
+    told = served.process.stderr.readline().split()[-1]
+    cert = served.machine.home / "web" / "self-signed.pem"
+    key = served.machine.home / "web" / "self-signed.key"
+    assert key.stat().st_mode & 0o077 == 0
+    trust = ssl.create_default_context(cafile=str(cert))
+    with httpx2.Client(verify=trust, trust_env=False, timeout=30) as client:
+        answer = client.get(
+            f"{served.address}/api/v1/about", headers={"authorization": f"Bearer {served.token}"}
+        )
+        assert answer.json()["role"] == "owner"
+        entered = client.post(f"{served.address}/api/v1/login", json={"token": served.token})
+        assert "secure" in entered.headers["set-cookie"].lower()
+    seen = ssl.get_server_certificate(("127.0.0.1", int(served.port)))
+    assert seen.strip() == cert.read_text().strip()
+    assert len(told.split(":")) == 32
+    served.end()
+    served.start("--self-signed")
+    assert served.process.stderr is not None
+    assert ssl.get_server_certificate(("127.0.0.1", int(served.port))) == seen
+
+
+@pytest.mark.parametrize("wrong", ["cert", "both"])
+def test_certificates_are_checked_before_anything_is_served(
+    machine: Machine, tmp_path: Path, wrong: str
+) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("nothing")
+    key = ("--key", str(broken)) if wrong == "both" else ()
+    ran = machine.run("serve", "--port", "0", "--cert", str(broken), *key)
+    assert (ran.returncode, "token=" in ran.stdout) == (2, False)
+
+
+def test_another_bind_says_what_it_exposes(served: Served) -> None:
+    served.end()
+    served.start("--host", "0.0.0.0")
+    assert served.process is not None
+    assert served.process.stderr is not None
+    said = served.process.stderr.readline() + served.process.stderr.readline()
+    assert ("0.0.0.0" in said, "sees all sessions" in said) == (True, True)
+
+
+def test_a_tunnel_leads_here_and_ends_with_the_server_however_that_ends(
+    served: Served, tmp_path: Path
+) -> None:
+    programs, told = tmp_path / "bin", tmp_path / "told"
+    programs.mkdir()
+    program = programs / "cloudflared"
+    program.write_text(CLOUDFLARED.format(python=sys.executable, told=str(told)))
+    program.chmod(0o755)
+    served.end()
+    missing = served.machine.run("serve", "--port", "0", "--tunnel", "tailscale", PATH=str(programs))
+    assert (missing.returncode, "not installed" in missing.stderr) == (2, True)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        served.start("--tunnel", "cloudflared", PATH=f"{programs}:{os.environ['PATH']}")
+        assert served.process is not None
+        pid, *arguments = told.read_text().split()
+        assert arguments[-2:] == ["--url", f"http://127.0.0.1:{served.port}"]
+        name = "quiet-river.trycloudflare.com"
+        with served.client(host=name, origin=f"https://{name}") as outside:
+            assert outside.get("/api/v1/about").status_code == 200
+        with served.client(host=name, origin="https://other.trycloudflare.com") as elsewhere:
+            assert elsewhere.get("/api/v1/about").status_code == 403
+        served.process.send_signal(number)
+        served.process.communicate(timeout=60)
+        assert has_ended(int(pid))
+    served.start()
+
+
+def test_the_daemon_keeps_the_page_running_and_ends_it(machine: Machine) -> None:
+    started = machine.run("daemon", "start", "--web", "--web-port", "0")
+    try:
+        address, _, token = started.stdout.splitlines()[-1].partition("/#token=")
+        about = httpx2.get(
+            f"{address}/api/v1/about", headers={"authorization": f"Bearer {token}"}, trust_env=False
+        )
+        assert about.json()["role"] == "owner"
+    finally:
+        machine.run("daemon", "stop")
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(address, trust_env=False)
+
+
+def test_another_token_shuts_out_who_has_the_old_one(served: Served) -> None:
+    renewed = served.machine.run("devices", "renew").stdout.strip()
+    with served.client() as old, served.client(renewed) as new:
+        assert (old.get("/api/v1/about").status_code, new.get("/api/v1/about").status_code) == (401, 200)
