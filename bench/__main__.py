@@ -28,6 +28,7 @@ NAMES = [
     "mcp",
     "tokens",
     "chat",
+    "serve",
 ]
 RESULTS = Path(__file__).parent / "results.jsonl"
 

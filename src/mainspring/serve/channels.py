@@ -27,8 +27,8 @@ from mainspring.settings import Config
 
 _KEPT = 4096
 _PAGE = 500
-_LOOK_S, _LOOK_IDLE_S = 0.1, 0.5
-_CALM_LOOKS = 20
+_LOOK_S, _LOOK_IDLE_S = 0.04, 0.5
+_CALM_LOOKS = 50
 
 
 def frame(recorded: Recorded, *, is_view: bool = False) -> bytes:
