@@ -26,7 +26,8 @@ class Served:
         self.start()
 
     def start(self, *arguments: str, **environment: str) -> None:
-        self.process = self.machine.start("serve", "--port", self.port, *arguments, **environment)
+        command = ("serve", "--port", self.port, *arguments)
+        self.process = self.machine.start(*command, is_background_job=False, **environment)
         assert self.process.stdout is not None
         line = self.process.stdout.readline().strip()
         assert "/#token=" in line, (line, self.process.stderr.read() if self.process.stderr else "")
