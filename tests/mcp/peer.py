@@ -154,6 +154,11 @@ def handshake(version: str = "2025-11-25", schema: Any = None, noise: bool = Fal
                     "inputSchema": schema or {"type": "object"},
                 }
                 say({"id": message["id"], "result": {"tools": [tool]}})
+            case "tools/call" if message["params"]["name"] == "ask":
+                say({"id": "asked", "method": "elicitation/create", "params": COLOR})
+                given = json.loads(sys.stdin.readline())["result"]
+                text = f"{given['action']} {given.get('content', {}).get('color', '')}".strip()
+                say({"id": message["id"], "result": {"content": [{"type": "text", "text": text}]}})
             case "tools/call":
                 text = json.dumps(message["params"].get("arguments"))
                 content = [{"type": "text", "text": f"said {text}"}]
@@ -164,6 +169,14 @@ def handshake(version: str = "2025-11-25", schema: Any = None, noise: bool = Fal
                 pass
 
 
+COLOR = {
+    "message": "Which color?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"color": {"type": "string"}},
+        "required": ["color"],
+    },
+}
 RECURSIVE = {
     "type": "object",
     "properties": {"tree": {"$ref": "#/$defs/node"}, "self": {"$ref": "#"}, "text": {"type": "string"}},

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from mainspring.app.operations.attachments import Attached, attached, attachment, keep
+from mainspring.app.operations.mcp_offers import with_resources
 from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.line import Chips
 from mainspring.chat.look_commands import LOOK_COMMANDS, remember_line
@@ -46,7 +47,7 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
         await _run_command(desk, line)
     else:
         files = [*_named(line), *(attachment(name, data) for name, data in chips.images_in(line))]
-        text = chips.whole(line)
+        text = await with_resources(desk.config, desk.session.state.workspace, chips.whole(line))
         await (desk.own.say(text, await keep(desk.own, files)) if files else desk.session.say(text))
 
 

@@ -122,23 +122,23 @@ def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
     if not (options["models"] or options["engine"]):
         offer_setup()
-    if task.startswith("/"):
-        task = _user_command(task, folder, options)
+    if task.startswith("/") or "@" in task:
+        task = _prepared(task, folder, options)
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
 
 
-def _user_command(task: str, folder: Path, options: dict[str, Any]) -> str:
-    """The task that a command of the user or the project stands for; any other task as it is."""
+def _prepared(task: str, folder: Path, options: dict[str, Any]) -> str:
+    """What a task stands for that names a command, a prompt or a resource; any other as it is."""
     operation = import_module("mainspring.app.operations.user_commands")
-    config, place = load_config(), folder.expanduser().resolve()
-    found = operation.find_user_command(config, place, task)
-    if found is None:
-        return task
     given = {name: options[name] or "" for name in ("mode", "sandbox")}
     prepared = asyncio.run(
-        operation.prepare_user_command(config, place, *found, allow_home=options["allow_home"], **given)
+        operation.prepare_line(
+            load_config(), folder.expanduser().resolve(), task, allow_home=options["allow_home"], **given
+        )
     )
+    if prepared is None:
+        return task
     for notice in prepared.notices:
         click.echo(plain(notice), err=True)
     if prepared.model and not options["models"]:

@@ -150,7 +150,8 @@ class McpHub:
                             return wire.AnswerServer(key=asked.key, action="cancel")
                         return await listener.ask(asked)
                     finally:
-                        limit.reschedule(loop.time() + limit_s)
+                        if number in self._listeners:  # else the call is over
+                            limit.reschedule(loop.time() + limit_s)
 
                 self._listeners[number] = Listener(on_progress, ask)
                 return await self._link.ask(msgspec.structs.replace(message, id=number))

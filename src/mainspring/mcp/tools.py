@@ -16,6 +16,7 @@ import msgspec
 
 from mainspring.events import Media
 from mainspring.mcp import wire
+from mainspring.mcp.elicitation import content, question
 from mainspring.mcp.hub import Listener, McpHub, ServerEntry
 from mainspring.mcp.link import McpFailed
 from mainspring.mcp.schemas import plain_schema
@@ -77,13 +78,27 @@ async def _run(
 
     message = wire.CallServerTool(server=server.label, tool=name, arguments=arguments)
     try:
-        answer = await hub.ask(entry, message, Listener(on_progress))
+        answer = await hub.ask(entry, message, Listener(on_progress, partial(_ask, server, place)))
     except McpFailed as error:
         raise ToolFailed(_sentence(server, error)) from error
     result = msgspec.json.decode(answer, type=_Result)
     return await result_output(
         server, result.content, result.structured_content, place, is_error=result.is_error
     )
+
+
+async def _ask(server: McpServer, place: CallContext, asked: wire.ServerAsks) -> wire.AnswerServer:
+    """What a person says to a server in the middle of a call. An answer that does not fit is told once more;
+    nobody there to ask is a cancel, a no a decline."""
+    text = question(server.name, asked.message, asked.schema, asked.url)
+    for again in ("", "That does not fit what it asked for.\n"):
+        said = await place.ask(again + text)
+        if said is None:
+            return wire.AnswerServer(key=asked.key, action="decline")
+        given = {} if asked.url else content(said, asked.schema)
+        if given is not None:
+            return wire.AnswerServer(key=asked.key, action="accept", content=given)
+    return wire.AnswerServer(key=asked.key, action="cancel")
 
 
 class _Result(msgspec.Struct, frozen=True, rename="camel"):

@@ -72,14 +72,19 @@ async def _nothing() -> Sequence[ShownText]:
     return ()
 
 
+async def _nobody(_question: str) -> str | None:
+    return None
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call runs, and what it may use there.
 
     `remember` keeps a text for later sessions. `kept` gives a blob back by its hash, or an event's text by
     its handle. `ended` gives the results on record of the calls named, or of all. `answer` is what a person
-    said to a tool that asks one. `earlier` gives what the model has before it of what was shown, the newest
-    first. `room` is how many characters of its text the model will be sent. `hide`
-    takes the secrets out of a text that is about to be cut. `waiting` is what a call that waits works with.
+    said to a tool that asks one. `ask` asks a person while the call runs, and gives the answer, or None when
+    they refused or nobody is there. `earlier` gives what the model has before it of what was shown, the
+    newest first. `room` is how many characters of its text the model will be sent. `hide` takes the secrets
+    out of a text that is about to be cut. `waiting` is what a call that waits works with.
     """
 
     call: str
@@ -96,6 +101,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     waiting: WaitContext | None = None
     remember: Callable[[str], Awaitable[None]] = _forget
     answer: str = ""
+    ask: Callable[[str], Awaitable[str | None]] = _nobody
     earlier: Callable[[], Awaitable[Sequence[ShownText]]] = _nothing
     room: int = MAX_TEXT
     hide: Callable[[str], str] = str

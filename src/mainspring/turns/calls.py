@@ -206,6 +206,7 @@ async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -
         handles=runtime.handles,
         waiting=runtime.waiting,
         answer=answer.feedback if answer else "",
+        ask=partial(runtime.approvals.ask_question, prepared.call),
         earlier=partial(_earlier, runtime),
         room=room,
     )

@@ -4,19 +4,22 @@ anything follows from it."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import msgspec
 
 from mainspring.approvals import Policy
-from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.disk.inbox import Inbox
 from mainspring.errors import UsageError
 from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, CallAsked, Scope
 from mainspring.folds.state import State
 from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import Vault
+from mainspring.tools.ask import NAME as ASK
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +47,7 @@ class Approvals:
         self._grants = permissions.grants
         self.inbox = permissions.inbox
         self._state = state
+        self._asked = itertools.count(1)
         self._bad_edit = bad_edit
         self.policy = permissions.policy
         self.questions = Questions(
@@ -79,6 +83,26 @@ class Approvals:
             await self._recorder.record(given)
             self.questions.recorded(question.call)
         return given
+
+    async def ask_question(self, call: str, question: str) -> str | None:
+        """What a person answers while a call runs; None when they refuse or nobody can be asked."""
+        text = msgspec.json.encode({"question": question}).decode()
+        asked = ApprovalAsked(
+            call=f"{call}.{next(self._asked)}",
+            tool=ASK,
+            arguments=text,
+            arguments_sha256=arguments_sha256(text),
+            reason=question,
+            is_editable=False,
+            scopes=SCOPES[:1],
+        )
+        asked = redacted(asked, self.vault)
+        given = await self.ask_person(asked)
+        if given is None:  # the call goes on without an answer, so nobody is to give one any more
+            sha256 = asked.arguments_sha256
+            given = ApprovalGiven(call=asked.call, arguments_sha256=sha256, decision="expire")
+            await self._recorder.record(given)
+        return given.feedback if given.decision == "allow" else None
 
     async def grant(self, *grants: Grant) -> None:
         """Keeps what a person allowed for more than once."""

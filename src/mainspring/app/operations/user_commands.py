@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.app.models import known_spec
 from mainspring.app.operations.commands import load_command, load_output
+from mainspring.app.operations.mcp_offers import prompt_text, with_resources
 from mainspring.app.operations.trust import command_subject, entry_of, list_user_commands
 from mainspring.app.step import run_command
 from mainspring.app.workspaces import AllowHome
@@ -37,6 +38,26 @@ def find_user_command(config: Config, workspace: Path, line: str) -> tuple[UserC
     name, _, arguments = line[1:].partition(" ")
     command = list_user_commands(config, workspace)[0].get(name.strip())
     return (command, arguments.strip()) if command else None
+
+
+async def prepare_line(
+    config: Config,
+    workspace: Path,
+    line: str,
+    *,
+    mode: str = "",
+    sandbox: str = "",
+    allow_home: AllowHome = False,
+) -> PreparedCommand | None:
+    """What is said for a line that names a command, or a prompt or resources of a server; None for any other
+    text, which is said as it is."""
+    if found := find_user_command(config, workspace, line):
+        return await prepare_user_command(
+            config, workspace, *found, mode=mode, sandbox=sandbox, allow_home=allow_home
+        )
+    text = await prompt_text(config, workspace, line)
+    text = await with_resources(config, workspace, line) if text is None else text
+    return PreparedCommand(text=text) if text != line else None
 
 
 async def prepare_user_command(
