@@ -38,8 +38,11 @@ def devices_command(context: click.Context, *, is_json: bool) -> None:
 @click.option("--name", default="", help="What to call it.")
 @click.option("--address", required=True, help="Address of the server, as `mainspring serve` prints it.")
 def pair_command(*, role: Role, name: str, address: str) -> None:
-    """Show a code that pairs one device with a server that is running."""
-    show_offer(address.partition("/#")[0].rstrip("/"), Access(load_config()).offer(role, name), role)
+    """Show a code that pairs one device with a server that is running, and its certificate's fingerprint."""
+    place = address.partition("/#")[0].rstrip("/")
+    if shown := import_module("mainspring.serve.certificate").served_fingerprint(place):
+        click.echo(f"certificate SHA-256 {shown}", err=True)
+    show_offer(place, Access(load_config()).offer(role, name), role)
 
 
 @devices_command.command("revoke")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mainspring.disk.files import make_folder, write_private
 from mainspring.errors import UsageError
@@ -18,6 +19,7 @@ from mainspring.settings import Config
 _DAYS = 825
 _RENEW_S = 700 * 24 * 3600
 _WITHIN_S = 60.0
+_SHOWN_WITHIN_S = 5.0
 _CURVE = "ec_paramgen_curve:prime256v1"
 
 
@@ -31,16 +33,7 @@ def self_signed(config: Config, names: Sequence[str]) -> tuple[Path, Path]:
         return cert, key
     make_folder(folder)
     write_private(key, b"")  # private before there is anything in it
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", _CURVE, "-nodes"]
     command += ["-days", str(_DAYS), "-subj", "/CN=mainspring", "-keyout", str(key), "-out", str(cert)]
     command += ["-addext", f"subjectAltName={','.join(map(_entry, sorted(set(names))))}"]
     try:
@@ -60,9 +53,27 @@ def fingerprint(cert: Path) -> str:
     """SHA-256 of the (first) certificate in a file, as browsers show it."""
     text = cert.read_text("ascii", "replace")
     end = "-----END CERTIFICATE-----"
-    der = ssl.PEM_cert_to_DER_cert(
-        text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)]
-    )
+    return _fingerprint(text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)])
+
+
+def served_fingerprint(address: str) -> str:
+    """That of the certificate which a server shows at this address; nothing without https."""
+    place = urlsplit(address)
+    if place.scheme != "https" or not place.hostname:
+        return ""
+    try:
+        return _fingerprint(
+            ssl.get_server_certificate((place.hostname, place.port or 443), timeout=_SHOWN_WITHIN_S)
+        )
+    except OSError as error:
+        raise UsageError(
+            f"No server answers at {address}: {error.strerror or error}.",
+            remedy="Give the address as `mainspring serve` prints it.",
+        ) from error
+
+
+def _fingerprint(pem: str) -> str:
+    der = ssl.PEM_cert_to_DER_cert(pem)
     digest = hashlib.sha256(der).hexdigest().upper()
     return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
 

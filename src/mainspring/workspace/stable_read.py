@@ -11,7 +11,6 @@ from mainspring.workspace.tree import TreeEntry, entry_of, is_fresh
 
 _ATTEMPTS = 3
 _PART_BYTES = 1 << 20
-_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_link(path: str) -> bytes:
@@ -24,7 +23,7 @@ def read_file(path: str, entry: TreeEntry, *, max_bytes: int) -> tuple[bytes | N
     given one when that is its status."""
     for _ in range(_ATTEMPTS):
         try:
-            fd = os.open(path, _READING)
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return None, entry, f"it cannot be read: {error.strerror}"
         try:
@@ -52,7 +51,7 @@ def hash_file(path: str, entry: TreeEntry, *, is_stopped: Callable[[], bool]) ->
     """The SHA-256 of a file of any size with the status it had all the while, or why there is none."""
     for _ in range(_ATTEMPTS):
         try:
-            fd = os.open(path, _READING)
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return "", entry, f"it cannot be read: {error.strerror}"
         try:
