@@ -50,7 +50,7 @@ def test_versions_are_negotiated_and_the_answer_is_golden(machine: Machine) -> N
                 "loadSession": True,
                 "sessionCapabilities": {"list": {}, "resume": {}, "fork": {}, "close": {}, "delete": {}},
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-                "mcpCapabilities": {"http": False, "sse": False},
+                "mcpCapabilities": {"http": True, "sse": True},
             },
             "authMethods": [],
         },
