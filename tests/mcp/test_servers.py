@@ -12,8 +12,10 @@ import pytest
 from mainspring.errors import ConfigError
 from mainspring.mcp.edit import add_to_settings, remove_from_settings
 from mainspring.mcp.others import OtherProgram, servers_of
+from mainspring.mcp.process import confinement_of
 from mainspring.mcp.servers import McpServer, has_servers, list_servers
 from mainspring.mcp.settings import McpServerSettings, McpSettings
+from mainspring.sandbox import Confinement
 from mainspring.settings import load_config
 
 
@@ -209,3 +211,17 @@ def test_servers_of_other_programs_are_found(tmp_path: Path, program: OtherProgr
 def test_settings_of_a_server_survive_their_own_form() -> None:
     given = McpServerSettings(url="https://x/", headers={"a": "b"}, transport="sse")
     assert msgspec.convert(msgspec.to_builtins(given), McpServerSettings) == given
+
+
+def test_a_program_below_tmp_is_shown_with_the_project_that_it_belongs_to(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    script = project / "src" / "server.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    settings = McpServerSettings(command="/usr/bin/python3", args=(str(script), "/nowhere/missing", "--x"))
+    server = McpServer(name="x", settings=settings, source="", scope="user")
+    policy = Confinement(workspace=tmp_path)
+    private = str(tmp_path).startswith("/tmp/")
+    assert (script.parent in confinement_of(server, policy).readable) == private
+    (project / "package.json").write_text("{}")
+    assert (project in confinement_of(server, policy).readable) == private

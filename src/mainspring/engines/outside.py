@@ -19,13 +19,12 @@ from mainspring.events import EngineChosen
 from mainspring.models import Attachment, Message, Price, Request, StreamItem, UserMessage
 from mainspring.net.proxies import PROXY_VARIABLES
 from mainspring.sandbox import Command, Confinement, Sandbox
-from mainspring.sandbox.policy import Network
+from mainspring.sandbox.policy import PRIVATE_FOLDERS, Network
 from mainspring.turns.endings import End, closed_calls
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import allowance, left_usd
 
 _VERSION_WITHIN_S = 30.0
-_PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these
 _INTERRUPTED = (
     "You were interrupted while you worked on what follows. Look at what is done already, then go on.\n\n"
 )
@@ -96,7 +95,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
         own = tuple(dict.fromkeys(path.resolve() for path in files))
         shown = [Path(path).expanduser() for path in self.settings.readable]
         program = Path(self.command[0])
-        if any(program.is_relative_to(folder) for folder in _PRIVATE):
+        if any(program.is_relative_to(folder) for folder in PRIVATE_FOLDERS):
             shown.append(program.parent)
         return msgspec.structs.replace(
             policy,

@@ -31,6 +31,7 @@ from mainspring.sandbox.hidden import (
 from mainspring.sandbox.places import secrets_of, startup_files
 
 Mode = Literal["read-only", "workspace-write", "full"]
+PRIVATE_FOLDERS = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - a sandbox has its own of these
 
 _PROTECTED_NAMES = """
     .vscode .idea .zed .fleet .devcontainer .envrc .exrc .nvimrc .nvim.lua .mcp.json .mainspring
