@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 import time
 
+from mainspring.app.operations.answers import consent
 from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.step import run_command
 from mainspring.chat.blocks import SHELL_SOURCE, took
 from mainspring.chat.desk import Desk
-from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain, plain_name
 
@@ -31,7 +31,7 @@ async def run_shell(desk: Desk, command: str) -> None:
             mode="plan" if state.mode == "plan" else "auto",
             sandbox=desk.options.sandbox,
             allow_home=True,  # as the session was allowed when it was opened in this very folder
-            approver=_consent,
+            approver=consent,
             on_output=lambda chunk: view.take_shell(decoder.decode(chunk)),
             config=config,
         )
@@ -53,10 +53,6 @@ async def run_shell(desk: Desk, command: str) -> None:
         await desk.own.note(
             f"The user ran this command: {command}\n{how}; output:\n{_bounded(output)}", SHELL_SOURCE
         )
-
-
-async def _consent(question: ApprovalAsked) -> ApprovalGiven:
-    return ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision="allow")
 
 
 def _shown(output: str) -> list[str]:

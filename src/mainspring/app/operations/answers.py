@@ -63,6 +63,11 @@ async def nobody(_: ApprovalAsked) -> None:
     return
 
 
+async def consent(question: ApprovalAsked) -> ApprovalGiven:
+    """The approver of what a person entered themselves: typing it was the yes."""
+    return ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision="allow")
+
+
 def is_question(asked: ApprovalAsked) -> bool:
     """Whether the agent itself asks something; else a call needs approval."""
     return asked.tool == ASK

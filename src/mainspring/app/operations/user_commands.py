@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.models import known_spec
+from mainspring.app.operations.answers import consent
 from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.operations.mcp_offers import prompt_text, with_resources
 from mainspring.app.operations.trust import command_subject, entry_of, list_user_commands
 from mainspring.app.step import run_command
 from mainspring.app.workspaces import AllowHome
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven
 from mainspring.settings import Config
 from mainspring.workspace.user_commands import UserCommand, command_line, filled
 
@@ -86,7 +86,7 @@ async def prepare_user_command(
             mode="plan" if mode == "plan" else "auto",
             sandbox=sandbox,
             allow_home=allow_home,
-            approver=_consent,
+            approver=consent,
             config=config,
         )
         outputs[line] = await _output(config, record)
@@ -116,7 +116,3 @@ def _model(config: Config, command: UserCommand) -> tuple[str, Sequence[str]]:
     except UsageError:
         return "", (f"/{command.name} asks for the model {command.model}, which is not known here.",)
     return command.model, ()
-
-
-async def _consent(question: ApprovalAsked) -> ApprovalGiven:
-    return ApprovalGiven(call=question.call, arguments_sha256=question.arguments_sha256, decision="allow")
