@@ -25,18 +25,9 @@ from functools import partial
 from pathlib import Path
 
 from bench.measure import by_turns, command_s, median, python, row, timing
-from bench.resume import SESSION, close_in_order, events_of
+from bench.resume import SESSION, close_in_order, write
 from bench.serving import served
-from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.events import (
-    ModeChosen,
-    ModelChosen,
-    PromptSet,
-    SessionStarted,
-    TurnEnded,
-    TurnStarted,
-    UserSaid,
-)
+from mainspring.events import TurnEnded
 
 EVENTS = 10_000
 TOKENS_PER_S = 100
@@ -193,7 +184,8 @@ def idle(home: Path, folder: Path, model: tuple[str, str]) -> None:
 
 def long_session(home: Path, folder: Path, model: tuple[str, str]) -> None:
     long = home.parent / "long"
-    asyncio.run(write(long, str(folder), model[1]))
+    over = TurnEnded(turn=1, ending="done")
+    asyncio.run(write(long, str(folder), model[1], events=EVENTS, ends=[over]))
     asyncio.run(close_in_order(long))
 
     def opened_s(kept: Path, *arguments: str) -> float:
@@ -204,20 +196,3 @@ def long_session(home: Path, folder: Path, model: tuple[str, str]) -> None:
     timing(f"chat: a session of {EVENTS:,} events opens", old, floor=new, target="target 500 ms")
     shutil.rmtree(long)
     row("chat: of that beyond an empty one", f"{(median(old) - median(new)) * 1000:.0f} ms")
-
-
-async def write(home: Path, workspace: str, model: str) -> None:
-    """A session of one long turn that is over."""
-    journal = await SqliteSessions(home).create(SESSION)
-    await journal.append(
-        SessionStarted(session=SESSION, workspace=workspace, version="0"),
-        PromptSet(system="You are a benchmark."),
-        ModelChosen(model=model),
-        ModeChosen(mode="auto"),
-        UserSaid(text="Go on for a long time."),
-        TurnStarted(turn=1),
-    )
-    for step in range(1, EVENTS // 5):
-        await journal.append(*events_of(step))
-    await journal.append(TurnEnded(turn=1, ending="done"))
-    await journal.close()

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
@@ -98,7 +99,10 @@ async def close_in_order(home: Path) -> None:
     await (await SqliteSessions(home).open(SESSION)).close()
 
 
-async def write(home: Path, workspace: str, model: str) -> None:
+async def write(
+    home: Path, workspace: str, model: str, *, events: int = EVENTS, ends: Sequence[Event] = ()
+) -> None:
+    """A session of one long turn, and what it ends with, if it does."""
     journal = await SqliteSessions(home).create(SESSION)
     await journal.append(
         SessionStarted(session=SESSION, workspace=workspace, version="0"),
@@ -108,8 +112,10 @@ async def write(home: Path, workspace: str, model: str) -> None:
         UserSaid(text="Go on for a long time."),
         TurnStarted(turn=1),
     )
-    for step in range(1, EVENTS // 5):
+    for step in range(1, events // 5):
         await journal.append(*events_of(step))
+    if ends:
+        await journal.append(*ends)
     await journal.close()
 
 
