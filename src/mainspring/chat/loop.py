@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.05
 _RENDERER = "mainspring.chat.rich_text"
-_SITTING = "mainspring.chat.sitting"
+_SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
 
 
@@ -71,8 +71,8 @@ class ChatLoop:
         async with asyncio.TaskGroup() as group:
             shown = group.create_task(self._show())
             await asyncio.sleep(0)
-            sitting: Any = await asyncio.to_thread(import_module, _SITTING)
-            await sitting.Sitting(self).run()
+            sessions: Any = await asyncio.to_thread(import_module, _SESSIONS)
+            await sessions.ChatSessions(self).run()
             self.surface.close()
             await shown
 

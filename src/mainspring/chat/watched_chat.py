@@ -11,13 +11,13 @@ from typing import Any
 from mainspring import __version__
 from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.blocks import head_block
+from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import ChatLoop
-from mainspring.chat.obeying import obey
 from mainspring.errors import MainspringError
 from mainspring.events import ApprovalAsked, Recorded
 
 
-class Watching:
+class WatchedChat:
     """Shows one such session."""
 
     def __init__(self, chat: ChatLoop, session: WatchedSession) -> None:
@@ -34,11 +34,14 @@ class Watching:
             if text:
                 chat.entered.put_nowait(text)
             left = group.create_task(chat.seat.wait())
-            following, obeying = group.create_task(self._follow()), group.create_task(obey(chat, session))
+            following, working = (
+                group.create_task(self._follow()),
+                group.create_task(run_entered(chat, session)),
+            )
             await asyncio.wait((left, following), return_when=asyncio.FIRST_COMPLETED)
             if following.done() and not left.done():
                 chat.surface.write(chat.surface.palette.paint(f"· {session.owner.name} has ended", "dim"))
-            for task in (left, following, obeying, *self._asking.values()):
+            for task in (left, following, working, *self._asking.values()):
                 task.cancel()
 
     async def _follow(self) -> None:

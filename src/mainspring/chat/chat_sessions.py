@@ -17,11 +17,11 @@ from mainspring.app.operations.watched import watched_session
 from mainspring.app.operations.workspace_files import workspace_files
 from mainspring.chat.blocks import head_block
 from mainspring.chat.commands import COMMANDS
+from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, ChatLoop
-from mainspring.chat.obeying import obey
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.user_commands import user_command_help
-from mainspring.chat.watching import Watching
+from mainspring.chat.watched_chat import WatchedChat
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.events import Limits
 from mainspring.session.session import Session
@@ -29,7 +29,7 @@ from mainspring.session.session import Session
 _CLOSED = "no session is open: Enter tries again, /model NAME with another model, /quit leaves"
 
 
-class Sitting:
+class ChatSessions:
     """What a chat does with sessions. There is no product logic here: everything is an operation."""
 
     def __init__(self, chat: ChatLoop) -> None:
@@ -46,7 +46,7 @@ class Sitting:
         while (options := chat.seat.options) is not None:
             chat.without_status = OPENING
             try:
-                await self._sit(options)
+                await self._run_one(options)
             except MainspringError as error:
                 chat.say_error(error)
                 if self._before is None or self._before == options:
@@ -60,7 +60,7 @@ class Sitting:
         if chat.is_handed_over and self._before is not None:
             await asyncio.to_thread(hand_over, chat.config, self._before.session)
 
-    async def _sit(self, options: ChatOptions) -> None:
+    async def _run_one(self, options: ChatOptions) -> None:
         """Opens a session, or watches the process that runs it."""
         chat = self._chat
         try:
@@ -78,7 +78,7 @@ class Sitting:
                     return
                 self._before = options.again(watched.id)
                 chat.seat.keep(self._before)
-                await Watching(chat, watched).run(options.text)
+                await WatchedChat(chat, watched).run(options.text)
                 self._shown = {watched.id: watched.seq}
 
     async def _drop_unused(self, before: ChatOptions | None) -> None:
@@ -137,7 +137,7 @@ class Sitting:
         chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
-            work = (self._watch(session), obey(chat, session), self._list_files(session))
+            work = (self._watch(session), run_entered(chat, session), self._list_files(session))
             tasks = [group.create_task(each) for each in work]
             if options.text:
                 chat.entered.put_nowait(options.text)

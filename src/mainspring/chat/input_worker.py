@@ -12,7 +12,7 @@ from mainspring.errors import MainspringError
 from mainspring.session.session import Session
 
 
-async def obey(chat: ChatLoop, session: Session | WatchedSession) -> None:
+async def run_entered(chat: ChatLoop, session: Session | WatchedSession) -> None:
     """For as long as the session is in the chat."""
     desk = Desk(chat.config, session, chat.surface, chat.seat, chat)
     async with asyncio.TaskGroup() as group:
