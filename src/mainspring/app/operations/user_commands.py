@@ -9,11 +9,9 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.models import known_spec
-from mainspring.app.operations.answers import consent
-from mainspring.app.operations.commands import load_command, load_output
 from mainspring.app.operations.mcp_offers import prompt_text, with_resources
 from mainspring.app.operations.trust import command_subject, entry_of, list_user_commands
-from mainspring.app.step import run_command
+from mainspring.app.operations.typed_commands import TypedCommand, run_typed
 from mainspring.app.workspaces import AllowHome
 from mainspring.errors import UsageError
 from mainspring.settings import Config
@@ -80,31 +78,25 @@ async def prepare_user_command(
         )
     outputs: dict[str, str] = {}
     for line in dict.fromkeys(command.runs):
-        record = await run_command(
-            ("bash", "-c", command_line(line, arguments)),
-            folder=workspace,
-            mode="plan" if mode == "plan" else "auto",
+        ran = await run_typed(
+            config,
+            workspace,
+            command_line(line, arguments),
+            mode=mode,
             sandbox=sandbox,
             allow_home=allow_home,
-            approver=consent,
-            config=config,
         )
-        outputs[line] = await _output(config, record)
+        outputs[line] = _bounded(ran)
     model, notices = _model(config, command)
     return PreparedCommand(text=filled(command, arguments, outputs), model=model, notices=notices)
 
 
-async def _output(config: Config, name: str) -> str:
+def _bounded(ran: TypedCommand) -> str:
     """What it printed, bounded, and how it ended when that was not well."""
-    record = await load_command(config, name)
-    out, err = (data.decode("utf-8", "replace") for data in await load_output(config, record))
-    text = f"{out}{err}".strip("\n")
+    text = ran.output
     if len(text) > _MAX_OUTPUT:
         text = f"{text[:_MAX_OUTPUT]}\n[cut here: {len(text):,} characters]"
-    if record.exit_code == 0:
-        return text
-    ended = f"exit code {record.exit_code}" if record.exit_code is not None else record.reason
-    return f"{text}\n[{ended}]".lstrip()
+    return text if ran.is_ok else f"{text}\n[{ran.ending}]".lstrip()
 
 
 def _model(config: Config, command: UserCommand) -> tuple[str, Sequence[str]]:
