@@ -53,6 +53,10 @@ class Tmux:
         """An option of the terminal itself."""
         self._tmux("set", "-s", option, value)
 
+    def style(self, style: str) -> None:
+        """The colours of the terminal, which it tells whoever asks."""
+        self._tmux("set", "-g", "window-style", style)
+
     def start(self, *arguments: str) -> None:
         """Types the command, as a person would."""
         self.type(shlex.join([sys.executable, "-m", "mainspring", *arguments]), "Enter")

@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.line import Chips
+from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
@@ -30,6 +31,8 @@ class ChatPart(Protocol):
     def quit(self) -> None: ...
 
     def stop(self) -> bool: ...
+
+    def recolour(self, theme: Theme) -> None: ...
 
     def say_error(self, error: MainspringError) -> None: ...
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, is_searching, vi_insert_mode
-from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
@@ -19,18 +17,6 @@ if TYPE_CHECKING:
     from mainspring.chat.screen import TerminalScreen
 
 _TWICE_S = 1.5
-
-
-def read_reported_keys() -> None:
-    """Knows keys with modifiers as terminals report them when they are asked to, in both forms there are."""
-    newline, queue = Keys.ControlJ, (Keys.Escape, Keys.ControlM)
-    enter = {2: newline, 3: queue, 5: newline, 6: newline}
-    known = {(13, modifier): meaning for modifier, meaning in enter.items()}
-    known |= {(ord(letter), 5): Keys(f"c-{letter}") for letter in ascii_lowercase}
-    known |= {(ord(letter), 3): (Keys.Escape, letter) for letter in ascii_lowercase}
-    for (code, modifier), meaning in known.items():
-        for form in (f"\x1b[27;{modifier};{code}~", f"\x1b[{code};{modifier}u"):
-            ANSI_SEQUENCES[form] = meaning  # pyright: ignore[reportArgumentType] - letters stand for themselves
 
 
 class _Presses:

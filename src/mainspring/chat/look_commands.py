@@ -7,8 +7,6 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import get_args
 
-import msgspec
-
 from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.chat.blocks import event_block
@@ -129,9 +127,7 @@ async def _theme(desk: Desk, name: str) -> None:
     themes: dict[str, Theme] = {each: each for each in get_args(Theme)}
     if name not in themes:
         raise UsageError(f"The theme is {desk.surface.palette.theme}.", remedy="/theme dark|light|mono")
-    palette = msgspec.structs.replace(desk.surface.palette, theme=themes[name])
-    desk.surface.palette = desk.chat.view.palette = palette
-    desk.surface.refresh()
+    desk.chat.recolour(themes[name])
 
 
 async def _copy(desk: Desk, _: str) -> None:

@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from mainspring.app.operations.timeline import diffs_of
 from mainspring.chat.bar import bar_line
 from mainspring.chat.blocks import question_block
 from mainspring.chat.line import Chips
+from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
@@ -149,6 +152,10 @@ class ChatLoop:
 
     def take_queued(self) -> str | None:
         return self.queued.pop() if self.queued else None
+
+    def recolour(self, theme: Theme) -> None:
+        self.surface.palette = self.view.palette = replace(self.surface.palette, theme=theme)
+        self.surface.refresh()
 
     async def settle(self) -> None:
         while self.seat.options is not None and (

@@ -15,6 +15,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output, _get_size
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _REPORT_KEYS, _REPORT_NO_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
 """Asks a terminal to tell Shift-Enter from Enter, and ends that."""
+_PUSH_KEYS, _POP_KEYS = "\x1b[>1u", "\x1b[<u"
+"""The same for terminals that know the keyboard protocol of kitty."""
 
 
 class FrameOutput(Vt100_Output):
@@ -27,6 +29,10 @@ class FrameOutput(Vt100_Output):
         )
         self._is_held = False
         self._is_lost = False
+        self._is_ours = self._shall_be_ours = False
+        self._has_keyboard = False
+        self.questions = ""
+        """What the terminal is asked as soon as it no longer echoes."""
         self.drawn_rows = 0
         """How many lines below the cursor are ours to erase; 0 is all of them."""
 
@@ -41,13 +47,31 @@ class FrameOutput(Vt100_Output):
             self.flush()
 
     def enable_bracketed_paste(self) -> None:
-        """When we have the terminal for ourselves; while an editor or the shell has it, the other one."""
-        super().enable_bracketed_paste()
-        self.write_raw(_REPORT_KEYS)
+        """When we have the terminal for ourselves; while an editor or the shell has it, the other one. Inside
+        a frame the one may follow the other, and nothing is to be told."""
+        self._shall_be_ours = True
 
     def disable_bracketed_paste(self) -> None:
-        super().disable_bracketed_paste()
-        self.write_raw(_REPORT_NO_KEYS)
+        self._shall_be_ours = False
+
+    def use_keyboard(self) -> None:
+        """The terminal knows the keyboard protocol of kitty: from here on it is used."""
+        if self._is_ours and not self._has_keyboard:
+            self._has_keyboard = True
+            self.write_raw(_PUSH_KEYS)
+            self.flush()
+
+    def _take_over(self) -> None:
+        if self._is_ours == self._shall_be_ours:
+            return
+        self._is_ours = self._shall_be_ours
+        if self._is_ours:
+            super().enable_bracketed_paste()
+            self.write_raw(_REPORT_KEYS + (_PUSH_KEYS if self._has_keyboard else "") + self.questions)
+            self.questions = ""
+        else:
+            super().disable_bracketed_paste()
+            self.write_raw(_REPORT_NO_KEYS + (_POP_KEYS if self._has_keyboard else ""))
 
     def erase_down(self) -> None:
         """Line by line: tmux moves the whole screen to its scrollback when that is erased from its top."""
@@ -63,7 +87,10 @@ class FrameOutput(Vt100_Output):
             self.cursor_up(up)
 
     def flush(self) -> None:
-        if self._is_held or not self._buffer:
+        if self._is_held:
+            return
+        self._take_over()
+        if not self._buffer:
             return
         data = "".join((_BEGIN, *self._buffer, _END)).encode("utf-8", "replace")
         self._buffer = []

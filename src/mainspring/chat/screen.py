@@ -22,7 +22,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.input import create_input
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
@@ -30,18 +29,21 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
-from mainspring.chat.keys import key_bindings, read_reported_keys
+from mainspring.chat.keys import key_bindings
 from mainspring.chat.line import Chips
 from mainspring.chat.output import FrameOutput
 from mainspring.chat.palette import Palette
 from mainspring.chat.picker import Picker
 from mainspring.chat.surface import Choice, Controls
+from mainspring.chat.terminal_input import ASK_BACKGROUND, ASK_KEYBOARD, terminal_input
 
 FRAMES_PER_S = 10
 _TICK_S = 0.25
 _INPUT_LINES = 10
 _ESCAPE_S = 0.05
 _SEQUENCE_S = 0.2
+_SILENT = ("linux",)
+"""Terminals that answer no questions."""
 
 
 class _ResizingApplication(Application[None]):
@@ -95,6 +97,8 @@ class TerminalScreen:
         self._controls = controls
         colours = ColorDepth.DEPTH_1_BIT if palette.theme == "mono" else ColorDepth.DEPTH_4_BIT
         self._output = FrameOutput(stdout, term=term, colours=colours)
+        if term not in _SILENT:
+            self._output.questions = ASK_KEYBOARD + (ASK_BACKGROUND if palette.theme != "mono" else "")
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
@@ -127,7 +131,6 @@ class TerminalScreen:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             ticking = group.create_task(self._tick())
-            read_reported_keys()
             try:
                 await self._app.run_async(handle_sigint=False)
             except EOFError:
@@ -261,7 +264,7 @@ class TerminalScreen:
             layout=Layout(HSplit([live, space, line, search, menu, bar])),
             key_bindings=key_bindings(self, self._controls),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
-            input=create_input(),
+            input=terminal_input(self._controls.recolour, self._output.use_keyboard),
             output=self._output,
             full_screen=False,
             erase_when_done=True,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from mainspring.chat.palette import Palette
+from mainspring.chat.palette import Palette, Theme
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -46,6 +46,10 @@ class Controls(Protocol):
     def answer_key(self, key: str) -> str | None:
         """A key while a question is open: None when it is none of its choices, else what the input line
         begins with from here on, or an empty text when the answer is given."""
+        ...
+
+    def recolour(self, theme: Theme) -> None:
+        """Colours for such a terminal from here on."""
         ...
 
     async def settle(self) -> None:
