@@ -24,7 +24,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("tools", ("tools",)),
     ("turns", ("turns",)),
     ("session", ("session",)),
-    ("work", ("engines", "mcp", "evidence", "documents", "goals", "report", "notify")),
+    ("work", ("engines", "mcp", "evidence", "documents", "goals", "report", "notify", "plugins")),
     ("application", ("settings", "daemon", "app")),
     ("faces", ("cli", "chat", "protocols", "serve", "client", "testing")),
 ]
@@ -59,6 +59,8 @@ BROAD_EXCEPTS = {
     "app/blocking.py": "an error of a thread is raised where it is waited for",
     "secrets/key_store.py": "every keyring has errors of its own; they are told by whoever needs the key",
     "tools/toolbox.py": "a tool's fault is an answer to the model",
+    "plugins/loading.py": "a plugin's fault is told, and everything else works",
+    "app/extensions.py": "as above",
     "serve/hub.py": "a fault of one session is recorded there, and the others go on",
     "session/session.py": "a fault in a turn is recorded, then raised again",
     "mcp/broker.py": "whatever a server or the SDK does is told to the process that asked",
@@ -66,6 +68,7 @@ BROAD_EXCEPTS = {
 }
 TASKS_OUTSIDE_GROUPS = {
     "app/retention.py": "a group would wrap what the caller's block raises; the block ends the task",
+    "app/extensions.py": "as above",
     "serve/channels.py": "a channel lives for as long as its readers, which are requests",
     "serve/server.py": "a stream is a generator that its request closes; it ends the task",
     "serve/mcp/server.py": "each call is a task that its answer ends; a group would be cancelled again and again",

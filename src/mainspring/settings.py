@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import signal
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from importlib import import_module
@@ -33,6 +32,7 @@ from mainspring.models.providers import PROVIDERS
 from mainspring.models.retry import RetryPolicy
 from mainspring.models.tiers import Breaker
 from mainspring.notify.settings import NotifySettings
+from mainspring.plugins.settings import PluginSettings
 from mainspring.secrets.key_store import read_keys
 from mainspring.secrets.vault import secret_variables
 from mainspring.system import account_home
@@ -195,6 +195,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """MCP servers, whose tools agents can use."""
     notify: NotifySettings = NotifySettings()
     """Who is told what happens while nobody looks."""
+    plugins: PluginSettings = PluginSettings()
+    """Which plugins are used."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"
@@ -387,14 +389,3 @@ def with_caps(limits: Limits, caps: Caps) -> Limits:
             remedy="Use usd, tokens or steps, or a cap of the session.",
         )
     return told
-
-
-def stop_signals() -> tuple[signal.Signals, ...]:
-    """What asks this process to stop: SIGTERM, and what a terminal sends (SIGINT, SIGQUIT, SIGHUP when it is
-    closed) unless that was ignored when we were started. A shell starts background jobs so, and `nohup`."""
-    names = ("SIGINT", "SIGQUIT", "SIGHUP")
-    found = [signal.Signals[name] for name in names if hasattr(signal, name)]  # Windows has only SIGINT
-    return (
-        *(number for number in found if signal.getsignal(number) is not signal.SIG_IGN),
-        signal.SIGTERM,
-    )

@@ -177,3 +177,14 @@ def _kernel_release() -> str:
 
 def _missing(what: str) -> OSError:
     return OSError(errno.ENOSYS, f"{sys.platform} has no {what} that mainspring can use")
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """What asks this process to stop: SIGTERM, and what a terminal sends (SIGINT, SIGQUIT, SIGHUP when it is
+    closed) unless that was ignored when we were started. A shell starts background jobs so, and `nohup`."""
+    names = ("SIGINT", "SIGQUIT", "SIGHUP")
+    found = [signal.Signals[name] for name in names if hasattr(signal, name)]  # Windows has only SIGINT
+    return (
+        *(number for number in found if signal.getsignal(number) is not signal.SIG_IGN),
+        signal.SIGTERM,
+    )

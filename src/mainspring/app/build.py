@@ -13,6 +13,7 @@ import msgspec
 from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
 from mainspring.app.engines import build_engine, engine_name, outside_engine
+from mainspring.app.extensions import extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
@@ -28,7 +29,6 @@ from mainspring.app.policies import (
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
-from mainspring.app.servers import servers_beside, servers_of
 from mainspring.app.stores import sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
@@ -129,9 +129,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
-        servers = servers_of(tools, name, known.place, chosen_mode, sandbox, config)
+        extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config)
         has_notify, wanted = config.settings.notify.tool, output_type(output, name)
-        toolbox = build_toolbox(tools, profile, servers, chosen, has_notify=has_notify)
+        toolbox = build_toolbox(tools, profile, extensions, chosen, has_notify=has_notify)
         compactor = build_compactor(config)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
@@ -153,7 +153,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
-            warnings=(*warnings, *(servers.warnings if servers else ()), *filter(None, [notice])),
+            warnings=(*warnings, *extensions.warnings, *filter(None, [notice])),
             allows_home=allows_home,
             beginning=beginning,
         )
@@ -173,7 +173,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     kept = opened_beside(made, config if sessions is None else None)
-    async with aclosing(compactor), servers_beside(servers, runtime), kept as running:
+    async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running:
         yield running
 
 

@@ -13,9 +13,17 @@ from mainspring.settings import Config, load_config
 DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
     *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
-    "model-lists.json",
+    *("model-lists.json", "plugin-index"),
 )
-SETTINGS_NAMES = ("config.toml", "config.lock", "approvals.toml", "daemon.env", "keys.*", "project-settings")
+SETTINGS_NAMES = (
+    "config.toml",
+    "config.lock",
+    "approvals.toml",
+    "daemon.env",
+    "keys.*",
+    "project-settings",
+    "plugins",
+)
 """What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other
 things in it."""
 

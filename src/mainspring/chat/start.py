@@ -16,7 +16,8 @@ from mainspring.chat.palette import Palette, theme_of
 from mainspring.chat.plain_screen import PlainScreen
 from mainspring.chat.screen import TerminalScreen
 from mainspring.chat.seat import ChatOptions
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import Config
+from mainspring.system import stop_signals
 
 _DUMB = ("dumb", "")
 

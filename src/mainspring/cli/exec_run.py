@@ -24,7 +24,8 @@ from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import Config
+from mainspring.system import stop_signals
 
 _MIB = 1024 * 1024
 _REFUSED = 3

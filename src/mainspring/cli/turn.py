@@ -55,7 +55,8 @@ from mainspring.events import (
 from mainspring.events.escaping import escape_json
 from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
-from mainspring.settings import Config, stop_signals
+from mainspring.settings import Config
+from mainspring.system import stop_signals
 
 Code = TypeVar("Code", int, int | None)
 _EXIT_CODES: dict[Ending, int] = {

@@ -34,8 +34,8 @@ from mainspring.events import ApprovalGiven
 from mainspring.goals.fold import load_goal
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
 from mainspring.sandbox.detached import run_to_end, start_detached
-from mainspring.settings import FACE, Config, stop_signals
-from mainspring.system import open_process, signal_process
+from mainspring.settings import FACE, Config
+from mainspring.system import open_process, signal_process, stop_signals
 
 LOG = "daemon.log"
 _LOOK_S = 30.0

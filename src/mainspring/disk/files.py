@@ -12,20 +12,23 @@ from pathlib import Path
 from mainspring import system
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Replaces a file whole, readable by its owner only, synced before and after it takes its name."""
+def write_private(path: Path, content: bytes, *, is_synced: bool = True) -> None:
+    """Replaces a file whole, readable by its owner only, synced before and after it takes its name; a cache
+    need not be."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                os.fsync(file.fileno())
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
-    sync(path.parent)
+    if is_synced:
+        sync(path.parent)
 
 
 def make_folder(path: Path) -> None:

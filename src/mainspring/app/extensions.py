@@ -1,0 +1,81 @@
+"""What a session has beside its own: tools of servers and of plugins, and plugins that are told what happens.
+What none of them needs is not loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mainspring.app.plugins import UsedPlugins, load_plugins
+from mainspring.app.servers import servers_beside, servers_of
+from mainspring.app.toolset import ToolChoice
+from mainspring.approvals import Mode
+from mainspring.disk.log import log
+from mainspring.events import StatusDelta
+from mainspring.sandbox import Sandbox
+from mainspring.settings import Config
+from mainspring.tools import Tool
+from mainspring.turns.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mainspring.app.mcp_tools import SessionServers
+    from mainspring.plugins import Subscriber
+
+_LAST_S = 5.0
+
+
+class Extensions:
+    def __init__(self, servers: SessionServers | None, plugins: UsedPlugins) -> None:
+        self.servers = servers
+        self.plugins = plugins
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.plugins.warnings, *(self.servers.warnings if self.servers else ()))
+
+    def tools(self, window: int | None) -> list[Tool]:
+        """What is shown in every request, in the same order for the same plugins and servers."""
+        return [*self.plugins.tools, *(self.servers.tools(window) if self.servers else ())]
+
+    def find(self, name: str) -> Tool | None:
+        return self.servers.find(name) if self.servers else None
+
+
+def extensions_of(
+    tools: Sequence[ToolChoice], engine: str, place: Path, mode: Mode, sandbox: Sandbox | str, config: Config
+) -> Extensions:
+    return Extensions(servers_of(tools, engine, place, mode, sandbox, config), load_plugins(config))
+
+
+@asynccontextmanager
+async def extensions_beside(extensions: Extensions, runtime: Runtime) -> AsyncGenerator[None]:
+    """Servers live, and plugins are told what happens, while their session is open."""
+    told = [
+        (each.plugin.name, function)
+        for each in extensions.plugins.loaded
+        for function in each.plugin.subscribers
+    ]
+    tasks = [asyncio.create_task(_tell(name, function, runtime)) for name, function in told]
+    try:
+        async with servers_beside(extensions.servers, runtime):
+            yield
+    finally:
+        if tasks:  # the session is closed: they are told its last events
+            await asyncio.wait(tasks, timeout=_LAST_S)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+async def _tell(name: str, function: Subscriber, runtime: Runtime) -> None:
+    """Calls it with each event; one that fails is told no more, and the session goes on."""
+    try:
+        async with aclosing(runtime.feed.subscribe(runtime.feed.last_seq)) as events:
+            async for recorded in events:
+                await function(recorded)
+    except Exception as error:  # noqa: BLE001 - a plugin's fault, or the session's own, which is raised there
+        log("a plugin's subscriber ended", plugin=name, error=repr(error))
+        runtime.show(StatusDelta(text=f"The plugin {name} is told no more: {error!r}"))
