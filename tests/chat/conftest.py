@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -28,6 +29,19 @@ def eventually(
     while not condition():
         assert time.monotonic() < deadline, why()
         time.sleep(0.05)
+
+
+def chat_process(session: str) -> int:
+    """The process that holds the lock of a session."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                opened = [os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")]
+            except OSError:
+                continue
+            if any(session in path and path.endswith("owner.lock") for path in opened):
+                return int(entry)
+    raise AssertionError("nobody runs the session")
 
 
 class Tmux:

@@ -56,7 +56,7 @@ def _working(tmux: Tmux) -> None:
     tmux.type("run all tests", "Enter")
     tmux.until("· 12 of 40")
     tmux.type("only those of the shop, please", "Enter")
-    tmux.until("(enters between two steps)")
+    tmux.until("⋯ steering: only")
     tmux.type("then write the changelog")
     tmux.keys("M-Enter")
     tmux.until("1 queued")

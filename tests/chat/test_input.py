@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
+import signal
 import stat
 
 import pytest
 
 from mainspring.chat.completion import best_fits
 from mainspring.chat.line import Chips
-from tests.chat.conftest import FREE, Tmux
+from tests.chat.conftest import FREE, Tmux, chat_process
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -25,9 +27,10 @@ def test_enter_steers_and_alt_enter_queues(tmux: Tmux) -> None:
     tmux.keys("M-Enter")
     tmux.until("⋯ queued: later please")
     tmux.type("use blue", "Enter")
-    tmux.until("› use blue  (enters between two steps)")
+    tmux.until("⋯ steering: use blue")
     (tmux.machine.workspace / "go").touch()
     seen = tmux.until("Next.")
+    assert "› use blue  (steers the turn)" in seen
     assert (
         seen.index("› use blue") < seen.index("Steered.") < seen.index("› later please") < seen.index("Next.")
     )
@@ -44,6 +47,67 @@ def test_a_queued_message_is_taken_back(tmux: Tmux) -> None:
     tmux.until("⋯ queued: never mind")
     tmux.keys("Up")
     tmux.until(lambda _: "⋯ queued" not in tmux.screen() and "› never mind" in tmux.screen())
+
+
+def test_a_steer_is_taken_back_edited_and_dropped_before_the_model_hears_it(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    for text in ("paint it red", "sing loudly", "dance"):
+        tmux.type(text, "Enter")
+        tmux.until(f"⋯ steering: {text}")
+    tmux.keys("Up")
+    tmux.until(lambda _: "› dance" in tmux.screen() and "⋯ steering: dance" not in tmux.screen())
+    tmux.keys("C-u")
+    tmux.type("/queue drop 2", "Enter")
+    tmux.until(lambda _: "⋯ steering: sing" not in tmux.screen())
+    tmux.type("/queue 1", "Enter")
+    tmux.until(lambda _: "› paint it red" in tmux.screen() and "⋯ steering" not in tmux.screen())
+    tmux.type("dish", "Enter")
+    tmux.until("⋯ steering: paint it reddish")
+    (tmux.machine.workspace / "go").touch()
+    tmux.until("■ done")
+    heard = tmux.machine.seen[-1].body
+    assert b"paint it reddish" in heard
+    assert b"sing loudly" not in heard
+    assert b"dance" not in heard
+    said = [
+        e["body"]["text"]
+        for e in tmux.machine.events(tmux.machine.only_session()["id"])
+        if e["kind"] == "UserSaid"
+    ]
+    assert said == ["wait", "paint it reddish"]
+
+
+def test_stopping_a_turn_gives_back_what_it_did_not_hear(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("rather this", "Enter")
+    tmux.until("⋯ steering: rather this")
+    tmux.keys("Escape")
+    tmux.until("■ interrupted")
+    tmux.until(lambda _: "› rather this" in tmux.screen() and "⋯ steering" not in tmux.screen())
+    tmux.keys("Enter")
+    tmux.until("■ done")
+
+
+def test_a_steer_outlives_its_chat(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("do not lose this", "Enter")
+    tmux.until("⋯ steering: do not lose this")
+    session = tmux.machine.only_session()["id"]
+    os.kill(chat_process(session), signal.SIGKILL)
+    tmux.until("Killed")
+    tmux.type("reset", "Enter")
+    (tmux.machine.workspace / "go").touch()
+    tmux.open("chat", "--resume", session)
+    tmux.until("/continue goes on")
+    tmux.type("/continue", "Enter")
+    tmux.until("■ done")
+    assert tmux.machine.seen[-1].body.count(b"do not lose this") == 1
 
 
 def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: Tmux) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
 from mainspring.events import AssistantSaid, CallAsked, CallEnded, Origin, Recorded, Text, TextDelta, UserSaid
-from tests.chat.conftest import FREE, Tmux, eventually
+from tests.chat.conftest import FREE, Tmux, chat_process, eventually
 
 SLOW = {"text": "word " * 120 + "\n\nthe end", "chunk_size": 5, "delay_s": 0.05}
 SEQUENCES = [
@@ -96,19 +96,6 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(tmux: Tmux) -> None:
     assert "› begin" in seen
     tmux.type("/continue", "Enter")
     tmux.until("Back again.")
-
-
-def chat_process(session: str) -> int:
-    """The process that holds the lock of a session."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                opened = [os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")]
-            except OSError:
-                continue
-            if any(session in path and path.endswith("owner.lock") for path in opened):
-                return int(entry)
-    raise AssertionError("nobody runs the session")
 
 
 def test_a_closed_terminal_ends_the_turn_on_record(tmux: Tmux) -> None:

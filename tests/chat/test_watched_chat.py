@@ -36,7 +36,7 @@ def test_a_message_reaches_the_process_that_runs_the_session(tmux: Tmux) -> None
         tmux.type("/undo", "Enter")
         tmux.until("runs this session.")
         tmux.type("use blue", "Enter")
-        tmux.until("› use blue  (enters between two steps")
+        tmux.until("⋯ steering: use blue")
         (tmux.machine.workspace / "go").touch()
         seen = tmux.until("has ended")
         assert "Blue it is." in seen

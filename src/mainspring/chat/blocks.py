@@ -62,7 +62,7 @@ def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Ori
     """What a person said, and from where when that is not this chat."""
     first, *rest = plain(said.text).split("\n")
     where = sender(said.origin, here)
-    hints = [*(["enters between two steps"] if is_steering else []), *([where] if where else [])]
+    hints = [*(["steers the turn"] if is_steering else []), *([where] if where else [])]
     hint = palette.paint(f"  ({', '.join(hints)})", "dim") if hints else ""
     lines = [palette.paint("› ", "cyan", "bold") + palette.paint(first, "bold") + hint]
     lines += ["  " + palette.paint(line, "bold") for line in rest]

@@ -20,6 +20,7 @@ from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, ChatLoop
 from mainspring.chat.seat import ChatOptions
+from mainspring.chat.steers import Steers
 from mainspring.chat.user_commands import user_command_help
 from mainspring.chat.watched_chat import WatchedChat
 from mainspring.errors import JournalOwned, MainspringError
@@ -132,7 +133,8 @@ class ChatSessions:
     async def _attend(self, session: Session, options: ChatOptions) -> None:
         """Serves one session until another one is wanted."""
         chat = self._chat
-        chat.attend(session, lambda: session_status(session), session.stop_soon)
+        steers = Steers(chat.config, session)
+        chat.attend(session, lambda: session_status(session), session.stop_soon, steers)
         palette = chat.surface.palette
         chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
         await self._show_past(session)

@@ -24,10 +24,11 @@ _IMAGE = re.compile(r"""@?(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\.|[^\s\\])+))""")
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 _KEYS = (
     ("Enter", "send; while a turn runs, the message enters it between two steps"),
-    ("Alt-Enter", "queue the message for after the turn; Up on an empty line takes it back"),
+    ("Alt-Enter", "queue the message for after the turn"),
+    ("Up", "on an empty line: take back what waits, else what was entered before"),
     ("Ctrl-J", "a new line, as Shift-Enter where the terminal reports it; Ctrl-X Ctrl-E opens your editor"),
     ("Tab", "complete a command or @path"),
-    ("Up, Ctrl-R", "what was entered before, and search in it"),
+    ("Ctrl-R", "search in what was entered before"),
     ("Ctrl-V", "attach the image in the clipboard; a path of an image attaches that"),
     ("Esc", "stop the turn; twice: go back to an earlier message"),
     ("Ctrl-C", "stop the turn, or empty the line; twice: leave"),
@@ -48,7 +49,7 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
     else:
         files = [*_named(line), *(attachment(name, data) for name, data in chips.images_in(line))]
         text = await with_resources(desk.config, desk.session.state.workspace, chips.whole(line))
-        await (desk.own.say(text, await keep(desk.own, files)) if files else desk.session.say(text))
+        await (desk.own.say(text, await keep(desk.own, files)) if files else desk.say(text))
 
 
 async def _run_command(desk: Desk, line: str) -> None:

@@ -13,6 +13,7 @@ from mainspring.chat.line import Chips
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
+from mainspring.chat.steers import Steers
 from mainspring.chat.surface import Surface
 from mainspring.chat.view import View
 from mainspring.errors import MainspringError, UsageError
@@ -26,6 +27,7 @@ class ChatPart(Protocol):
     questions: OpenQuestions
     view: View
     queued: deque[str]
+    steers: Steers | None
     chips: Chips
 
     def quit(self) -> None: ...
@@ -66,6 +68,15 @@ class Desk(msgspec.Struct, frozen=True):
         if self.session.is_running and isinstance(self.session, Session):
             raise UsageError("A turn is running.", remedy="Stop it first: Esc.")
         self.seat.change(options, between=between)
+
+    async def say(self, text: str) -> None:
+        """Says something: to a running turn when its step is over, and until then it can be taken back. A
+        message while a question is open is said at once, since it withdraws that."""
+        steers, chat = self.chat.steers, self.chat
+        if steers and not (self.surface.takes_lines or chat.questions.waiting) and await steers.leave(text):
+            self.surface.refresh()
+        else:
+            await self.session.say(text)
 
     def write(self, text: str) -> None:
         self.surface.write(f"\n{text}" if text else text)

@@ -11,7 +11,7 @@ from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.chat.blocks import event_block
 from mainspring.chat.cli_output import cli_output
-from mainspring.chat.desk import Desk, SlashCommand
+from mainspring.chat.desk import ChatPart, Desk, SlashCommand
 from mainspring.chat.line import copy_with_program
 from mainspring.chat.palette import Theme
 from mainspring.chat.view import Reasoning
@@ -140,22 +140,36 @@ async def _copy(desk: Desk, _: str) -> None:
 
 
 async def _queue(desk: Desk, words: str) -> None:
-    """A number takes one back into the line; `drop` and `clear` remove."""
-    queued = desk.chat.queued
-    if words == "clear":
-        queued.clear()
-    elif words:
+    """A number takes one back into the line; `drop` and `clear` remove. What steers the turn comes first."""
+    chat = desk.chat
+    if words and words != "clear":
         number = words.removeprefix("drop ").strip()
-        if not number.isdecimal() or not 0 < int(number) <= len(queued):
-            raise UsageError(f"{words!r} is not queued.", remedy="/queue lists what is, with numbers.")
-        text = queued[int(number) - 1]
-        del queued[int(number) - 1]
+        text = _taken_back(chat, int(number) - 1 if number.isdecimal() else -1)
         if number == words:
             desk.surface.set_input(text)
         desk.surface.refresh()
         return
-    lines = [f"  {number}  {plain(each)}" for number, each in enumerate(desk.chat.queued, 1)]
-    desk.write("\n".join(lines) or "Nothing is queued. Alt-Enter queues a message for after the turn.")
+    if words:
+        chat.queued.clear()
+        if chat.steers:
+            chat.steers.take_all_back()
+    steering = [f"{each}  (enters between two steps)" for each in chat.steers.texts] if chat.steers else []
+    lines = [f"  {number}  {plain(each)}" for number, each in enumerate([*steering, *chat.queued], 1)]
+    desk.write("\n".join(lines) or "Nothing waits. Alt-Enter queues a message for after the turn.")
+
+
+def _taken_back(chat: ChatPart, at: int) -> str:
+    steers = chat.steers
+    first_queued = len(steers.texts) if steers else 0
+    if not 0 <= at < first_queued + len(chat.queued):
+        raise UsageError("No such message waits.", remedy="/queue lists those that do, with numbers.")
+    if steers and at < first_queued:
+        if (text := steers.take_back(at)) is None:
+            raise UsageError("The model has it already.", remedy="Say what shall be otherwise.")
+        return text
+    text = chat.queued[at - first_queued]
+    del chat.queued[at - first_queued]
+    return text
 
 
 async def _quit(desk: Desk, _: str) -> None:
@@ -179,7 +193,7 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "doctor": SlashCommand(_cli("doctor"), "Check this machine."),
     "config": SlashCommand(_cli("config", "list"), "Settings, and where each comes from.", "[get|set KEY]"),
     "mcp": SlashCommand(_cli("mcp", "list"), "MCP servers and their tools.", "[list|tools|test NAME]"),
-    "queue": SlashCommand(_queue, "What waits for the end of the turn.", "[NUMBER|drop NUMBER|clear]"),
+    "queue": SlashCommand(_queue, "Messages that wait for the turn.", "[NUMBER|drop NUMBER|clear]"),
     "reasoning": SlashCommand(_reasoning, "Thoughts in full, not at all, or folded.", "on|off|auto"),
     "copy": SlashCommand(_copy, "Copy the last answer to the clipboard."),
     "theme": SlashCommand(_theme, "Colours for a dark or light terminal, or none.", "dark|light|mono"),

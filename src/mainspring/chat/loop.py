@@ -24,18 +24,21 @@ from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
 from mainspring.chat.view import LIVE_LINES, View
+from mainspring.chat.width import cut_to_width
 from mainspring.cli.ask import question_text
 from mainspring.errors import MainspringError, UsageError
-from mainspring.events import ApprovalAsked, FilesChanged, Recorded, TurnEnded
+from mainspring.events import ApprovalAsked, FilesChanged, Recorded, TurnEnded, UserSaid
 from mainspring.secrets.screen import plain, plain_name
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
     from mainspring.app.operations.status import SessionStatus
     from mainspring.app.operations.watched import WatchedSession
+    from mainspring.chat.steers import Steers
     from mainspring.session.session import Session
 
 _LOOK_S = 0.05
+_SHOWN_WAITING = 3
 _RENDERER = "mainspring.chat.rich_text"
 _SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
@@ -64,6 +67,7 @@ class ChatLoop:
         self.files: tuple[str, ...] = ()
         self.doing: asyncio.Task[None] | None = None
         self.queued: deque[str] = deque()
+        self.steers: Steers | None = None
         self.questions = OpenQuestions(self._on_asked, self._on_questions)
         self._is_answering = False
         self.entered: asyncio.Queue[str] = asyncio.Queue()
@@ -84,19 +88,23 @@ class ChatLoop:
         session: Session | WatchedSession,
         status: Callable[[], SessionStatus],
         stop_turn: Callable[[], object],
+        steers: Steers,
     ) -> None:
         """A session is in the chat from here on."""
         reasoning, self.view = self.view.reasoning, self.new_view()
         self.view.reasoning = reasoning
         self.session, self.status, self._stop_turn = session, status, stop_turn
+        self.steers = steers
 
     def leave(self) -> None:
         """No session is in the chat."""
-        self.session = self.status = self._stop_turn = None
+        self.session = self.status = self._stop_turn = self.steers = None
 
     async def show(self, session: Session | WatchedSession, recorded: Recorded) -> None:
         """Shows what happened."""
         event = recorded.event
+        if isinstance(event, UserSaid) and self.steers:
+            self.steers.on_said(event)
         diffs = await diffs_of(session.journal, event) if isinstance(event, FilesChanged) else ()
         for text in self.view.take(recorded, now_s=time.monotonic(), diffs=diffs):
             self.surface.write(text)
@@ -137,6 +145,8 @@ class ChatLoop:
         if self._stop_turn is None or not self.is_running:
             return False
         self._stop_turn()
+        if self.steers and (text := self.steers.take_all_back()):
+            self.surface.give_back(text)
         return True
 
     def quit(self) -> None:
@@ -151,7 +161,9 @@ class ChatLoop:
         self.entered.put_nowait("/rewind")
 
     def take_queued(self) -> str | None:
-        return self.queued.pop() if self.queued else None
+        if self.queued:
+            return self.queued.pop()
+        return self.steers.take_back() if self.steers and self.steers.texts else None
 
     def recolour(self, theme: Theme) -> None:
         self.surface.palette = self.view.palette = replace(self.surface.palette, theme=theme)
@@ -198,10 +210,16 @@ class ChatLoop:
         if asked := self.questions.lines(self.surface.palette, columns):
             return asked
         lines = self.view.live(columns=columns, now_s=time.monotonic())
-        queued = [f"⋯ queued: {plain_name(each)}"[:columns] for each in list(self.queued)[:2]]
+        steers = self.steers.texts if self.steers else ()
+        waiting = [f"⋯ steering: {plain_name(each)}" for each in steers]
+        waiting += [f"⋯ queued: {plain_name(each)}" for each in self.queued]
+        if len(waiting) > _SHOWN_WAITING:
+            left = len(waiting) - _SHOWN_WAITING + 1
+            waiting[_SHOWN_WAITING - 1 :] = [f"⋯ and {left} more: /queue"]
+        shown = [cut_to_width(each, columns)[0] for each in waiting]
         return [
-            *lines[: LIVE_LINES - len(queued)],
-            *(self.surface.palette.paint(each, "dim") for each in queued),
+            *lines[: LIVE_LINES - len(shown)],
+            *(self.surface.palette.paint(each, "dim") for each in shown),
         ]
 
     def bar(self, columns: int) -> str:

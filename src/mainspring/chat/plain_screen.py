@@ -58,6 +58,9 @@ class PlainScreen:
     def set_input(self, text: str) -> None:
         self.write(f"· what was said there: {text}")
 
+    def give_back(self, text: str) -> None:
+        self.write(f"· not said: {text}")
+
     def copy(self, text: str) -> None:
         self.write(text)
 

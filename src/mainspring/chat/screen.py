@@ -147,6 +147,9 @@ class TerminalScreen:
         self.buffer.reset(Document(text))
         self.refresh()
 
+    def give_back(self, text: str) -> None:
+        self.set_input("\n".join(filter(None, (text, self.buffer.text))))
+
     def copy(self, text: str) -> None:
         data = base64.b64encode(text.encode()).decode()
         self._output.write_raw(f"\x1b]52;c;{data}\x07")

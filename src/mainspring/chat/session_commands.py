@@ -53,7 +53,7 @@ async def _note(desk: Desk, text: str) -> None:
 
 
 async def _say(desk: Desk, text: str) -> None:
-    await desk.session.say(text)
+    await desk.say(text)
 
 
 async def _proceed(desk: Desk, _: str) -> None:

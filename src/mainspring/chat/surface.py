@@ -92,6 +92,10 @@ class Surface(Protocol):
         """Puts a text into the input line, to be edited."""
         ...
 
+    def give_back(self, text: str) -> None:
+        """Puts a text before what stands in the input line."""
+        ...
+
     def copy(self, text: str) -> None:
         """Asks the terminal to put a text into its clipboard."""
         ...

@@ -28,7 +28,7 @@ async def run_user_command(desk: Desk, line: str) -> bool:
         desk.write(notice)
     if prepared.model:
         await desk.own.set_model(prepared.model)
-    await desk.session.say(prepared.text)
+    await desk.say(prepared.text)
     return True
 
 

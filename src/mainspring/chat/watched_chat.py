@@ -13,6 +13,7 @@ from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.blocks import head_block
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import ChatLoop
+from mainspring.chat.steers import Steers
 from mainspring.errors import MainspringError
 from mainspring.events import ApprovalAsked, Recorded
 
@@ -30,7 +31,12 @@ class WatchedChat:
         """Until the process is gone, or the person wants another session; `text` is said first."""
         chat, session = self._chat, self._session
         async with self._tasks as group:
-            chat.attend(session, lambda: session.status, lambda: group.create_task(self._do(session.stop())))
+            chat.attend(
+                session,
+                lambda: session.status,
+                lambda: group.create_task(self._do(session.stop())),
+                Steers(chat.config, session),
+            )
             if text:
                 chat.entered.put_nowait(text)
             left = group.create_task(chat.seat.wait())

@@ -31,10 +31,11 @@ _NAME = lazy_pattern(r"[0-9]{20}-[0-9a-f]{8}\.(json|taken)")
 
 class SayCommand(msgspec.Struct, frozen=True, tag="say"):
     """Tells the session something: it enters the running turn, or starts one; with `is_queued` it waits for
-    the end of a turn that runs."""
+    the end of a turn that runs, with `is_steer` for the end of a step, and until then it can be withdrawn."""
 
     text: str
     is_queued: bool = False
+    is_steer: bool = False
 
 
 class NoteCommand(msgspec.Struct, frozen=True, tag="note"):

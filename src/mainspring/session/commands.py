@@ -56,7 +56,7 @@ async def carry_out(session: Commanded, runtime: Runtime) -> None:
     for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):
             return
-        if _is_queued(left, runtime):
+        if _is_patient(left, runtime):
             continue
         runtime.approvals.questions.look(before=left)
         if (taken := inbox.take(left)) is None:
@@ -79,7 +79,7 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
     for left in inbox.waiting(*_TAKEN):
         if (is_closing and not left.is_taken) or _is_early(left, runtime):
             return
-        if _is_queued(left, runtime) or (taken := inbox.take(left)) is None:
+        if _is_patient(left, runtime) or (taken := inbox.take(left)) is None:
             continue
         event = await _event(left, runtime)
         if event is None:
@@ -97,10 +97,13 @@ def _is_early(left: LeftCommand, runtime: Runtime) -> bool:
     return is_between and not isinstance(left.command, StopCommand | SaveCommand)
 
 
-def _is_queued(left: LeftCommand, runtime: Runtime) -> bool:
-    """Whether it is to be said when the turn is over, and that is not yet; what follows it may come first."""
-    is_patient = isinstance(left.command, SayCommand) and left.command.is_queued
-    return is_patient and runtime.state.is_turn_open and not left.is_taken
+def _is_patient(left: LeftCommand, runtime: Runtime) -> bool:
+    """Whether it is to be said when the turn or its step is over, and that is not yet; what follows it may
+    come first. A turn that waits has no step that would end soon."""
+    command, state = left.command, runtime.state
+    if not isinstance(command, SayCommand) or left.is_taken or not state.is_turn_open:
+        return False
+    return command.is_queued or (command.is_steer and not state.waits.open)
 
 
 async def _do(left: LeftCommand, session: Commanded, runtime: Runtime) -> str:

@@ -20,6 +20,7 @@ from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.small import is_asked_for_effect, told_dropped
 from mainspring.turns.spend import reserve, settle
+from mainspring.turns.steers import take_steers
 from mainspring.turns.upkeep import (
     check_guards,
     compact_if_needed,
@@ -47,6 +48,7 @@ async def _steps(runtime: Runtime) -> End:
                 return refused(refusal)
             if end := await run_calls(runtime):
                 return end
+        await take_steers(runtime)
         if end := await check_guards(runtime):
             return end
         if runtime.history.is_answered and (end := await _answered(runtime)):

@@ -48,6 +48,22 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
 
 
+class Steer(msgspec.Struct, frozen=True):
+    """Something said to a running turn that its model was not asked with yet."""
+
+    file: Path
+    text: str
+
+    @property
+    def id(self) -> str:
+        """What the event has as its `command` once it is on record."""
+        return self.file.stem
+
+    def withdraw(self) -> bool:
+        """Takes it back; False when it is too late."""
+        return withdraw(self.file)
+
+
 async def say(session: str, text: str, *, config: Config | None = None) -> Delivery:
     """Says something to a session that another process runs: it enters the running turn between two steps, or
     starts one. `UsageError` when nobody runs the session."""
@@ -69,12 +85,28 @@ async def say_to_owner(config: Config, session: str, text: str) -> Delivery | No
 async def leave_queued(config: Config, session: str, text: str) -> tuple[Path, Owner] | None:
     """Leaves something for the process that runs a session, to be said when its turn is over; None when there
     is no such process. Who leaves it sees to it that somebody goes on with the session (`withdraw`)."""
-    config, name = await _found(session, text, config)
+    return await _leave(config, session, SayCommand(text, is_queued=True))
+
+
+async def leave_steer(config: Config, session: str, text: str) -> Steer | None:
+    """As `leave_queued`, but it enters the running turn when its step is over."""
+    left = await _leave(config, session, SayCommand(text, is_steer=True))
+    return Steer(left[0], text) if left else None
+
+
+def list_steers(config: Config, session: str) -> list[Steer]:
+    """What waits for the end of a step, the oldest first."""
+    waiting = Inbox(sessions_of(config).directory(session)).waiting(SayCommand)
+    said = [(left.path, left.command) for left in waiting if not left.is_taken]
+    return [Steer(path, each.text) for path, each in said if isinstance(each, SayCommand) and each.is_steer]
+
+
+async def _leave(config: Config, session: str, command: SayCommand) -> tuple[Path, Owner] | None:
+    config, name = await _found(session, command.text, config)
     sessions = sessions_of(config)
     runner = await running(sessions, name)
     if runner is None:
         return None
-    command = SayCommand(text, is_queued=True)
     inbox = Inbox(sessions.directory(name))
     return await asyncio.to_thread(inbox.leave, command, config.origin), runner
 
