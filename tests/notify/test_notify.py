@@ -9,14 +9,20 @@ import json
 import socketserver
 import sys
 import threading
+import time
 from email import message_from_bytes
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
+import pytest
+
 from mainspring.app.operations.devices import Access
+from mainspring.notify.notices import SessionNotice
 from mainspring.notify.outbox import Outbox
+from mainspring.notify.plan import Attempt, Message
 from mainspring.settings import load_config
-from tests.cli.conftest import Machine
+from tests.cli.conftest import Machine, until
 from tests.notify.conftest import Receiver
 from tests.serve.conftest import Served
 
@@ -225,3 +231,93 @@ def test_a_server_tells_with_a_link_and_not_what_its_page_shows(served: Served, 
     served.post(f"/sessions/{session}/answer", {"reply": {"decision": "allow"}})
     assert any("two" in str(row) for row in rows)
     assert outbox.shown_us(session) > 0
+
+
+GOAL = ("goal", "start", "Make a file that is called done", "--mode", "auto", "--max-iterations", "2")
+
+
+def test_the_ends_of_goals_are_told_to_whom_a_person_named_also_by_the_daemon(
+    machine: Machine, receiver: Receiver
+) -> None:
+    """A goal in the background is worked on by another process, which was named nobody."""
+    configure(machine, hook(receiver, "always = false\n").replace("${HOOK_KEY}", "key"))
+    (machine.workspace / "work.sh").write_text("touch done; echo '<promise>DONE</promise>'\n")
+    unknown = machine.run(*GOAL, "--notify", "hok", "--engine", "exec:sh work.sh")
+    assert (unknown.returncode, "There is no channel 'hok'" in unknown.stderr) == (2, True)
+    begun = machine.run(*GOAL, "--notify", "hook", "--engine", "exec:sh work.sh", "--background")
+    try:
+        assert begun.returncode == 0, begun.stderr
+        (got,) = receiver.wait(1)
+        assert (got["body"]["kind"], got["body"]["session"]) == ("ended", begun.stdout.strip())
+    finally:
+        machine.run("daemon", "stop")
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [("exit 1", "failed"), ("echo x > done; echo '<promise>DONE</promise>'", "ended"), ("true", "failed")],
+    ids=["fails", "is done", "uses up its iterations"],
+)
+def test_each_end_of_a_goal_has_its_kind(
+    machine: Machine, receiver: Receiver, script: str, kind: str
+) -> None:
+    configure(machine, hook(receiver).replace("${HOOK_KEY}", "key"))
+    (machine.workspace / "work.sh").write_text(f"{script}\n")
+    machine.run(*GOAL, "--max-failures", "1", "--file", "done", "--engine", "exec:sh work.sh")
+    (got,) = receiver.wait(1)
+    assert got["body"]["kind"] == kind
+
+
+def test_a_goal_that_a_person_stopped_tells_nobody(machine: Machine, receiver: Receiver) -> None:
+    configure(machine, hook(receiver).replace("${HOOK_KEY}", "key"))
+    (machine.workspace / "work.sh").write_text("touch begun; sleep 60\n")
+    running = machine.start(*GOAL, "--engine", "exec:sh work.sh", "--json")
+    try:
+        session = until(running, "IterationStarted")[0]["body"]["session"]
+        assert machine.run("goal", "stop", session).returncode == 0
+        running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert receiver.got == []
+
+
+def test_four_fifths_of_a_budget_are_told_once(machine: Machine, receiver: Receiver) -> None:
+    configure(machine, hook(receiver).replace("${HOOK_KEY}", "key"))
+    replies = [
+        {"calls": [{"name": "shell", "arguments": {"command": f"echo {n}"}}], "usage": {"input_tokens": 2000}}
+        for n in range(9)
+    ]
+    ran = machine.run(
+        *("run", "--mode", "auto", "--max-tokens", "20000", "--model", machine.serve(*replies), "go")
+    )
+    kinds = [each["body"]["kind"] for each in receiver.wait(2)]
+    assert (sorted(kinds), ran.returncode) == (["budget", "failed"], 4)
+    assert "80" in next(each["body"]["text"] for each in receiver.got if each["body"]["kind"] == "budget")
+
+
+def test_the_daemon_tells_what_was_left_by_processes_that_were_killed(
+    machine: Machine, receiver: Receiver
+) -> None:
+    """After a reboot nobody opens the session: what waits to be sent goes out, and that it was killed."""
+    configure(machine, hook(receiver).replace("${HOOK_KEY}", "key"))
+    wait = {"calls": [{"name": "shell", "arguments": {"command": "sleep 60"}}]}
+    run = machine.start("run", "--json", "--mode", "auto", "--model", machine.serve(wait), "go")
+    try:
+        session = until(run, "CallStarted")[0]["body"]["session"]
+    finally:
+        run.kill()
+        run.communicate()
+    outbox = Outbox(machine.home)
+    notice = SessionNotice(kind="message", seq=1, at_us=time.time_ns() // 1000, text="left behind")
+    message = Message(
+        id="m-1", kind="message", due_us=1, items=(notice,), channels={"hook": Attempt(claimed_us=1)}
+    )
+    outbox.change("other", lambda state: msgspec.structs.replace(state, messages=(message,)))
+    assert machine.run("daemon", "start").returncode == 0
+    try:
+        got = {(each["body"]["session"], each["body"]["kind"]) for each in receiver.wait(2)}
+    finally:
+        machine.run("daemon", "stop")
+    assert got == {("other", "message"), (session, "failed")}
+    machine.run("daemon", "run", "--once")
+    assert len(receiver.got) == 2

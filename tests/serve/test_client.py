@@ -88,7 +88,8 @@ def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Mach
     assert listed.returncode == 0, listed.stderr
     there = ("--server", served.address)
     folder = str(served.machine.workspace)
-    ran = laptop.run("run", *there, "-C", folder, "--mode", "ask", "--model", model, "begin")
+    limits = ("--max-calls", "7", "--max-tokens", "99999")
+    ran = laptop.run("run", *there, "-C", folder, "--mode", "ask", "--model", model, *limits, "begin")
     assert ran.returncode == 3, ran.stderr
     session = served.get("/sessions")[0]["id"]
     blocked = served.until(session, "TurnEnded")[-1]["seq"]
@@ -100,5 +101,39 @@ def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Mach
     stopped = laptop.run("stop", *there, session)
     assert (stopped.returncode, "no turn" in stopped.stderr or "Nobody runs" in stopped.stderr) == (1, True)
     assert (served.machine.workspace / "made").exists()
+    started = next(each["body"] for each in served.machine.events(session) if each["kind"] == "TurnStarted")
+    assert (started["limits"]["max_calls"], started["limits"]["max_tokens"]) == (7, 99999)
     (given,) = [event for event in served.machine.events(session) if event["kind"] == "ApprovalGiven"]
     assert given["body"]["origin"]["device"] == "laptop"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--sandbox", "none"),
+        ("--attach", "a.png"),
+        ("--branch",),
+        ("--attempts", "2"),
+        ("--check", "true"),
+        ("--output-schema", "schema.json"),
+        ("--input-format", "jsonl"),
+        ("--max-cost-usd-today", "1"),
+        ("--allow-home",),
+        ("--no-gateway",),
+    ],
+)
+def test_what_another_machine_is_not_told_is_refused_and_not_dropped(
+    laptop: Machine, given: tuple[str, ...]
+) -> None:
+    ran = laptop.run("run", "--server", "http://127.0.0.1:1", "-C", "/srv", *given, "go")
+    assert (ran.returncode, f"{given[0]} is not possible with --server" in ran.stderr) == (2, True), (
+        ran.stderr
+    )
+
+
+def test_every_option_of_run_is_passed_on_or_refused(laptop: Machine) -> None:
+    """Of those that are passed on, each is a field of the request."""
+    from mainspring.cli.remote import _PASSED_ON
+    from mainspring.serve.hub import StartSession
+
+    assert set(_PASSED_ON) <= set(StartSession.__struct_fields__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import ssl
@@ -33,6 +34,23 @@ def has_ended(pid: int, within_s: float = 20) -> bool:
         except ProcessLookupError:
             return True
         time.sleep(0.02)
+    return False
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def answers_again(url: str, token: str, within_s: float = 60) -> bool:
+    """Whether a server comes back at the same address."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            answer = httpx2.get(url, headers={"authorization": f"Bearer {token}"}, trust_env=False)
+        except httpx2.TransportError:
+            time.sleep(0.05)
+            continue
+        return answer.status_code == 200
     return False
 
 
@@ -121,6 +139,11 @@ def test_the_daemon_keeps_the_page_running_and_ends_it(machine: Machine) -> None
             f"{address}/api/v1/about", headers={"authorization": f"Bearer {token}"}, trust_env=False
         )
         assert about.json()["role"] == "owner"
+        status = machine.run("daemon", "status", "--json")
+        (server,) = children(json.loads(status.stdout)["pid"])
+        os.kill(server, signal.SIGKILL)
+        assert has_ended(server)
+        assert answers_again(f"{address}/api/v1/about", token)
     finally:
         machine.run("daemon", "stop")
     with pytest.raises(httpx2.ConnectError):

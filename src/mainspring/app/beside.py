@@ -15,16 +15,16 @@ from mainspring.settings import Config
 @asynccontextmanager
 async def opened_beside(made: Session, config: Config | None) -> AsyncGenerator[Session]:
     """Opens the session; without a `config` nothing goes on beside it."""
-    async with _notices_beside(config) as notify, made as running, retention_beside(config):
+    async with _notices_beside(config, made.id) as notify, made as running, retention_beside(config):
         notify(running)
         yield running
 
 
 @asynccontextmanager
-async def _notices_beside(config: Config | None) -> AsyncGenerator[Callable[[Session], None]]:
+async def _notices_beside(config: Config | None, session: str) -> AsyncGenerator[Callable[[Session], None]]:
     """Gives what is told of the session once it is open. What is left to send at the end is sent by a process
     of its own."""
-    if config is None or not _is_anybody_told(config):
+    if config is None or not _is_anybody_told(config, session):
         yield lambda _: None
         return
     notifier = import_module("mainspring.app.notifications").Notifier(config)
@@ -34,5 +34,8 @@ async def _notices_beside(config: Config | None) -> AsyncGenerator[Callable[[Ses
         await notifier.close()
 
 
-def _is_anybody_told(config: Config) -> bool:
-    return bool(config.notify) or any(each.always for each in config.settings.notify.channels.values())
+def _is_anybody_told(config: Config, session: str) -> bool:
+    """Also who was named when the session began, by another process perhaps."""
+    channels = config.settings.notify.channels
+    is_named = bool(config.notify) or any(each.always for each in channels.values())
+    return is_named or (bool(channels) and (config.home / "notify" / f"{session}.json").exists())

@@ -84,6 +84,7 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str = ""
     allow_unpriced: bool = False
     allow_home: AllowHome = False
+    notify: tuple[str, ...] = ()
     by: str = "user"
 
 
@@ -164,7 +165,8 @@ async def start_goal(
     name = profile_name(options.profile)
     profile = load_profile(name, config.folder)
     if not is_new and (session := await find_unfinished(text, name, options.folder, store, config)):
-        async with resume_goal(session, options, approver=approver, config=config, sessions=store) as pursuit:
+        resumed = resume_goal(session, options, approver=approver, config=config, sessions=sessions)
+        async with resumed as pursuit:
             yield pursuit
         return
     wanted = _goal_set(text, source, profile, options)
@@ -173,8 +175,8 @@ async def start_goal(
         return [await _frozen(wanted, options.folder, config)]
 
     async with workspace_held(store, config.home, options.folder) as held:
-        folder = options.folder
-        opened = _open(options, wanted, config, store, folder=folder, beginning=beginning, approver=approver)
+        begun = partial(_open, folder=options.folder, beginning=beginning, approver=approver)
+        opened = begun(options, wanted, config, sessions)
         async with opened as session:
             held.name(session.id)
             yield _pursuit(session, profile, wanted, config)
@@ -202,7 +204,7 @@ async def resume_goal(
     async with workspace_held(store, config.home, started) as held:
         held.name(session)
         wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
-        async with _open(options, wanted, config, store, session=session, approver=approver) as opened:
+        async with _open(options, wanted, config, sessions, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await runtime_of(opened).record(msgspec.structs.replace(wanted, origin=None))
             yield _pursuit(opened, profile, wanted, config)
@@ -229,7 +231,7 @@ async def change_goal(session: str, text: str, config: Config) -> None:
     session = await store.find(session)
     vault = vault_of(store, session, config)
     goal = await load_goal(store, session, vault)
-    async with _open(GoalOptions(), goal.now, config, store, session=session) as opened:
+    async with _open(GoalOptions(), goal.now, config, None, session=session) as opened:
         await runtime_of(opened).record(
             msgspec.structs.replace(goal.now, text=text, by="user", origin=None),
             GoalPaused(reason="Changed."),
@@ -309,14 +311,15 @@ def _open(
     options: GoalOptions,
     goal: GoalSet,
     config: Config,
-    sessions: Sessions,
+    sessions: Sessions | None,
     *,
     folder: Path | str = ".",
     session: str = "",
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     approver: Approver | None = None,
 ) -> AbstractAsyncContextManager[Session]:
-    rules = goal.rules
+    """Without `sessions` it is kept in the data folder, and people are told about it."""
+    rules, named = goal.rules, config.settings.notify.named(options.notify)
     limits = Limits(
         max_steps=rules.iteration_steps,
         timeout_s=rules.iteration_time_s,
@@ -337,7 +340,7 @@ def _open(
         allow_home=options.allow_home,
         beginning=beginning,
         approver=approver,
-        config=config,
+        config=msgspec.structs.replace(config, notify=(*config.notify, *named)),
         sessions=sessions,
     )
 

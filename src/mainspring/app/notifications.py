@@ -12,7 +12,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from mainspring.app.operations.devices import Access
+from mainspring.app.operations.sessions import journal_of, list_sessions
 from mainspring.events import ApprovalGiven, UserSaid
+from mainspring.journal import events_in
 from mainspring.notify.courier import Courier
 from mainspring.notify.notices import Notices, SessionNotice, Withdrawn
 from mainspring.notify.outbox import Outbox
@@ -24,6 +26,7 @@ from mainspring.settings import Config
 
 _LOOK_S = 30.0
 _LAST_S = 20.0
+_KILLED = "Its process was killed in the middle of a turn."
 
 
 class Notifier:
@@ -61,9 +64,14 @@ class Notifier:
             self._outbox.note(f"notifications ended: {type(error).__name__}: {error}")
 
     async def _watch(self, session: Session) -> None:
-        rules = self._rules(session.id)
-        begun = partial(_begun, folder=session.state.workspace.name, seq=session.opened_seq)
+        begun = partial(
+            _begun,
+            folder=session.state.workspace.name,
+            seq=session.opened_seq,
+            always=self._config.notify,
+        )
         state = await asyncio.to_thread(self._outbox.change, session.id, begun)
+        rules = _rules(self._config, self._outbox, state)
         notices = Notices(has_goal=session.state.has_goal)
         async with aclosing(session.subscribe(state.seen_seq)) as events:
             async for recorded in events:
@@ -75,10 +83,7 @@ class Notifier:
     async def _plan(
         self, session: str, found: SessionNotice | Withdrawn, rules: NoticeRules, seq: int
     ) -> None:
-        def change(state: SessionNotices) -> SessionNotices:
-            return planned(state, found, rules, now_us=time.time_ns() // 1000, seq=seq)
-
-        await asyncio.to_thread(self._outbox.change, session, change)
+        await asyncio.to_thread(_plan, self._outbox, session, found, rules, seq)
         self._poke.set()
 
     async def _send(self) -> None:
@@ -93,15 +98,40 @@ class Notifier:
             except TimeoutError:
                 pass
 
-    def _rules(self, session: str) -> NoticeRules:
-        config = self._config
-        return NoticeRules(
-            settings=config.settings.notify,
-            zone=zone_of(config),
-            always=config.notify,
-            is_attended=config.is_attended,
-            shown_us=partial(self._outbox.shown_us, session),
-        )
+
+def _plan(
+    outbox: Outbox, session: str, found: SessionNotice | Withdrawn, rules: NoticeRules, seq: int
+) -> None:
+    now_us = time.time_ns() // 1000
+    outbox.change(session, lambda state: planned(state, found, rules, now_us=now_us, seq=seq))
+
+
+def _rules(config: Config, outbox: Outbox, state: SessionNotices) -> NoticeRules:
+    return NoticeRules(
+        settings=config.settings.notify,
+        zone=zone_of(config),
+        always=state.always,
+        is_attended=config.is_attended,
+        shown_us=partial(outbox.shown_us, state.session),
+    )
+
+
+async def plan_left(config: Config) -> None:
+    """Plans what processes that were killed had recorded and not told, and that they were."""
+    outbox = Outbox(config.home)
+    known = set(outbox.known())
+    for row in await list_sessions(config):
+        if row.id not in known or row.state == "running" or row.goal_state == "running":
+            continue
+        state = outbox.load(row.id)
+        notices, rules = Notices(has_goal=bool(row.goal)), _rules(config, outbox, state)
+        async with journal_of(config, row.id) as reader:
+            async for recorded in events_in(reader, after=state.seen_seq):
+                if found := notices.take(recorded):
+                    _plan(outbox, row.id, found, rules, recorded.seq)
+        if row.state == "crashed" and not row.goal and not config.settings.daemon.sessions:
+            said = SessionNotice(kind="failed", seq=row.events, at_us=row.updated_us, text=_KILLED)
+            _plan(outbox, row.id, said, rules, row.events)
 
 
 def courier_of(config: Config) -> Courier:
@@ -143,9 +173,10 @@ async def deliver_all(config: Config) -> None:
             await asyncio.sleep(pause_s(next_us))
 
 
-def _begun(state: SessionNotices, folder: str, seq: int) -> SessionNotices:
+def _begun(state: SessionNotices, folder: str, seq: int, always: tuple[str, ...]) -> SessionNotices:
     """What was recorded before anybody was to be told is not told; what a process left before it ended is."""
-    return msgspec.structs.replace(state, folder=folder, seen_seq=state.seen_seq or seq)
+    named = tuple(dict.fromkeys((*state.always, *always)))
+    return msgspec.structs.replace(state, folder=folder, seen_seq=state.seen_seq or seq, always=named)
 
 
 def _answer_link(config: Config, session: str, call: str) -> str:

@@ -74,8 +74,14 @@ def load_config(*, is_config_optional: bool = False) -> Config:
         user = ""
     face = config.variable(FACE) or "cli"
     origin = Origin(user=user, device=host_name(), program="mainspring", face=face)
-    told = () if context is None else context.meta.get(_NOTIFY, ())
+    told = config.settings.notify.named(told_channels())
     return msgspec.structs.replace(config, origin=origin, notify=told, is_attended=is_person_there())
+
+
+def told_channels() -> tuple[str, ...]:
+    """The channels that the command names with `--notify`."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else context.meta.get(_NOTIFY, ())
 
 
 def newest_here(config: Config) -> str:

@@ -81,6 +81,7 @@ loop_options = with_options(
         "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
     ),
     ALLOW_HOME,
+    click.option("--notify", multiple=True, help="Channel of [notify] that is told about this goal."),
     click.option("--max-iterations", type=click.IntRange(min=1), help="Maximum iterations."),
 )
 """The options that every loop has."""
@@ -135,4 +136,5 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
         allow_home=given["allow_home"],
+        notify=given["notify"],
     )

@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import click
+from click.core import ParameterSource
 
 from mainspring.app.operations.servers import keep_token, known_token
 from mainspring.cli.approve import reply_of
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, told_channels
 from mainspring.cli.messages import echo_delivery
+from mainspring.cli.piped import with_piped
 from mainspring.cli.sessions import print_event, print_rows
 from mainspring.cli.turn import Lines, exit_code
 from mainspring.client import Client
@@ -29,7 +31,31 @@ from mainspring.events import TurnEnded
 from mainspring.system import host_name
 
 _T = TypeVar("_T")
-_PASSED_ON = ("engine", "effort", "mode", "max_cost_usd", "max_steps")
+_PASSED_ON = (
+    "engine",
+    "effort",
+    "profile",
+    "mode",
+    "max_steps",
+    "max_tokens",
+    "max_cost_usd",
+    "max_calls",
+    "allow_unpriced",
+)
+_USED = frozenset(
+    (
+        *_PASSED_ON,
+        "notify",
+        "server",
+        "task",
+        "folder",
+        "models",
+        "fallback",
+        "timeout",
+        "is_json",
+        "is_quiet",
+    )
+)
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:
@@ -99,13 +125,19 @@ def approve(server: str, *, session: str, call: str, **options: Any) -> None:
 
 def run(server: str, *, task: str, folder: Path, is_json: bool, is_quiet: bool, **options: Any) -> None:
     """The folder is one of that machine, so it is given in full."""
+    _refuse_others()
     if not folder.is_absolute():
         raise UsageError("With --server, -C names the folder on that machine.", remedy="Give -C /its/path.")
-    given = {name: options[name] for name in _PASSED_ON if options.get(name)}
-    if models := options.get("models"):
-        given["model"] = models[0]
-    if timeout := options.get("timeout"):
-        given["timeout_s"] = timeout
+    if not (task := with_piped(task.strip())):
+        raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
+    models = options["models"]
+    given = {
+        **{name: options[name] for name in _PASSED_ON if options.get(name)},
+        "model": next(iter(models), ""),
+        "fallback": (*models[1:], *options["fallback"]),
+        "timeout_s": options["timeout"],
+        "notify": told_channels(),
+    }
 
     async def work() -> int:
         client = await _client(server)
@@ -113,6 +145,18 @@ def run(server: str, *, task: str, folder: Path, is_json: bool, is_quiet: bool, 
         return await _watch(client, session, is_json=is_json, is_quiet=is_quiet)
 
     sys.exit(_run(work()))
+
+
+def _refuse_others() -> None:
+    """An option that the other machine is not told would be dropped without a word."""
+    context = click.get_current_context()
+    for param in context.command.params:
+        is_given = context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if is_given and param.name not in _USED:
+            raise UsageError(
+                f"{param.opts[0]} is not possible with --server.",
+                remedy="Leave it out, or run mainspring on that machine.",
+            )
 
 
 async def _watch(client: Client, session: str, *, is_json: bool, is_quiet: bool) -> int:

@@ -24,20 +24,24 @@ _OLD_S = 7 * 24 * 3600
 
 class Outbox:
     def __init__(self, home: Path) -> None:
-        self._folder = home / FOLDER
+        self.folder = home / FOLDER
+
+    def known(self) -> Iterator[str]:
+        """All sessions that somebody is told about."""
+        with suppress(FileNotFoundError):
+            for entry in os.scandir(self.folder):
+                if entry.name.endswith(".json") and not entry.name.startswith("."):
+                    yield entry.name.removesuffix(".json")
 
     def sessions(self) -> Iterator[str]:
         """Those with anything on its way; what has been idle for a week is forgotten."""
-        with suppress(FileNotFoundError):
-            for entry in os.scandir(self._folder):
-                name, is_state = entry.name.removesuffix(".json"), entry.name.endswith(".json")
-                if not is_state or entry.name.startswith("."):
-                    continue
-                if self.load(name).messages:
-                    yield name
-                elif time.time() - entry.stat().st_mtime > _OLD_S:
-                    for path in (self._file(name), self._file(name).with_suffix(".lock"), self._shown(name)):
-                        path.unlink(missing_ok=True)
+        for name in self.known():
+            state = self.load(name)
+            if state.messages:
+                yield name
+            elif not state.always and time.time() - self._file(name).stat().st_mtime > _OLD_S:
+                for path in (self._file(name), self._file(name).with_suffix(".lock"), self._shown(name)):
+                    path.unlink(missing_ok=True)
 
     def load(self, session: str) -> SessionNotices:
         file = self._file(session)
@@ -52,7 +56,7 @@ class Outbox:
             return SessionNotices(session=session)
 
     def change(self, session: str, change: Callable[[SessionNotices], SessionNotices]) -> SessionNotices:
-        make_folder(self._folder)
+        make_folder(self.folder)
         with locked(self._file(session)):
             before = self.load(session)
             after = change(before)
@@ -62,7 +66,7 @@ class Outbox:
 
     def show(self, session: str) -> None:
         """Notes that a person sees this session at a face now."""
-        make_folder(self._folder / _SHOWN)
+        make_folder(self.folder / _SHOWN)
         make_file(self._shown(session))
         os.utime(self._shown(session))
 
@@ -74,7 +78,7 @@ class Outbox:
 
     def note(self, line: str) -> None:
         """Adds a line to the log of what could not be sent."""
-        path = self._folder / _LOG
+        path = self.folder / _LOG
         with suppress(OSError):  # a full disk
             make_file(path)
             if path.stat().st_size > _LOG_BYTES:
@@ -86,24 +90,24 @@ class Outbox:
     def problems(self, most: int = 5) -> list[str]:
         """The newest lines of that log."""
         with suppress(OSError):
-            return (self._folder / _LOG).read_text("utf-8", "replace").splitlines()[-most:]
+            return (self.folder / _LOG).read_text("utf-8", "replace").splitlines()[-most:]
         return []
 
     @property
     def log(self) -> Path:
-        make_folder(self._folder)
-        return self._folder / _LOG
+        make_folder(self.folder)
+        return self.folder / _LOG
 
     @contextmanager
     def held(self) -> Generator[bool]:
         """Makes this the one process that sends what others left; False when there is one."""
-        make_folder(self._folder)
+        make_folder(self.folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        with closing_descriptor(os.open(self._folder / "courier.lock", flags, 0o600)) as lock:
+        with closing_descriptor(os.open(self.folder / "courier.lock", flags, 0o600)) as lock:
             yield try_lock(lock)
 
     def _file(self, session: str) -> Path:
-        return self._folder / f"{session}.json"
+        return self.folder / f"{session}.json"
 
     def _shown(self, session: str) -> Path:
-        return self._folder / _SHOWN / session
+        return self.folder / _SHOWN / session

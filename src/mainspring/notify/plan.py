@@ -58,13 +58,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionNotices(msgspec.Struct, frozen=True, kw_only=True):
-    """What is on its way for one session. Events up to `seen_seq` were looked at."""
+    """What is on its way for one session. Events up to `seen_seq` were looked at; `always` are the channels
+    that somebody named for this session, whoever goes on with it."""
 
     session: str
     folder: str = ""
     seen_seq: int = 0
     last_us: dict[NoticeKind, int] = {}
     messages: tuple[Message, ...] = ()
+    always: tuple[str, ...] = ()
     format_version: int = _FORMAT
 
 
@@ -83,8 +85,10 @@ class NoticeRules(msgspec.Struct, frozen=True, kw_only=True):
 def planned(
     state: SessionNotices, found: SessionNotice | Withdrawn, rules: NoticeRules, *, now_us: int, seq: int
 ) -> SessionNotices:
-    """The plan after an event."""
+    """The plan after an event; one that was looked at already changes nothing."""
     replace = msgspec.structs.replace
+    if seq <= state.seen_seq:
+        return state
     state = replace(state, seen_seq=max(seq, state.seen_seq))
     if isinstance(found, Withdrawn):
         return replace(state, messages=tuple(_without(state.messages, found.call)))

@@ -9,6 +9,8 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
+from mainspring.errors import UsageError
+
 NoticeKind = Literal["question", "ended", "failed", "budget", "message"]
 """Why a person is told: an answer is needed; work ended; it failed; 80 % of a budget is spent; the agent says
 something with its `notify` tool."""
@@ -75,6 +77,14 @@ class NotifySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _ = self.zone and import_module("zoneinfo").ZoneInfo(self.zone)  # most name none
         except (KeyError, OSError) as error:
             raise ValueError(f"there is no zone {self.zone!r}") from error
+
+    def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """These channels, all of which must be there."""
+        for name in names:
+            if name not in self.channels:
+                known = ", ".join(self.channels) or "none yet"
+                raise UsageError(f"There is no channel {name!r}.", remedy=f"[notify.channels] has: {known}.")
+        return names
 
     @property
     def quiet_hours(self) -> tuple[time, time] | None:

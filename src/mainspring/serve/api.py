@@ -24,6 +24,7 @@ from mainspring.app.operations.goal_list import graded_goals
 from mainspring.app.operations.goals import Ordered, begin_in_background, list_profiles, order_goal
 from mainspring.app.operations.kept_artifacts import FoundArtifact
 from mainspring.app.operations.messages import Delivery, note, stop
+from mainspring.app.operations.notifications import ChannelRow, channels
 from mainspring.app.operations.processes import (
     LiveProcess,
     ProcessOutput,
@@ -239,6 +240,10 @@ async def _profiles(asked: ApiCall) -> tuple[str, ...]:
     return tuple(each.name for each in list_profiles(asked.config))
 
 
+async def _channels(asked: ApiCall) -> tuple[ChannelRow, ...]:
+    return channels(asked.config)
+
+
 async def _report(asked: ApiCall) -> Report:
     return await goal_report(asked.config, asked.session)
 
@@ -253,6 +258,7 @@ async def _start_goal(asked: ApiCall) -> Started:
         model=given.model,
         mode=given.mode,
         checks=GoalChecks(commands=given.checks),
+        notify=given.notify,
         rules={name: value for name, value in rules.items() if value is not None},
     )
     return Started(session=await begin_in_background(asked.config, given.text, options))
@@ -336,6 +342,7 @@ ROUTES: tuple[Route, ...] = (
     _get(f"{_S}/report", "The report of a goal, as facts.", _report, Report),
     _get("/questions", "All that waits for a person.", _questions, tuple[OpenQuestion, ...]),
     _get("/profiles", "Profiles that goals can have.", _profiles, tuple[str, ...]),
+    _get("/channels", "Who can be told by name.", _channels, tuple[ChannelRow, ...]),
     _get("/goals", "All goals, the most recent first.", _goals, list[SessionRow]),
     _get("/processes", "Live background processes.", _processes, list[LiveProcess], SessionAsked),
     _get("/cost", "What was spent.", _costs, Costs, CostAsked),

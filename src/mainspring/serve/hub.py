@@ -31,12 +31,13 @@ from mainspring.app.operations.sessions import is_run
 from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.disk.inbox import is_pending, withdraw
 from mainspring.errors import MainspringError, UsageError
-from mainspring.events import ApprovalGiven, Effort, Extent, Limits
+from mainspring.events import ApprovalGiven, Effort, Extent, Limits, Profile
 from mainspring.session.session import Session
 from mainspring.settings import Config
 
 _LINGER_S = 2.0
 _LOOK_S = 0.25
+_CAPS = ("max_cost_usd", "max_tokens", "max_steps", "max_calls", "timeout_s")
 _log = logging.getLogger(__name__)
 
 
@@ -47,11 +48,17 @@ class StartSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     workspace: str
     model: str = ""
     engine: str = ""
+    fallback: tuple[str, ...] = ()
     effort: Effort | None = None
+    profile: Profile | None = None
     mode: str = ""
     max_cost_usd: float | None = None
+    max_tokens: int | None = None
     max_steps: int | None = None
+    max_calls: int | None = None
     timeout_s: float | None = None
+    allow_unpriced: bool = False
+    notify: tuple[str, ...] = ()
 
 
 def absolute(folder: str) -> Path:
@@ -106,14 +113,18 @@ class Hub:
         """Begins a session here and gives its id; the work goes on by itself."""
         if not given.text.strip():
             raise UsageError("The message is empty.")
-        limits = Limits(max_cost_usd=given.max_cost_usd, max_steps=given.max_steps, timeout_s=given.timeout_s)
+        caps = {name: getattr(given, name) for name in _CAPS}
+        config = msgspec.structs.replace(config, notify=config.settings.notify.named(given.notify))
         opened = open_session(
             absolute(given.workspace),
             model=given.model,
+            fallback=given.fallback,
             engine=given.engine,
             effort=given.effort,
+            profile=given.profile,
             mode=given.mode,
-            limits=limits,
+            limits=Limits(**caps),
+            allow_unpriced=given.allow_unpriced,
             approver=nobody,
             config=config,
             origin=config.origin,

@@ -144,6 +144,7 @@ class StartGoal(_Taken, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     max_cost_usd: float | None = None
     max_iterations: int | None = None
+    notify: tuple[str, ...] = ()
 
 
 class Order(_Taken, frozen=True, kw_only=True):

@@ -7,14 +7,14 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from mainspring.app.operations.cleaning import retained
+from mainspring.app.operations.daemon_company import company_of_daemon
 from mainspring.app.operations.devices import Access
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Owner
@@ -23,7 +23,7 @@ from mainspring.daemon.launch import ensure, launch, tell_ready
 from mainspring.daemon.supervisor import Daemon
 from mainspring.errors import MainspringError
 from mainspring.goals.schedules import Schedules, next_us
-from mainspring.sandbox.detached import READY_FD, start_detached
+from mainspring.sandbox.detached import READY_FD
 from mainspring.settings import Config
 
 __all__ = [
@@ -88,22 +88,6 @@ def web_address(config: Config, within_s: float = 15.0) -> str:
     return f"{address}/#token={access.token}" if address else ""
 
 
-@contextmanager
-def _web_beside(config: Config, port: int | None) -> Generator[None]:
-    """Keeps a server while the block runs, unless there is one already."""
-    if port is None or Access(config).address:
-        yield
-        return
-    log = DaemonFiles(config.home).log
-    pid = start_detached(["serve", "--port", str(port)], environment=config.environment, log=log)
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
-
-
 def wake_daemon(config: Config) -> bool:
     """Makes the daemon look at once at what there is to do; False when none runs."""
     return DaemonFiles(config.home).wake()
@@ -144,9 +128,10 @@ async def run_daemon(
         place.write_log(line)
         say(line)
 
-    with place.held(), _web_beside(config, web_port):
+    with place.held():
         daemon = Daemon(config, place, log, sessions_of(config), partial(retained, config))
-        await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
+        async with company_of_daemon(config, web_port, log):
+            await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 
 
 def stop_daemon(config: Config) -> tuple[str, ...] | None:

@@ -8,7 +8,6 @@ import time
 import msgspec
 
 from mainspring.app.notifications import courier_of, deliver_all
-from mainspring.errors import UsageError
 from mainspring.notify.outbox import Outbox
 from mainspring.notify.settings import NoticeKind
 from mainspring.notify.wires import Letter
@@ -54,9 +53,7 @@ def problems(config: Config) -> list[str]:
 
 async def try_channel(config: Config, name: str) -> None:
     """Sends a message through a channel now; raises when it is not taken."""
-    if name not in config.settings.notify.channels:
-        known = ", ".join(config.settings.notify.channels) or "none yet"
-        raise UsageError(f"There is no channel {name!r}.", remedy=f"[notify.channels] has: {known}.")
+    config.settings.notify.named((name,))
     letter = Letter(
         id=f"test-{secrets.token_hex(8)}",
         kind="message",

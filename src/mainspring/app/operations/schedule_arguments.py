@@ -38,7 +38,7 @@ _UNPRICED = "--allow-unpriced"
 _HOME = "--allow-home"
 _OTHERS = (
     "--profile --engine --model --effort --mode --sandbox --check --file --target --evaluate --repeats"
-    " --frozen --results --minimize --maximize --memory"
+    " --frozen --results --minimize --maximize --memory --notify"
 )
 FLAGS = frozenset((*_RULES.values(), *_OTHERS.split(), _UNPRICED, _HOME))
 _TARGET = re.compile(r"\s*([\w.:/%-]+)\s*(<=|>=|==|<|>)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*")
@@ -83,6 +83,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
         sandbox=_last(found["--sandbox"]),
         allow_unpriced=_UNPRICED in found,
         allow_home=_HOME in found,
+        notify=tuple(found["--notify"]),
     )
 
 
@@ -112,6 +113,7 @@ def _words(options: GoalOptions) -> Iterator[tuple[str, ...]]:
     yield from _flag("--results", *evaluation.results)
     yield from _flag("--minimize" if evaluation.better == "lower" else "--maximize", evaluation.metric)
     yield from _flag("--memory", options.memory)
+    yield from _flag("--notify", *options.notify)
     if options.allow_unpriced:
         yield (_UNPRICED,)
     if options.allow_home is True:

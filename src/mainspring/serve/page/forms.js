@@ -15,15 +15,16 @@ const Field = ({ label, help, value, onValue, rows, kind, list }) => html`<label
 /** @param {{rows: any[]}} props */
 export function StartView({ rows }) {
   const folders = [...new Set(rows.map((row) => row.workspace))].slice(0, 20);
-  const [given, setGiven] = useState({ workspace: folders[0] || '', text: '', model: '', mode: '', cap: '', check: '', profile: '', most: '' });
+  const [given, setGiven] = useState({ workspace: folders[0] || '', text: '', model: '', mode: '', cap: '', check: '', profile: '', most: '', tell: '' });
   const [kind, setKind] = useState('kindSession');
   const isGoal = kind === 'kindGoal';
   const { data: profiles } = useData(isGoal ? '/profiles' : '');
+  const { data: channels } = useData('/channels');
   const { error, isBusy, run } = useDoing();
   const set = (name) => (value) => setGiven((before) => ({ ...before, [name]: value }));
   const begin = () => run(async () => {
     const body = { text: given.text, workspace: given.workspace, model: given.model, mode: given.mode,
-      ...(given.cap ? { max_cost_usd: Number(given.cap) } : {}),
+      ...(given.cap ? { max_cost_usd: Number(given.cap) } : {}), ...(given.tell ? { notify: [given.tell] } : {}),
       ...(isGoal ? { profile: given.profile, checks: given.check ? [given.check] : [], ...(given.most ? { max_iterations: Number(given.most) } : {}) } : {}) };
     const started = await post(isGoal ? '/goals' : '/sessions', body);
     location.hash = `#/s/${started.session}${isGoal ? '/goal' : ''}`;
@@ -43,6 +44,7 @@ export function StartView({ rows }) {
         <${Field} label=${texts.cap} kind="decimal" value=${given.cap} onValue=${set('cap')} />
         ${isGoal && html`<${Field} label=${texts.iterationsMost} kind="numeric" value=${given.most} onValue=${set('most')} />
           ${select(texts.profile, 'profile', [['', '–'], ...(profiles || []).map((name) => [name, name])])}`}
+        ${channels && channels.length > 0 && select(texts.tell, 'tell', [['', texts.tellUsual], ...channels.map((each) => [each.name, each.name])])}
       </div>
       <button class="main wide" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
       <${Problem} error=${error} />

@@ -31,6 +31,7 @@ export const texts = {
   mode: 'What needs approval', modeDefault: 'as in the settings', cap: 'Cost limit (US$)', kindSession: 'Session', kindGoal: 'Goal',
   kindHelp: { session: 'One task, worked on at once.', goal: 'Iterations in the background until its checks pass, for hours if need be.' },
   check: 'Command that must pass', checkHelp: 'The goal is done when it exits with 0', profile: 'Profile', iterationsMost: 'Most iterations', begin: 'Start',
+  tell: 'Who is told', tellUsual: 'as in the settings',
   modes: { plan: 'plan: reads only', ask: 'ask: asks before every effect', edits: 'edits: may change files', auto: 'auto: asks for what is dangerous' },
   by: 'By', session: 'Session', costBy: { day: 'Day', model: 'Model', source: 'Source', session: 'Session' }, total: 'Total', none: 'Nothing was spent', noneHelp: 'What models cost appears here, by day, model, source and session.',
   pair: 'Pair a device', role: 'It may', revoke: 'Revoke', pairLink: 'Open this on the device within 90 seconds:',
