@@ -123,6 +123,8 @@ def test_a_tunnel_leads_here_and_ends_with_the_server_however_that_ends(
         name = "quiet-river.trycloudflare.com"
         with served.client(host=name, origin=f"https://{name}") as outside:
             assert outside.get("/api/v1/about").status_code == 200
+            entered = outside.post("/api/v1/login", json={"token": served.token})
+            assert "secure" in entered.headers["set-cookie"].lower()
         with served.client(host=name, origin="https://other.trycloudflare.com") as elsewhere:
             assert elsewhere.get("/api/v1/about").status_code == 403
         served.process.send_signal(number)

@@ -71,7 +71,9 @@ def test_a_code_pairs_one_device_and_guessing_is_slowed_down(served: Served) -> 
     code = served.post("/devices/offer", {"role": "watch"})["code"]
     assert served.post("/pair", {"code": code, "name": "phone"}, token="")["role"] == "watch"
     with served.client("") as stranger:
-        answers = [stranger.post("/api/v1/pair", json={"code": code}) for _ in range(9)]
+        answers = [stranger.post("/api/v1/pair", json={"code": code}) for _ in range(4)]
+        assert stranger.post("/api/v1/login", content="{").status_code == 400  # forgives nothing
+        answers += [stranger.post("/api/v1/pair", json={"code": code}) for _ in range(5)]
     assert [answer.status_code for answer in answers] == [401] * 8 + [429]
     assert 0 < int(answers[-1].headers["retry-after"]) <= 61
 
@@ -82,6 +84,9 @@ def test_a_login_sets_a_cookie_that_pages_of_other_sites_cannot_send_or_read(ser
         assert entered.status_code == 200
         cookie = entered.headers["set-cookie"].lower()
         assert {"httponly", "samesite=strict", "path=/"} <= {part.strip() for part in cookie.split(";")}
+        stolen = page.get("/api/v1/about")  # every server of this machine is sent the cookie
+        assert stolen.status_code == 401
+        page.headers["x-mainspring-key"] = entered.json()["key"]
         assert page.get("/api/v1/about").json()["role"] == "owner"
         assert page.get("/api/v1/about").headers["content-security-policy"].startswith("default-src 'none'")
         page.post("/api/v1/logout", json={})

@@ -2,12 +2,16 @@
 
 Host and Origin are checked (a page elsewhere, or a name that was made to point here, gets nothing), bodies
 are bounded, the token is looked up, and answers carry headers that forbid foreign code. It is default deny:
-a path that is not listed as public needs a token. Which role an operation needs is said where it is declared
-(`routes.py`); the guard says who asks, in `scope["state"]["device"]`.
+a path that is not listed as public needs a token. A cookie alone is none: browsers send it to every port of a
+machine, also to a server that an agent runs there; it counts together with a key that the page keeps for
+itself. Which role an operation needs is said where it is declared (`api.py`); the guard says who asks, in
+`scope["state"]["device"]`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -20,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mainspring.app.operations.devices import Access
 
-COOKIE = "mainspring"
+COOKIE, PAGE_KEY = "mainspring", "x-mainspring-key"
 MAX_BODY_BYTES = 1 << 20
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -76,7 +80,8 @@ class Guard:
             refusal.headers["retry-after"] = str(wait)
         if refusal is None:
             token = token_of(headers)
-            device = self._access.holder(token) if token else None
+            is_whole = _is_from_program(headers) or _has_page_key(headers, token)
+            device = self._access.holder(token) if token and is_whole else None
             scope.setdefault("state", {})["device"] = device
             if device is None and path not in self._allowed.public:
                 if token:
@@ -110,7 +115,10 @@ class Guard:
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                (self._tries.failed if message["status"] == 401 else self._tries.forget)(address)
+                if message["status"] == 401:
+                    self._tries.failed(address)
+                elif message["status"] == 200:  # what cannot be understood proves nothing
+                    self._tries.forget(address)
             await send(message)
 
         return watched
@@ -183,6 +191,19 @@ def token_of(headers: Headers) -> str:
     except CookieError:
         return ""
     return cookies[COOKIE].value if COOKIE in cookies else ""
+
+
+def page_key(token: str) -> str:
+    """What the page sends beside the cookie. It is told at a login, and no other page sees it."""
+    return hmac.new(token.encode("utf-8", "surrogatepass"), b"page", hashlib.sha256).hexdigest()
+
+
+def _is_from_program(headers: Headers) -> bool:
+    return headers.get("authorization", "").lower().startswith("bearer ")
+
+
+def _has_page_key(headers: Headers, token: str) -> bool:
+    return hmac.compare_digest(headers.get(PAGE_KEY, "").encode(), page_key(token).encode())
 
 
 def _with_headers(send: Send) -> Send:

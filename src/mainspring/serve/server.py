@@ -27,7 +27,7 @@ from mainspring.serve.api import PREFIX, ROUTES, ApiCall, Route, ServerParts
 from mainspring.serve.channels import Channels
 from mainspring.serve.chat_api import ChatApi
 from mainspring.serve.fleet import Fleet
-from mainspring.serve.guard import COOKIE, Allowed, Guard, refused, token_of
+from mainspring.serve.guard import COOKIE, Allowed, Guard, page_key, refused, token_of
 from mainspring.serve.hub import Hub
 from mainspring.serve.pages import PAGE_PATHS, page_routes
 from mainspring.settings import Config
@@ -62,12 +62,13 @@ class WebServer:
         self._channels = Channels(config, self._hub)
         self._server = ServerParts(config=config, hub=self._hub, fleet=self._fleet, access=self._access)
         self._links = AnswerLinks(config, self._access, self._hub)
-        self._ending = asyncio.Event()
+        self._ending, self._tunnel = asyncio.Event(), ""
         self._chats = ChatApi(config, self._hub, chats_in) if chats_in else None
 
     def app(self, hosts: frozenset[str], *, is_open: bool = False, tunnel: str = "") -> ASGIApp:
         """The application that answers to these names, and to the address of a `tunnel`; with `is_open`
         health and metrics need no token."""
+        self._tunnel = tunnel
         paths = [
             *(
                 Path(PREFIX + each.path, partial(self._operation, each), methods=[each.method])
@@ -208,7 +209,7 @@ class WebServer:
             return refused(
                 401, "This token is not known.", remedy="`mainspring serve` prints the server's own."
             )
-        return self._with_cookie(_json({"name": device.name, "role": device.role}), token)
+        return self._with_cookie(request, {"name": device.name, "role": device.role}, token)
 
     async def _pair(self, request: Request) -> Response:
         given = await _body(request, PairingAsked)
@@ -220,7 +221,7 @@ class WebServer:
                 remedy="Pair again: codes last 90 seconds.",
             )
         told = {"name": paired.device.name, "role": paired.device.role, "token": paired.token}
-        return self._with_cookie(_json(told), paired.token)
+        return self._with_cookie(request, told, paired.token)
 
     async def _link(self, request: Request) -> Response:
         found = await self._links.show((await _body(request, LinkCode)).code)
@@ -234,13 +235,16 @@ class WebServer:
         response.delete_cookie(COOKIE, path="/")
         return response
 
-    def _with_cookie(self, response: Response, token: str) -> Response:
+    def _with_cookie(self, request: Request, told: dict[str, str], token: str) -> Response:
+        """The answer to a login, with the key that the page keeps; through a tunnel it is https outside."""
+        response = _json({**told, "key": page_key(token)})
+        is_tunnel = request.headers.get("host", "").lower() == self._tunnel.partition("://")[2]
         response.set_cookie(
             COOKIE,
             token,
             max_age=_COOKIE_AGE_S,
             path="/",
-            secure=self._is_secure,
+            secure=self._is_secure or (is_tunnel and self._tunnel.startswith("https:")),
             httponly=True,
             samesite="strict",
         )

@@ -6,7 +6,7 @@ import { ArtifactsView } from './artifacts.js';
 import { CostView, StartView } from './forms.js';
 import { FleetView } from './fleet.js';
 import { MachineView } from './machine.js';
-import { follow, get, post } from './net.js';
+import { enterBy, follow, get } from './net.js';
 import { InboxView } from './questions.js';
 import { SessionView } from './session.js';
 import { texts } from './texts.js';
@@ -16,8 +16,8 @@ async function enter() {
   const found = /^#(token|pair)=(.+)$/.exec(location.hash);
   if (!found) return;
   history.replaceState(null, '', '/');
-  if (found[1] === 'token') await post('/login', { token: found[2] });
-  else await post('/pair', { code: found[2], name: deviceName() });
+  if (found[1] === 'token') await enterBy('/login', { token: found[2] });
+  else await enterBy('/pair', { code: found[2], name: deviceName() });
 }
 
 function deviceName() {
@@ -56,7 +56,7 @@ function Enter({ onEnter }) {
   return html`<main class="enter"><h1>${texts.enterTitle}</h1><p>${texts.enterHelp}</p>
     <form onSubmit=${(event) => {
       event.preventDefault();
-      run(async () => { await post('/login', { token: token.trim() }); onEnter(); });
+      run(async () => { await enterBy('/login', { token: token.trim() }); onEnter(); });
     }}>
       <label>${texts.token}<input type="password" autocomplete="off" value=${token}
         onInput=${(event) => setToken(event.currentTarget.value)} /></label>

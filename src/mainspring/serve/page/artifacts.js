@@ -2,7 +2,7 @@
 import { useEffect, useState } from './vendor/hooks.module.js';
 import { clock, Empty, html, Markdown, Problem, size, useData, useDoing } from './parts.js';
 import { Diff } from './diff.js';
-import { API, post } from './net.js';
+import { download, post } from './net.js';
 import { texts } from './texts.js';
 
 const query = (version) => `name=${encodeURIComponent(version.name)}&version=${version.version}`;
@@ -27,11 +27,12 @@ export function Preview({ version }) {
   const at = `/sessions/${version.session}/kept`;
   const { data, error } = useData(`${at}/preview?${query(version)}`);
   const compared = useData(isCompared ? `${at}/diff?name=${encodeURIComponent(version.name)}&new=${version.version}` : '');
-  return html`<div class="preview"><${Problem} error=${error || compared.error} />
+  const doing = useDoing();
+  return html`<div class="preview"><${Problem} error=${error || compared.error || doing.error} />
     ${data && !data.blocks.length && html`<p class="quiet">${texts.noPreview}</p>`}
     ${data && data.blocks.map((block, place) => html`<${Block} key=${place} block=${block} name=${version.name} />`)}
     ${isCompared && compared.data && html`<${Diff} lines=${compared.data.lines} view="unified" />`}
-    <div class="actions"><a class="button" download=${version.name.split('/').pop()} href=${`${API}${at}/content?${query(version)}`}>${texts.download}</a>
+    <div class="actions"><button onClick=${() => doing.run(() => download(`${at}/content?${query(version)}`, version.name.split('/').pop()))}>${texts.download}</button>
       ${version.version > 1 && html`<button aria-pressed=${isCompared} onClick=${() => setCompared(!isCompared)}>${texts.compare}</button>`}</div>
   </div>`;
 }

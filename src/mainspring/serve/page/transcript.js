@@ -1,7 +1,7 @@
 // What happened in a session, as it happens. At most 300 rows are in the document, wherever one scrolls.
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './vendor/hooks.module.js';
 import { Folded, html, Markdown, Problem, useDoing } from './parts.js';
-import { API, follow, get } from './net.js';
+import { follow, get, picture } from './net.js';
 import { texts } from './texts.js';
 
 const PAGE = 10;
@@ -11,10 +11,20 @@ const NEAR = 120;
 /** The first line of an output that says more than its title. @param {string} text */
 const snippet = (text) => (text.split('\n').find((line) => line.trim() && !/^exit code \d+$/.test(line)) || '').trim().slice(0, 120);
 
+/** @param {{blob: any, session: string}} props */
+function Picture({ blob, session }) {
+  const [url, setUrl] = useState('');
+  useEffect(() => {
+    const found = picture(`/sessions/${session}/blob?sha256=${blob.sha256}&size=${blob.size}`, blob.media_type);
+    found.then(setUrl, () => {});
+    return () => { found.then((made) => URL.revokeObjectURL(made), () => {}); };
+  }, [blob.sha256]);
+  return url && html`<img class="picture" alt="" src=${url} />`;
+}
+
 /** @param {{part: any, whole: () => Promise<string>, session: string}} props */
 function PartView({ part, whole, session }) {
-  const pictures = (part.pictures || []).map((blob) => html`<img class="picture" key=${blob.sha256} alt="" loading="lazy"
-    src=${`${API}/sessions/${session}/blob?sha256=${blob.sha256}&size=${blob.size}`} />`);
+  const pictures = (part.pictures || []).map((blob) => html`<${Picture} key=${blob.sha256} blob=${blob} session=${session} />`);
   switch (part.kind) {
     case 'user':
       return html`<div class="part user"><${Markdown} tree=${part.tree} />
