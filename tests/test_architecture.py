@@ -24,7 +24,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("tools", ("tools",)),
     ("turns", ("turns",)),
     ("session", ("session",)),
-    ("work", ("engines", "mcp", "evidence", "documents", "goals", "report", "notify", "plugins")),
+    ("work", ("engines", "mcp", "evidence", "documents", "goals", "report", "notify", "plugins", "agents")),
     ("application", ("settings", "daemon", "app")),
     ("faces", ("cli", "chat", "protocols", "serve", "client", "testing")),
 ]
@@ -53,8 +53,9 @@ LONG_FILES: dict[str, int] = {
     "sandbox/attacks.py": 440,  # one table of attacks
     "documents/lines.py": 410,  # a line for every kind of event, in one table
 }
-LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 103}  # names every part of a session once
+LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 109}  # names every part of a session once
 BROAD_EXCEPTS = {
+    "agents/children.py": "a fault of a child is on record in its own journal, and told to its parent",
     "protocols/acp/hosted.py": "a fault of one session, on record there, leaves a client's other sessions alone",
     "app/blocking.py": "an error of a thread is raised where it is waited for",
     "secrets/key_store.py": "every keyring has errors of its own; they are told by whoever needs the key",
@@ -67,6 +68,7 @@ BROAD_EXCEPTS = {
     "mcp/connection.py": "as above",
 }
 TASKS_OUTSIDE_GROUPS = {
+    "agents/children.py": "children run beside a session, whose block a group would wrap; closing ends them",
     "app/retention.py": "a group would wrap what the caller's block raises; the block ends the task",
     "app/extensions.py": "as above",
     "serve/channels.py": "a channel lives for as long as its readers, which are requests",

@@ -12,6 +12,7 @@ from mainspring.errors import InvalidValue, MainspringError, UsageError
 from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, Target, TurnStarted
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
+from mainspring.session.child import ChildSession
 from mainspring.session.session import Session
 from mainspring.settings import Config
 from mainspring.tools import Tool
@@ -149,7 +150,7 @@ _OPEN: dict[str, Kind] = {
     "approver": APPROVER,
     "allow_unpriced": ("True or False", _is(bool)),
     "allow_home": ALLOW_HOME,
-    "parent": ("a Session or None", _is(Session, type(None))),
+    "parent": ("a Session or None", _is(Session, ChildSession, type(None))),
     "beginning": ("an async function or None", _or(_NONE, callable)),
     "config": CONFIG,
     "sessions": ("a store of sessions or None", _or(_NONE, _has("find", "rows"))),

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.app.agents_beside import agents_beside, agents_of
 from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
 from mainspring.app.engines import build_engine, engine_name, outside_engine
@@ -52,6 +53,7 @@ from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.vault import Vault
+from mainspring.session.child import ChildSession
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, with_caps
@@ -92,7 +94,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     approver: Approver | None = None,
     allow_unpriced: bool = False,
     allow_home: AllowHome = False,
-    parent: Session | None = None,
+    parent: Session | ChildSession | None = None,
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None,
     config: Config | None = None,
     sessions: Sessions | None = None,
@@ -119,6 +121,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     store = sessions or sessions_of(config)
     recorder = await open_recorder(await store.find(session), store, config, origin) if session else None
     chosen: Model | None = None
+    child, parent = (parent, parent.parent) if isinstance(parent, ChildSession) else (None, parent)
     try:
         known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
         config, allows_home = settle(config, known.place, allow_home=known.allows_home or allow_home)
@@ -130,8 +133,10 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
         extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config)
+        agents = None if parent else agents_of(tools, name, known.place, profile, config)
         has_notify, wanted = config.settings.notify.tool, output_type(output, name)
-        toolbox = build_toolbox(tools, profile, extensions, chosen, has_notify=has_notify)
+        more = [agents, extensions] if agents else [extensions]
+        toolbox = build_toolbox(tools, profile, more, chosen, has_notify=has_notify)
         compactor = build_compactor(config)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
@@ -155,10 +160,12 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             given_limits=given,
             warnings=(*warnings, *extensions.warnings, *filter(None, [notice])),
             allows_home=allows_home,
+            parent=child.parent.id if child else "",
+            agent=child.agent if child else "",
             beginning=beginning,
         )
         policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
-        recorder = recorder or await create_recorder(store, config, origin)
+        recorder = recorder or await create_recorder(store, config, origin, child and child.session)
         runtime = Runtime(
             recorder,
             models=models.pool(partial(ready_later, config=config, wanted=known.profile or profile)),
@@ -173,7 +180,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     kept = opened_beside(made, config if sessions is None else None)
-    async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running:
+    children = agents_beside(agents, made, config, store, sandbox, origin, allow_home=allows_home)
+    async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running, children:
         yield running
 
 

@@ -46,9 +46,11 @@ async def open_recorder(
     return await _with_vault(await store.open(session), store, config, origin)
 
 
-async def create_recorder(store: Sessions, config: Config, origin: Origin | None = None) -> Recorder:
-    """The recorder of a new session."""
-    return await _with_vault(await store.create(), store, config, origin)
+async def create_recorder(
+    store: Sessions, config: Config, origin: Origin | None = None, session: str | None = None
+) -> Recorder:
+    """The recorder of a new session, of this id if one is given."""
+    return await _with_vault(await store.create(session), store, config, origin)
 
 
 def vault_of(store: Sessions, session: str, config: Config) -> Vault:

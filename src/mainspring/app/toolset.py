@@ -46,7 +46,7 @@ class MoreTools(Protocol):
 def build_toolbox(
     choices: Sequence[ToolChoice],
     profile: Profile = "standard",
-    more: MoreTools | None = None,
+    more: Sequence[MoreTools] = (),
     model: Model | None = None,
     *,
     has_notify: bool = False,
@@ -55,10 +55,10 @@ def build_toolbox(
     if choices is DEFAULT_TOOLS:
         usual = SMALL_TOOLS if profile == "small" else DEFAULT_TOOLS
         usual = (*usual, NOTIFY) if has_notify else usual
-        return (
-            Toolbox([*usual, *more.tools(model.context_tokens if model else None)], more.find)
-            if more
-            else Toolbox(usual)
+        window = model.context_tokens if model else None
+        added = (tool for source in more for tool in source.tools(window))
+        return Toolbox(
+            [*usual, *added], lambda name: next(filter(None, (each.find(name) for each in more)), None)
         )
     if isinstance(choices, str):
         raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")

@@ -21,7 +21,7 @@ from mainspring.errors import ConfigError
 
 _FORMAT = 1
 
-TrustKind = Literal["mcp", "command", "hook", "plugin", "linter", "language-server"]
+TrustKind = Literal["mcp", "command", "agent", "hook", "plugin", "linter", "language-server"]
 TrustState = Literal["trusted", "changed", "new"]
 
 

@@ -120,6 +120,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     iterations: int = 0
     waits: tuple[str, ...] = ()
     parent: str = ""
+    agent: str = ""
 
     @property
     def cost_usd(self) -> float:
@@ -172,8 +173,9 @@ class _Page:
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list. `state` is new, running, crashed, damaged, or how the newest turn ended;
     `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
-    it sleeps until something happens; `parent` is the session that it was forked from; `grade` is what the
-    evidence of a goal that is done is worth: verified, checked or claimed."""
+    it sleeps until something happens; `parent` is the session that it was forked from or, with an `agent`,
+    that it works for; `grade` is what the evidence of a goal that is done is worth: verified, checked or
+    claimed."""
 
     id: str
     started_us: int
@@ -192,6 +194,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     grade: str = ""
     is_waiting: bool = False
     parent: str = ""
+    agent: str = ""
 
 
 class SessionSpend(msgspec.Struct, frozen=True):
@@ -230,6 +233,7 @@ def row_of(name: str, fold: SessionFold, *, problem: str, is_owned: Callable[[],
         grade=fold.grade,
         is_waiting=bool(fold.waits),
         parent=fold.parent,
+        agent=fold.agent,
     )
 
 
@@ -261,8 +265,9 @@ def advance(fold: SessionFold, file: EventSource) -> SessionFold:
 def take(fold: SessionFold, recorded: Recorded) -> int:
     """Takes one event in; gives its number when it ended a turn, else 0."""
     match recorded.event:
-        case SessionStarted(workspace=workspace, parent=parent, parent_seq=parent_seq):
-            fold.workspace, fold.parent, fold.inherited_seq = workspace, parent, parent_seq
+        case SessionStarted() as started:
+            fold.workspace, fold.parent, fold.agent = started.workspace, started.parent, started.agent
+            fold.inherited_seq = started.parent_seq
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):

@@ -6,7 +6,6 @@ A session's folder appears whole or not at all. Needs no event loop, so that lis
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -15,13 +14,13 @@ from pathlib import Path
 from mainspring.catalog.fold import SessionRow, SessionSpend
 from mainspring.catalog.index import list_sessions, list_spends
 from mainspring.disk.files import make_folder, sync
+from mainspring.disk.ids import new_id
 from mainspring.disk.owner import check_system
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 from mainspring.patterns import lazy_pattern
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SHOWN = 8
 
@@ -135,11 +134,6 @@ def unknown(session: str) -> UnknownSession:
     return UnknownSession(
         f"There is no session {session}.", remedy="`mainspring sessions` lists the sessions."
     )
-
-
-def new_id() -> str:
-    """Ten characters, none of which looks like another."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(10))
 
 
 def valid_id(session: str) -> str:

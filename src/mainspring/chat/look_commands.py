@@ -101,6 +101,11 @@ async def _memory(desk: Desk, words: str) -> None:
     desk.write(await cli_output("memory", "-C", str(desk.session.state.workspace), *_words(words)))
 
 
+async def _agents(desk: Desk, words: str) -> None:
+    given = _words(words) or ["list"]
+    await _show(desk, await cli_output("agents", *given, "-C", str(desk.session.state.workspace)))
+
+
 async def remember_line(desk: Desk, text: str) -> None:
     """`#text`: remembered about the project."""
     gone = remember(desk.config, desk.session.state.workspace, text)
@@ -185,6 +190,7 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "ps": SlashCommand(_cli("ps", "{session}"), "Background processes."),
     "goal": SlashCommand(_goal, "Goals: start, list, show, pause, stop, best.", "[start TEXT|COMMAND]"),
     "memory": SlashCommand(_memory, "What is remembered about this project.", "[add TEXT|forget N]"),
+    "agents": SlashCommand(_agents, "Whom the agent can give work to.", "[show NAME]"),
     "skills": SlashCommand(_skills, "The skills that the agent can read here."),
     "sessions": SlashCommand(_cli("sessions", "--limit", "15"), "All sessions, the newest first."),
     "artifacts": SlashCommand(_cli("artifacts", "{session}"), "The files that a goal made."),

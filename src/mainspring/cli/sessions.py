@@ -17,6 +17,7 @@ from mainspring.app.operations.sessions import (
     list_sessions,
     read_events,
     session_bytes,
+    with_children,
 )
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
@@ -69,16 +70,18 @@ def print_rows(
 ) -> None:
     """Those that are `shown` of all `rows`, with the disk space of each if that is given."""
     is_sized, sizes = bool(sizes), sizes or {}
-    for row in shown:
+    listed = {row.id for row in shown}
+    for row in shown if is_json else with_children(shown):
         if is_json:
             size = {"bytes": sizes[row.id]} if is_sized else {}
             click.echo(json_line({**msgspec.to_builtins(row), **size}))
             continue
         line = plain(row.last_line or row.title)[:_LINE]
         size = f"  {readable_bytes(sizes[row.id]):>9}" if is_sized else ""
+        where = plain(f"  └ {row.agent}" if row.agent and row.parent in listed else row.workspace)
         click.echo(
             f"{row.id}  {when(row.updated_us)}  {row.state:<11} {money(row.cost_usd):>8}{size}"
-            f"  {plain(row.workspace)}  {line}"
+            f"  {where}  {line}"
         )
     if not is_json and len(rows) > len(shown):
         click.echo(f"({len(rows) - len(shown)} older ones: --all)", err=True)

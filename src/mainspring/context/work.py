@@ -23,6 +23,9 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run the tests that changed files may affect after each step that changed any, and tell the model when
     their result is another one. Only what may run without asking is run; a run that takes too long is the
     last one of its session. Unset: `affected` for small models, else `off`."""
+    delegate: Literal["auto", "on", "off"] = "auto"
+    """Offer the model the tool `delegate`, which gives work to agents with a context of their own. `auto`:
+    when you or the project have written an agent."""
     test_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that such a run may take; the tests that a task names get twice as long."""
 

@@ -117,6 +117,8 @@ def _is_wanted(
 ) -> bool:
     if row.goal:
         return is_interrupted(row) or (row.goal_state == "blocked" and row.id in answered)
+    if row.agent:
+        return False  # its parent goes on with it
     return settings.sessions and (row.state == "crashed" or (row.id in interrupted and is_interrupted(row)))
 
 

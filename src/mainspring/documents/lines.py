@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from mainspring.approvals import why_asked
+from mainspring.documents.agent_lines import AGENT_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
@@ -104,7 +105,8 @@ def _nothing(event: Event) -> str:  # noqa: ARG001
 
 
 def _session_started(event: SessionStarted) -> str:
-    return f"· session {event.session} in {event.workspace}"
+    whose = f", {event.agent} of {event.parent}" if event.agent else ""
+    return f"· session {event.session} in {event.workspace}{whose}"
 
 
 def _session_resumed(event: SessionResumed) -> str:
@@ -391,6 +393,7 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     **GOAL_LINES,
     **WORK_LINES,
     **ATTEMPT_LINES,
+    **AGENT_LINES,
 }
 """How each kind of event reads, in full; every kind that is stored has its entry."""
 

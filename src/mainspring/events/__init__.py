@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from mainspring.events import attempts, goals, session, waits, workspace
+from mainspring.events import agents, attempts, goals, session, waits, workspace
 
 # Every name of these modules is one of this package: an event is written down once, where it is defined.
+from mainspring.events.agents import *  # noqa: F403
 from mainspring.events.attempts import *  # noqa: F403
 from mainspring.events.base import Event, Unknown
 from mainspring.events.deltas import *  # noqa: F403
@@ -26,11 +27,11 @@ from mainspring.events.workspace import *  # noqa: F403
 
 STORED: tuple[type[Event], ...] = tuple(
     kind
-    for module in (session, workspace, waits, goals, attempts)
+    for module in (session, workspace, waits, goals, attempts, agents)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind.__module__ == module.__name__
 )
-"""Every kind that a journal keeps: each event of the five modules, as they define them."""
+"""Every kind that a journal keeps: each event of the six modules, as they define them."""
 
 _KINDS = {kind.__name__: kind for kind in STORED}
 _DECODE: dict[str, Callable[[bytes], Event]] = {}  # made when a kind is first met: a start needs few of them

@@ -39,7 +39,8 @@ from mainspring.events.values import (
 
 
 class SessionStarted(Event, frozen=True):
-    """`allows_home` says that a person allowed a workspace that holds their home folder, settings or data."""
+    """`allows_home` says that a person allowed a workspace that holds their home folder, settings or data.
+    With an `agent` it works for its `parent`; without one it was forked from it."""
 
     session: Id
     workspace: str
@@ -48,6 +49,7 @@ class SessionStarted(Event, frozen=True):
     parent_seq: int = 0
     origin: Origin | None = None
     allows_home: bool = False
+    agent: str = ""
 
 
 class SessionResumed(Event, frozen=True):

@@ -169,6 +169,9 @@ class Usage(Value, frozen=True):
     def total_tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
+    def plus(self, other: Usage) -> Usage:
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.__struct_fields__})
+
 
 class Speed(Value, frozen=True):
     """Tokens per second, as a local server measured them."""

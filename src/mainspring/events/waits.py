@@ -82,8 +82,24 @@ class OnSession(Value, frozen=True, tag="session", tag_field="on"):
     session: str
 
 
+class OnChild(Value, frozen=True, tag="child", tag_field="on"):
+    """The work of a child of this session ends."""
+
+    child: Id
+
+
 Condition = (
-    OnProcess | OnPid | OnTime | OnFile | OnSlurm | OnCommand | OnCallback | OnAnswer | OnQuota | OnSession
+    OnProcess
+    | OnPid
+    | OnTime
+    | OnFile
+    | OnSlurm
+    | OnCommand
+    | OnCallback
+    | OnAnswer
+    | OnQuota
+    | OnSession
+    | OnChild
 )
 
 

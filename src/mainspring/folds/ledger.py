@@ -18,6 +18,8 @@ from mainspring.events import (
     Cap,
     CapScope,
     CapUnit,
+    ChildEnded,
+    ChildStarted,
     Ending,
     GoalSet,
     Limits,
@@ -28,6 +30,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural, rounded_usd
 from mainspring.folds.caps import OWN_SCOPES, UNCAPPED, cap_of
+from mainspring.folds.shares import Shares, Tally, what_is_left
 from mainspring.models import Price
 
 STEP = "step"
@@ -36,7 +39,7 @@ STEP = "step"
 ENGINE = "engine"
 """The source of a spend that is a whole turn of an outside agent."""
 
-Counted = CallStarted | TurnStarted | GoalSet | BudgetWarned
+Counted = CallStarted | TurnStarted | GoalSet | BudgetWarned | ChildStarted | ChildEnded
 """The events that a ledger takes, beside spends."""
 
 LEAST_OUTPUT_TOKENS = 64
@@ -69,17 +72,6 @@ class Refusal(msgspec.Struct, frozen=True):
     ending: Ending = "budget"
 
 
-class Tally(msgspec.Struct, frozen=True):
-    """What was used in one scope, the reserved included; `day` is the date of a day's."""
-
-    usd: float = 0.0
-    tokens: int = 0
-    steps: int = 0
-    calls: int = 0
-    time_s: float = 0.0
-    day: str = ""
-
-
 class TimeLeft(msgspec.Struct, frozen=True):
     """How long a turn may still work, and what to say when that has passed."""
 
@@ -95,6 +87,7 @@ class Ledger:
         self._held: dict[str, HeldSpend] = {}
         self._warned: set[tuple[CapScope, str, int, float, str]] = set()
         self._has_goal = False
+        self.shares = Shares()
         self.reservations = 0
 
     @property
@@ -143,6 +136,12 @@ class Ledger:
                     self.begin("goal", seq)
             case BudgetWarned():
                 self._warned.add((event.scope, event.unit, event.percent, event.cap, event.day))
+            case ChildStarted():
+                self.shares.begin(event)
+            case ChildEnded():
+                self.shares.end(event.child)
+                for opened in self._open:
+                    opened.calls += event.calls
 
     def hold(self, reserved: SpendReserved) -> None:
         """Counts a reservation, also one that is not in the journal yet."""
@@ -158,6 +157,7 @@ class Ledger:
         if held is None:
             return
         tokens = settled.usage.total_tokens
+        self.shares.spend(held.reserved.child, settled.usd, tokens)
         for opened in held.scopes:
             opened.usd = rounded_usd(opened.usd + settled.usd)
             opened.tokens += tokens
@@ -172,12 +172,13 @@ class Ledger:
         wanted: int = MODEST_OUTPUT_TOKENS,
         is_step: bool,
         today: Tally | None,
+        child: str = "",
     ) -> int | Refusal:
         """How many tokens one more request may give back at most, or why it may not be made. Beyond a modest
         reply, one request sets aside no more than a quarter of what is left: others may run beside it, and a
-        crash can lose it."""
+        crash can lose it. The request is that of a `child`, or else this session's own."""
         output = wanted
-        for scope, cap, used in self._capped(limits, today):
+        for scope, cap, used in self._capped(limits, today, child):
             if is_step and cap.steps is not None and used.steps >= cap.steps:
                 return _refused(scope, "steps", f"of {plural(cap.steps, 'step')} is reached", ending="limit")
             fitting = _fitting(scope, cap, used, price, input_tokens, 4 * wanted)
@@ -186,15 +187,21 @@ class Ledger:
             output = min(output, max(fitting // 4, min(fitting, MODEST_OUTPUT_TOKENS)))
         return output
 
-    def least_left(self, limits: Limits, today: Tally | None) -> tuple[float, float, CapScope] | None:
+    def least_left(
+        self, limits: Limits, today: Tally | None, child: str = ""
+    ) -> tuple[float, float, CapScope] | None:
         """The cap on money that leaves the least, what it leaves, and its scope; None when money is not
         capped."""
         caps: list[tuple[float, float, CapScope]] = [
             (cap.usd, cap.usd - used.usd, scope)
-            for scope, cap, used in self._capped(limits, today)
+            for scope, cap, used in self._capped(limits, today, child)
             if cap.usd is not None
         ]
         return min(caps, key=lambda cap: cap[1], default=None)
+
+    def left(self, limits: Limits) -> Cap:
+        """What the caps leave of money, tokens and calls beside all that is set aside; None is no limit."""
+        return what_is_left((cap, used) for _, cap, used in self._capped(limits, None))
 
     def share_usd(self, limits: Limits) -> float | None:
         """What one turn of many may take when a crash can lose what it cost: what its own cap says, else a
@@ -224,7 +231,7 @@ class Ledger:
         self, reserved: SpendReserved, tokens: int, usd: float, limits: Limits
     ) -> Refusal | None:
         """Why what a reservation has cost so far passes a cap."""
-        for scope, cap, used in self._capped(limits, None):
+        for scope, cap, used in self._capped(limits, None, reserved.child):
             spent_usd, spent = used.usd - reserved.usd + usd, used.tokens - reserved.tokens + tokens
             if cap.usd is not None and spent_usd > cap.usd + _CENT_OF_A_CENT:
                 reached = f"is used up: {spent_usd:.4f} of {cap.usd:.4f} USD are spent"
@@ -293,11 +300,15 @@ class Ledger:
                     scope=scope, unit=unit, percent=percent, spent=spent, cap=most, day=used.day
                 )
 
-    def _capped(self, limits: Limits, today: Tally | None) -> Iterator[tuple[CapScope, Cap, Tally]]:
+    def _capped(
+        self, limits: Limits, today: Tally | None, child: str = ""
+    ) -> Iterator[tuple[CapScope, Cap, Tally]]:
+        """What children may still spend counts as used, but for the child that is about to."""
         for scope in OWN_SCOPES:
             cap = cap_of(limits, scope)
             if cap != UNCAPPED:
-                yield scope, cap, self.tally(scope)
+                held = (each.reserved for each in self._held.values()) if self.shares.open else ()
+                yield scope, cap, self.shares.added(self.tally(scope), held, besides=child)
         if today is not None:
             yield "day", limits.day, today
 

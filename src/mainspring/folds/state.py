@@ -27,6 +27,8 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    ChildEnded,
+    ChildStarted,
     Compacted,
     Effort,
     EffortChosen,
@@ -54,6 +56,7 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.events.counts import rounded_usd
+from mainspring.folds.children import Children
 from mainspring.folds.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.folds.processes import Custodial, Processes
 from mainspring.folds.task import Task, Telling
@@ -135,6 +138,7 @@ class State:
         self.requests = Requests()
         self.processes = Processes()
         self.waits = Waits()
+        self.children = Children()
         self.task = Task()
         self.engine = EngineChosen(engine="")
         self.has_goal = False
@@ -194,6 +198,10 @@ class State:
     def _apply_ledger(self, recorded: Recorded, event: Counted) -> None:
         if recorded.seq > self.inherited_seq:  # a fork does not pay for its parent
             self.ledger.apply(event, recorded.seq)
+
+    def _apply_children(self, recorded: Recorded, event: ChildStarted | ChildEnded | TurnStarted) -> None:
+        if recorded.seq > self.inherited_seq:  # the children of what it was forked from are not its own
+            self.children = self.children.after(event)
 
     def _apply_processes(self, recorded: Recorded, _event: Custodial) -> None:
         self.processes.apply(recorded)
@@ -260,10 +268,10 @@ class State:
         if recorded.seq > self.inherited_seq:
             self.ledger.settle(event)
         self.turn_steps -= event.is_failed and event.spend.startswith(_STEP_SPEND)
-        self.turn_usage = _sum(self.turn_usage, event.usage)
+        self.turn_usage = self.turn_usage.plus(event.usage)
         self.turn_cost_usd = rounded_usd(self.turn_cost_usd + event.usd)
         if event.spend.startswith(_ENGINE_SPEND):
-            self.conversation_usage = _sum(self.conversation_usage, event.usage)
+            self.conversation_usage = self.conversation_usage.plus(event.usage)
 
     def _apply_turn(self, recorded: Recorded, event: _Turn) -> None:
         match event:
@@ -335,6 +343,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (Consenting, State._apply_requests),
         (Telling, State._apply_task),
         (Counted, State._apply_ledger),
+        (ChildStarted | ChildEnded | TurnStarted, State._apply_children),
         (Custodial, State._apply_processes),
         (Awaited, State._apply_wait),
         (SpendReserved, State._apply_reserved),
@@ -388,13 +397,3 @@ async def _count_calls(journal: JournalReader, state: State, until: int) -> None
 
 def _left_behind(call: OpenCall) -> OpenCall:
     return msgspec.structs.replace(call, is_lost=call.is_started)
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        input_tokens=first.input_tokens + second.input_tokens,
-        cached_tokens=first.cached_tokens + second.cached_tokens,
-        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
-        output_tokens=first.output_tokens + second.output_tokens,
-        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
-    )

@@ -27,8 +27,10 @@ from mainspring.events import (
     Usage,
     WaitEnded,
 )
+from mainspring.folds.children import Children
 from mainspring.folds.ledger import HeldSpend, Ledger, OpenScope
 from mainspring.folds.processes import Process, Processes
+from mainspring.folds.shares import Share
 from mainspring.folds.state import OpenCall, State
 from mainspring.folds.task import Task
 from mainspring.folds.waits import OpenWait, Waits
@@ -79,6 +81,7 @@ class _Plain(msgspec.Struct, frozen=True):
     last_reply: AssistantSaid
     requests: Requests
     task: Task
+    children: Children
     has_goal: bool
     conversation_usage: Usage
     _calls: dict[str, OpenCall]
@@ -102,6 +105,7 @@ class _Ledger(msgspec.Struct, frozen=True):
     opened: tuple[OpenScope, ...]
     held: dict[str, tuple[SpendReserved, tuple[int, ...]]]
     warned: tuple[tuple[CapScope, str, int, float, str], ...]
+    shares: dict[str, Share]
 
 
 class StateRecord(msgspec.Struct, frozen=True):
@@ -171,6 +175,7 @@ def _ledger_record(ledger: Ledger) -> _Ledger:
             for name, spend in held.items()
         },
         warned=tuple(sorted(known["_warned"])),
+        shares=ledger.shares.open,
     )
 
 
@@ -182,6 +187,7 @@ def _restored_ledger(record: _Ledger) -> Ledger:
         for name, (reserved, places) in record.held.items()
     }
     ledger.worked_us, ledger.reservations = record.worked_us, record.reservations
+    ledger.shares.open = record.shares
     vars(ledger).update(
         _scopes=scopes,
         _open=tuple(scopes.values()),

@@ -13,6 +13,7 @@ from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
     CallEnded,
+    ChildEnded,
     ConditionMet,
     Recorded,
     Undone,
@@ -22,7 +23,15 @@ from mainspring.events import (
 )
 
 Awaited = (
-    WaitStarted | ConditionMet | WaitEnded | UserSaid | ApprovalGiven | CallEnded | AssistantSaid | Undone
+    WaitStarted
+    | ConditionMet
+    | WaitEnded
+    | UserSaid
+    | ApprovalGiven
+    | CallEnded
+    | AssistantSaid
+    | Undone
+    | ChildEnded
 )
 """The events that a wait may have to know."""
 
@@ -80,6 +89,8 @@ class Waits:
                 self._drop()
             case Undone(scope=scope) if scope != "files":
                 self._open = {}
+            case ChildEnded():
+                pass
             case _:
                 return
         if self._stirring is not None and not self._stirring.done():

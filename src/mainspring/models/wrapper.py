@@ -33,6 +33,16 @@ class ModelWrapper:
         await self._model.close()
 
 
+class SharedModel(ModelWrapper):
+    """A model of another session, which closes it."""
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        return self._model.stream(request)
+
+    async def close(self) -> None:
+        return
+
+
 class WithContextSize(ModelWrapper):
     """A model of which somebody has said how many tokens it takes."""
 

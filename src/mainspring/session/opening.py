@@ -104,7 +104,7 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: S
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
     for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
-    `warnings`."""
+    `warnings`. With an `agent` the session works for its `parent`."""
 
     models: SessionModels
     workspace: str
@@ -119,6 +119,8 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     given_limits: Limits = Limits()
     warnings: tuple[str, ...] = ()
     allows_home: bool = False
+    parent: str = ""
+    agent: str = ""
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
@@ -126,8 +128,15 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         events: list[Event] = []
         is_new = not state.session
         if is_new:
-            started = SessionStarted(session=session, workspace=self.workspace, version=__version__)
-            events.append(msgspec.structs.replace(started, allows_home=self.allows_home))
+            started = SessionStarted(
+                session=session,
+                workspace=self.workspace,
+                version=__version__,
+                parent=self.parent,
+                allows_home=self.allows_home,
+                agent=self.agent,
+            )
+            events.append(started)
             prompt = PromptSet(system=self.system, tools=tools, parts=self.prompt, context=self.context)
             events.append(msgspec.structs.replace(prompt, profile=self.profile))
         else:

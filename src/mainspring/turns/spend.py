@@ -58,6 +58,7 @@ async def reserve(
                 wanted=_wanted(runtime, model, input_tokens) if source == STEP else MODEST_OUTPUT_TOKENS,
                 is_step=source == STEP,
                 today=_day_of(each, today),
+                child=_child(each, runtime),
             )
             if isinstance(fitting, Refusal):
                 return fitting
@@ -203,7 +204,7 @@ def allowance(runtime: Runtime, today: Tally | None = None) -> Allowance | None:
     lefts = [
         Allowance(*left)
         for each in lineage(runtime)
-        if (left := each.state.ledger.least_left(each.limits, _day_of(each, today)))
+        if (left := each.state.ledger.least_left(each.limits, _day_of(each, today), _child(each, runtime)))
     ]
     return min(lefts, key=lambda left: left.left_usd, default=None)
 
@@ -218,6 +219,10 @@ def share_usd(runtime: Runtime) -> float | None:
     """What one turn of a goal may take at most, here or above; None when no money is capped."""
     shares = [each.state.ledger.share_usd(each.limits) for each in lineage(runtime)]
     return min((share for share in shares if share is not None), default=None)
+
+
+def _child(ancestor: Runtime, spender: Runtime) -> str:
+    return "" if ancestor is spender else spender.state.session
 
 
 def _seen_by(ancestor: Runtime, spender: Runtime, reserved: SpendReserved) -> SpendReserved:

@@ -8,6 +8,7 @@ from mainspring.events import (
     Condition,
     OnAnswer,
     OnCallback,
+    OnChild,
     OnCommand,
     OnFile,
     OnPid,
@@ -38,7 +39,7 @@ def described(condition: Condition) -> str:
             return f"Slurm job {condition.job} to end"
         case OnCommand():
             return f"`{condition.command}` to succeed"
-        case OnCallback() | OnAnswer() | OnQuota() | OnSession():
+        case OnCallback() | OnAnswer() | OnQuota() | OnSession() | OnChild():
             return _outside(condition)
 
 
@@ -68,7 +69,7 @@ def _file(condition: OnFile) -> str:
     return f"{condition.path} {_FILE_WORDS[condition.until]}"
 
 
-def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession) -> str:
+def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession | OnChild) -> str:
     match condition:
         case OnCallback():
             return f"a call of {condition.url or condition.token}"
@@ -78,6 +79,8 @@ def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession) -> str:
             return f"{condition.model} to answer again at {clock(condition.at_us)}"
         case OnSession():
             return f"session {condition.session} to end"
+        case OnChild():
+            return f"child {condition.child} to end"
 
 
 def clock(time_us: int) -> str:

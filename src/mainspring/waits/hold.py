@@ -20,6 +20,7 @@ from mainspring.events import (
     Event,
     OnAnswer,
     OnCallback,
+    OnChild,
     OnCommand,
     OnFile,
     OnPid,
@@ -43,7 +44,7 @@ from mainspring.waits.files import FileWatch
 from mainspring.waits.processes import PidWatch, ProcessWatch, Progress
 from mainspring.waits.reach import WaitContext
 from mainspring.waits.sessions import SessionWatch
-from mainspring.waits.watch import AnswerWatch, ConditionWatch, TimeWatch
+from mainspring.waits.watch import ConditionWatch, RecordWatch, TimeWatch
 
 _MAX_CONDITIONS = 64
 _FIRST_LOOKS_S = 5.0
@@ -278,8 +279,8 @@ async def _watch(condition: Condition, waiting: WaitContext) -> ConditionWatch:
             return CommandWatch(condition, waiting)
         case OnCallback():
             return await CallbackWatch.opened(condition, waiting)
-        case OnAnswer():
-            return AnswerWatch(condition, waiting)
+        case OnAnswer() | OnChild():
+            return RecordWatch(condition, waiting)
         case OnSession():
             return await SessionWatch.begin(condition, waiting)
 

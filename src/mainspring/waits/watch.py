@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 
-from mainspring.events import Condition, OnAnswer, OnQuota, OnTime
+from mainspring.events import Condition, OnAnswer, OnChild, OnQuota, OnTime
 from mainspring.waits.decide import Observation
 from mainspring.waits.describe import clock, described
 from mainspring.waits.reach import WaitContext
@@ -75,15 +75,23 @@ class TimeWatch(ConditionWatch):
         await asyncio.sleep(min(left_s, self._reach.pace.slice_s))
 
 
-class AnswerWatch(ConditionWatch):
-    def __init__(self, condition: OnAnswer, waiting: WaitContext) -> None:
+class RecordWatch(ConditionWatch):
+    """What this session's own journal will say: the answer to a question, or the end of a child, which
+    whoever runs the child records."""
+
+    def __init__(self, condition: OnAnswer | OnChild, waiting: WaitContext) -> None:
         super().__init__(condition)
-        self._call = condition.call
+        self._wanted = condition
         self._state = waiting.state
 
     async def look(self) -> Observation | None:
-        answer = self._state.waits.answer(self._call)
-        return Observation(f"The question of {self._call} was answered: {answer}") if answer else None
+        match self._wanted:
+            case OnAnswer(call=call):
+                answer = self._state.waits.answer(call)
+                return Observation(f"The question of {call} was answered: {answer}") if answer else None
+            case OnChild(child=child):
+                ended = self._state.children.ended.get(child)
+                return Observation(f"Child {child}: {ended.state}") if ended else None
 
     async def rest(self) -> None:
         await asyncio.wait({self._state.waits.stirring()})

@@ -53,7 +53,7 @@ def find_user_commands(
     found: dict[str, UserCommand] = {}
     broken: list[Broken] = []
     for folder, is_projects in folders.items():
-        for path in _files(folder):
+        for path in markdown_files(folder):
             read = _read(path, folder, root, is_projects=is_projects)
             if isinstance(read, Broken):
                 broken.append(read)
@@ -80,6 +80,11 @@ def command_line(line: str, arguments: str) -> str:
     """A command of the text with its arguments, each quoted as one word: they never become code."""
     words = [shlex.quote(word) for word in _words(arguments)]
     return _given(line, " ".join(words), words)
+
+
+def without_head(text: str) -> str:
+    """What stands below the head of a file."""
+    return _HEAD.sub("", text, count=1)
 
 
 def _given(text: str, arguments: str, words: list[str]) -> str:
@@ -111,7 +116,7 @@ def _read(path: Path, folder: Path, root: Path, *, is_projects: bool) -> UserCom
         return Broken(path, f"it has more than {_MAX_BYTES // 1024} KiB")
     whole = data.decode("utf-8", "replace")
     head = frontmatter(whole)
-    text = _HEAD.sub("", whole, count=1) if head is not None else whole
+    text = without_head(whole) if head is not None else whole
     if not text.strip():
         return Broken(path, "it has no text")
     about = head or {}
@@ -129,7 +134,7 @@ def _read(path: Path, folder: Path, root: Path, *, is_projects: bool) -> UserCom
     )
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def markdown_files(folder: Path) -> Iterator[Path]:
     """Those of the folder and of the folders in it, in order; links to other folders are not followed."""
     yield from sorted(folder.glob("*.md"))
     for inner in sorted(folder.glob("*/")):

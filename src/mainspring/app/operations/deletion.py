@@ -91,6 +91,7 @@ async def plan_deletion(
         chosen = [row.id for row in rows.values() if 0 < row.updated_us < before_us]
     else:
         chosen = list(dict.fromkeys([await store.find(session) for session in sessions]))
+    chosen += [row.id for row in rows.values() if row.agent and row.parent in chosen and row.id not in chosen]
     kept = {
         name: found
         for name in chosen

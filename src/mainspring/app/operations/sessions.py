@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -28,6 +28,21 @@ async def list_sessions(config: Config) -> list[SessionRow]:
     return await sessions_of(config).rows()
 
 
+def with_children(rows: Sequence[SessionRow]) -> list[SessionRow]:
+    """The same, with each child behind its parent, the first one first, where that is listed as well."""
+    listed = {row.id for row in rows}
+    children: dict[str, list[SessionRow]] = {}
+    for row in sorted(rows, key=lambda row: row.started_us):
+        if row.agent and row.parent in listed:
+            children.setdefault(row.parent, []).append(row)
+    return [
+        each
+        for row in rows
+        if not (row.agent and row.parent in listed)
+        for each in (row, *children.get(row.id, ()))
+    ]
+
+
 async def session_bytes(config: Config, sessions: Collection[str]) -> dict[str, int]:
     """The room that each of these sessions takes on disk."""
     store = sessions_of(config)
@@ -45,8 +60,8 @@ async def newest_session(config: Config, folder: Path) -> str:
 
 
 async def newest_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> str:
-    """The first of these sessions that works in a folder; empty when none does."""
-    return next((row.id for row in await rows_in(folder, rows, config)), "")
+    """The first of these sessions that works in a folder and for nobody else; empty when none does."""
+    return next((row.id for row in await rows_in(folder, rows, config) if not row.agent), "")
 
 
 async def rows_in(folder: Path, rows: Iterable[SessionRow], config: Config) -> Iterator[SessionRow]:

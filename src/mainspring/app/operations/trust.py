@@ -1,4 +1,5 @@
-"""What people approved that projects bring, for every face: servers, and commands that run something."""
+"""What people approved that projects bring, for every face: servers, commands that run something, and
+agents that may do more than read."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.agents.files import Agent, find_agents
+from mainspring.app.agents_beside import agent_folders
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
@@ -59,7 +62,9 @@ def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     found = list_servers(workspace, config.settings.mcp, config.environment)
     servers = [server.subject for server in found.servers if server.subject]
     commands = [command_subject(each) for each in list_user_commands(config, workspace)[0].values()]
-    return [entry_of(config, subject) for subject in (*servers, *commands) if subject]
+    agents, _ = find_agents(agent_folders(workspace, config), workspace)
+    written = (*commands, *map(agent_subject, agents.values()))
+    return [entry_of(config, subject) for subject in (*servers, *written) if subject]
 
 
 def command_subject(command: UserCommand) -> TrustSubject | None:
@@ -67,6 +72,13 @@ def command_subject(command: UserCommand) -> TrustSubject | None:
     if not (command.is_projects and command.runs):
         return None
     return TrustSubject(kind="command", path=str(command.path), name=f"/{command.name}", text=command.whole)
+
+
+def agent_subject(agent: Agent) -> TrustSubject | None:
+    """What is to be approved of an agent: a project's that may do more than read, whole."""
+    if not (agent.is_projects and agent.is_widening):
+        return None
+    return TrustSubject(kind="agent", path=str(agent.path), name=agent.name, text=agent.whole)
 
 
 def list_user_commands(config: Config, workspace: Path) -> tuple[dict[str, UserCommand], list[Broken]]:

@@ -1,0 +1,1 @@
+"""Agents that work for other agents: who they are, what they get, and what comes back."""

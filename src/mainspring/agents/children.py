@@ -1,0 +1,320 @@
+"""Runs the children of a session while it is open: each is a session of its own in this process.
+
+A child's id is on record with its parent before there is such a session, and its one end after its last turn.
+Whoever opens the parent later finds by that id what became of the child and goes on with it, so nothing is
+done twice. A child that ends while nobody waits for it is told to the model in a note.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from typing import Protocol
+
+import msgspec
+
+from mainspring.agents.delegate import NAME, DelegateArguments
+from mainspring.agents.files import GENERAL, Agent
+from mainspring.agents.results import MAX_TEXT, ChildWork, told, work_of
+from mainspring.agents.shares import limits_of, share_of
+from mainspring.approvals.questions import Approver
+from mainspring.catalog import Sessions, reading, running
+from mainspring.disk.ids import new_id
+from mainspring.errors import JournalDamaged, JournalError, JournalOwned, MainspringError, UnknownSession
+from mainspring.events import (
+    KEEPS_CALLS_OPEN,
+    ApprovalAsked,
+    ApprovalGiven,
+    CallStarted,
+    ChildEnded,
+    ChildStarted,
+    Event,
+    Isolation,
+    Limits,
+    NoteAdded,
+    OnChild,
+    SpendReserved,
+    TurnEnded,
+    TurnStarted,
+    WaitStarted,
+    tool_of,
+)
+from mainspring.events.counts import plural
+from mainspring.secrets.injection import suspicions
+from mainspring.session.session import Session, runtime_of
+from mainspring.tools import CallContext, Output, ToolFailed
+from mainspring.waits.hold import hold
+
+MAX_AT_WORK = 8
+"""Children of one session that are at work at the same time."""
+_SOURCE = NAME
+_LOOK_S = 0.5
+
+
+class ChildOpener(Protocol):
+    """Opens the session of a child."""
+
+    def __call__(
+        self, started: ChildStarted, agent: Agent, approver: Approver, *, is_new: bool
+    ) -> AbstractAsyncContextManager[Session]: ...
+
+
+class ChildRunner:
+    """`refusal` says why an agent may not be used here; empty when it may."""
+
+    def __init__(
+        self,
+        parent: Session,
+        sessions: Sessions,
+        agents: Mapping[str, Agent],
+        open_child: ChildOpener,
+        refusal: Callable[[Agent], str],
+    ) -> None:
+        self._parent = parent
+        self._sessions = sessions
+        self._agents = agents
+        self._open_child = open_child
+        self._refusal = refusal
+        self._runtime = runtime_of(parent)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._live: dict[str, Session] = {}
+        self._stopped: set[str] = set()
+        self._planning = asyncio.Lock()
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def beside(self) -> AsyncGenerator[None]:
+        """Runs children until the block ends; those that are at work then are stopped, on record."""
+        try:
+            if self._parent.state.children.open:
+                self._follow_parent()
+            yield
+        finally:
+            await self._close()
+
+    async def delegate(self, arguments: DelegateArguments, place: CallContext) -> Output:
+        """Has a child do a task, and gives what came of it. An interrupted call goes on with its child."""
+        if (waiting := place.waiting) is None or self._is_closed:
+            raise ToolFailed("Nobody can work for this session now.")
+        children = self._parent.state.children
+        started = children.calls.get(place.call) or await self._begin(arguments, place.call)
+        child = started.child
+        self._start(started)
+        if started.is_background:
+            return Output(
+                text=f"Child {child} is at work in the background. You are told when it has ended. It ends"
+                f" with this session, so wait for it (wait, session {child}) before you finish."
+            )
+        wait = WaitStarted(wait=f"w-{place.call}", conditions=(OnChild(child=child),), call=place.call)
+        try:
+            await hold(waiting, wait)
+        except asyncio.CancelledError:
+            self._stop_soon(child)
+            raise
+        ended = self._parent.state.children.ended.get(child)
+        if ended is None:
+            return Output(text=f"Child {child} goes on in the background: the user said something new.")
+        return Output(
+            text=told(ended, started.agent), is_error=ended.state in ("failed", "lost"), full=ended.full
+        )
+
+    async def _begin(self, arguments: DelegateArguments, call: str) -> ChildStarted:
+        """Plans a child and records it: from then on there is one, whatever becomes of this process."""
+        agent = self._agent(arguments.agent)
+        async with self._planning:
+            state = self._parent.state
+            if len(state.children.open) >= MAX_AT_WORK:
+                most = plural(MAX_AT_WORK, "child").replace("childs", "children")
+                raise ToolFailed(f"{most} are at work already; wait for one of them to end.")
+            started = ChildStarted(
+                child=new_id(),
+                task=arguments.task,
+                agent=agent.name,
+                call=call,
+                model=arguments.model or agent.model,
+                isolation=_isolation(arguments, agent),
+                is_background=arguments.background,
+                limits=self._limits(arguments, agent, call),
+            )
+            await self._runtime.record(started)
+        return started
+
+    def _agent(self, name: str) -> Agent:
+        agent = self._agents.get(name) if name else GENERAL
+        if agent is None:
+            raise ToolFailed(f"There is no agent {name!r}. The agents are: {', '.join(self._agents)}.")
+        if why := self._refusal(agent):
+            raise ToolFailed(why)
+        return agent
+
+    def _limits(self, arguments: DelegateArguments, agent: Agent, call: str) -> Limits:
+        state = self._parent.state
+        begun = state.children.calls
+        beside = sum(
+            tool_of(each.asked.name) == NAME and each.asked.call not in (call, *begun)
+            for each in state.open_calls
+        )
+        beside = min(beside, MAX_AT_WORK - len(state.children.open) - 1)
+        share = share_of(state.ledger, self._runtime.limits, beside=beside)
+        if share is None:
+            raise ToolFailed("Too little of the budget is left to give some away; do it yourself, briefly.")
+        return limits_of(share, budget_usd=arguments.budget, steps=agent.max_turns, tokens=agent.max_tokens)
+
+    def _start(self, started: ChildStarted) -> None:
+        if started.child in self._tasks or started.child not in self._parent.state.children.open:
+            return
+        self._follow_parent()
+        self._tasks[started.child] = asyncio.create_task(self._run(started))
+
+    async def _run(self, started: ChildStarted) -> None:
+        """Takes a child to its end, and records that; a parent's journal that fails is its parent's fault."""
+        began = time.monotonic()
+        try:
+            ended = await self._worked(started)
+        except (UnknownSession, JournalDamaged) as error:
+            ended = ChildEnded(child=started.child, state="lost", detail=error.message)
+        except MainspringError as error:
+            ended = await self._failed(started, f"{error.message} {error.remedy}".strip())
+        except Exception as error:  # noqa: BLE001 - a fault of a child is on record in its journal, and told to its parent
+            ended = await self._failed(started, f"mainspring itself failed: {error!r}")
+        with suppress(JournalError):
+            await self._end(started, ended, time.monotonic() - began)
+
+    async def _worked(self, started: ChildStarted) -> ChildEnded:
+        child = started.child
+        agent = self._agents.get(started.agent, GENERAL)
+        while True:
+            is_new = await self._is_new(child)
+            try:
+                opened = self._open_child(started, agent, self._approver(started), is_new=is_new)
+                async with opened as session:
+                    self._live[child] = session
+                    try:
+                        await self._taken(session, started)
+                    finally:
+                        self._live.pop(child, None)
+                break
+            except JournalOwned:  # somebody went on with it themselves
+                await self._until_free(child)
+        work = await work_of(self._sessions, child)
+        return work.as_ended(
+            child, "stopped" if work.ended is None and child in self._stopped else work.state
+        )
+
+    async def _until_free(self, child: str) -> None:
+        """Returns when no other process works on a child any more."""
+        while await running(self._sessions, child) is not None:  # noqa: ASYNC110 - nothing here is told of it
+            await asyncio.sleep(_LOOK_S)
+
+    async def _taken(self, session: Session, started: ChildStarted) -> None:
+        state = session.state
+        if started.child in self._stopped:
+            return
+        is_over = state.last_ending is not None and state.last_ending.ending not in KEEPS_CALLS_OPEN
+        if not session.is_turn_wanted and is_over:
+            return
+        is_told = state.turn > 0 or session.is_turn_wanted
+        async with aclosing(session.run("" if is_told else started.task)) as events:
+            async for _ in events:
+                if started.child in self._stopped:
+                    session.stop_soon()
+
+    async def _is_new(self, child: str) -> bool:
+        """Whether there is nothing of a child yet; one that has spent and has no journal is lost."""
+        try:
+            async with reading(self._sessions, child) as journal:
+                if await journal.last_seq():
+                    return False
+        except UnknownSession:
+            share = self._parent.state.ledger.shares.open.get(child)
+            if share and share.tokens:
+                raise
+            return True
+        await self._sessions.delete(child)
+        return True
+
+    async def _failed(self, started: ChildStarted, detail: str) -> ChildEnded:
+        try:
+            work = await work_of(self._sessions, started.child)
+        except MainspringError:
+            work = ChildWork(ended=None)
+        return work.as_ended(started.child, "failed", detail)
+
+    async def _end(self, started: ChildStarted, ended: ChildEnded, duration_s: float) -> None:
+        runtime, state = self._runtime, self._parent.state
+        if started.child not in state.children.open:
+            return
+        if len(ended.text) > MAX_TEXT:
+            full = await runtime.recorder.put_blob(ended.text.encode())
+            ended = msgspec.structs.replace(ended, text=ended.text[:MAX_TEXT], full=full)
+        ended = msgspec.structs.replace(ended, duration_s=round(duration_s, 3))
+        events: list[Event] = [ended]
+        if started.is_background or state.open_call(started.call) is None:
+            text = told(ended, started.agent)
+            events.append(NoteAdded(text=text, source=_SOURCE, suspicious=suspicions(text)))
+        await runtime.record(*events)
+
+    def _approver(self, started: ChildStarted) -> Approver:
+        """Asks whom the parent asks, on record there, with the child's name."""
+        approvals = self._runtime.approvals
+
+        async def approve(question: ApprovalAsked) -> ApprovalGiven:
+            reason = f"{started.agent} ({started.child}): {question.reason}"
+            asked = msgspec.structs.replace(question, call=f"{started.child}.{question.call}", reason=reason)
+            given = await approvals.ask_person(asked)
+            if given is None:  # nobody is there: the child goes on without it, and says so
+                given = ApprovalGiven(
+                    call=asked.call,
+                    arguments_sha256=asked.arguments_sha256,
+                    decision="expire",
+                    by="mainspring",
+                )
+                await self._runtime.record(given)
+            return msgspec.structs.replace(given, call=question.call)
+
+        return approve
+
+    def _follow_parent(self) -> None:
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch(self._runtime.last_seq))
+
+    async def _watch(self, after: int) -> None:
+        """Goes on with children of an earlier process once their parent works again, and stops all when it is
+        stopped."""
+        left = set(self._parent.state.children.open)
+        async with aclosing(self._parent.subscribe(after)) as events:
+            async for item in events:
+                match item.event:
+                    case TurnStarted() | CallStarted() | SpendReserved() if left:
+                        for started in tuple(self._parent.state.children.open.values()):
+                            if started.child in left:
+                                self._start(started)
+                        left.clear()
+                    case TurnEnded(ending="interrupted"):
+                        for child in tuple(self._tasks):
+                            self._stop_soon(child)
+                    case _:
+                        pass
+
+    def _stop_soon(self, child: str) -> None:
+        self._stopped.add(child)
+        if session := self._live.get(child):
+            session.stop_soon()
+
+    async def _close(self) -> None:
+        self._is_closed = True
+        for child in self._tasks:
+            self._stop_soon(child)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+
+
+def _isolation(arguments: DelegateArguments, agent: Agent) -> Isolation:
+    """A call may ask for less than an agent has, not for more."""
+    del arguments, agent
+    return "read-only"

@@ -1,0 +1,41 @@
+"""`delegate`: gives a task to an agent. What runs it is told by whoever offers the tool."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from mainspring.agents.files import Agent
+from mainspring.tools import CallContext, Output, Tool
+from mainspring.tools.files import described
+from mainspring.tools.schema import Arguments
+
+NAME = "delegate"
+_MAX_LIST = 1200
+
+
+class DelegateArguments(Arguments, frozen=True):
+    task: Annotated[str, Meta(min_length=1)]
+    agent: str = ""
+    model: str = ""
+    isolation: Literal["", "read-only", "worktree"] = ""
+    background: Annotated[bool, Meta(description="Do not wait; you are told when it has ended")] = False
+    budget: Annotated[float, Meta(gt=0, description="USD at most")] | None = None
+
+
+def delegate_tool(
+    agents: Iterable[Agent], run: Callable[[DelegateArguments, CallContext], Awaitable[Output]]
+) -> Tool:
+    lines = "\n".join(f"- {each.name}: {each.description}" for each in agents)
+    listed = lines if len(lines) <= _MAX_LIST else f"{lines[:_MAX_LIST].rpartition(chr(10))[0]}\n…"
+    return Tool(
+        name=NAME,
+        description=f"{described(Path(__file__))}\n{listed}",
+        arguments=DelegateArguments,
+        effect="none",
+        goes_on=True,
+        run=run,
+    )

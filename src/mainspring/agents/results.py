@@ -1,0 +1,100 @@
+"""What comes back of a child: read from its journal, whoever wrote that, and told to its parent."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.catalog import Sessions, reading
+from mainspring.events import (
+    AssistantSaid,
+    ChildEnded,
+    ChildState,
+    Ending,
+    SpendReserved,
+    SpendSettled,
+    TurnEnded,
+    Usage,
+)
+from mainspring.events.counts import plural, rounded_usd
+from mainspring.journal import JournalReader, events_in
+from mainspring.tools.bounds import HANDLE
+
+MAX_TEXT = 8_000
+"""Characters of a child's answer that its parent is shown."""
+_STATES: dict[Ending, ChildState] = {
+    "done": "done",
+    "budget": "budget",
+    "limit": "budget",
+    "interrupted": "stopped",
+}
+_SUMMED = ("SpendReserved", "SpendSettled")
+
+
+class ChildWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What the journal of a child says: how its last turn ended, what it said last, what it used."""
+
+    ended: TurnEnded | None
+    text: str = ""
+    steps: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+
+    @property
+    def state(self) -> ChildState:
+        return _STATES.get(self.ended.ending, "failed") if self.ended else "failed"
+
+    def as_ended(self, child: str, state: ChildState, detail: str = "") -> ChildEnded:
+        said = (self.ended.detail if self.ended and self.ended.ending != "done" else "") or detail
+        return ChildEnded(
+            child=child,
+            state=state,
+            detail=said,
+            text=self.text,
+            steps=self.steps,
+            calls=self.calls,
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+        )
+
+
+async def work_of(sessions: Sessions, child: str) -> ChildWork:
+    """What is on record of a child; `UnknownSession` when there is no journal of it."""
+    async with reading(sessions, child) as journal:
+        return await _work(journal)
+
+
+async def _work(journal: JournalReader) -> ChildWork:
+    last = await journal.last("TurnStarted", "TurnEnded", "UserSaid")
+    said = await journal.last("AssistantSaid")
+    usage, held, spent, steps = Usage(), dict[str, float](), 0.0, 0
+    async for recorded in events_in(journal, kinds=_SUMMED):
+        match recorded.event:
+            case SpendReserved() as reserved:
+                held[reserved.spend] = reserved.usd
+                steps += reserved.source == "step"
+            case SpendSettled() as settled:
+                held.pop(settled.spend, None)
+                usage, spent = usage.plus(settled.usage), spent + settled.usd
+            case _:
+                pass
+    return ChildWork(
+        ended=last.event if last and isinstance(last.event, TurnEnded) else None,
+        text=said.event.text if said and isinstance(said.event, AssistantSaid) else "",
+        steps=steps,
+        calls=await journal.count("CallStarted"),
+        usage=usage,
+        cost_usd=rounded_usd(spent + sum(held.values())),
+    )
+
+
+def told(ended: ChildEnded, agent: str) -> str:
+    """What the parent's model is told of the end of a child."""
+    cost = f"{plural(ended.steps, 'step')}, ${ended.cost_usd:.4f}"
+    head = f"[{agent} {ended.child}: {ended.state}, {cost}]"
+    why = f"It ended early: {ended.detail}" if ended.detail and ended.state != "done" else ""
+    said = ended.text or ("It said nothing." if ended.state != "done" else "")
+    whole = (
+        f"[the whole answer is {HANDLE}{ended.full.sha256}, which read pages through]" if ended.full else ""
+    )
+    return "\n".join(filter(None, (head, why, said, whole)))

@@ -1,0 +1,148 @@
+"""Children of a session: opens each as a session that may do no more than its parent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from mainspring.agents.children import ChildRunner
+from mainspring.agents.delegate import DelegateArguments, delegate_tool
+from mainspring.agents.files import READERS, Agent
+from mainspring.app import build
+from mainspring.app.models import known_spec
+from mainspring.app.operations.agents import agent_refusal, list_agents
+from mainspring.approvals.questions import Approver
+from mainspring.catalog import Sessions
+from mainspring.errors import UsageError
+from mainspring.events import ChildStarted, Origin
+from mainspring.models import Model
+from mainspring.models.wrapper import SharedModel
+from mainspring.sandbox import Sandbox
+from mainspring.session.child import ChildSession
+from mainspring.session.session import Session, runtime_of
+from mainspring.settings import Config
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
+from mainspring.workspace.skills import Skill
+
+
+class SessionAgents:
+    """Whom a session can give work to."""
+
+    def __init__(self, workspace: Path, config: Config) -> None:
+        self._agents, _ = list_agents(config, workspace)
+        self._runner: ChildRunner | None = None
+
+    def tools(self, window: int | None) -> list[Tool]:
+        del window
+        return [delegate_tool(self._agents.values(), self._delegate)]
+
+    def find(self, name: str) -> Tool | None:
+        del name
+        return None
+
+    async def _delegate(self, arguments: DelegateArguments, place: CallContext) -> Output:
+        if self._runner is None:
+            raise ToolFailed("Nobody can work for this session now.")
+        return await self._runner.delegate(arguments, place)
+
+    @asynccontextmanager
+    async def beside(
+        self,
+        session: Session,
+        config: Config,
+        store: Sessions,
+        sandbox: Sandbox | str,
+        origin: Origin | None,
+        *,
+        allow_home: bool,
+    ) -> AsyncGenerator[None]:
+        """Runs children while a session is open."""
+
+        def opened(
+            started: ChildStarted, agent: Agent, approver: Approver, *, is_new: bool
+        ) -> AbstractAsyncContextManager[Session]:
+            return open_child(
+                session,
+                started,
+                agent,
+                approver,
+                config=config,
+                store=store,
+                sandbox=sandbox if isinstance(sandbox, str) else "",
+                origin=origin,
+                allow_home=allow_home,
+                is_new=is_new,
+            )
+
+        def refusal(agent: Agent) -> str:
+            return agent_refusal(config, agent)
+
+        self._runner = ChildRunner(session, store, self._agents, opened, refusal)
+        async with self._runner.beside():
+            yield
+
+
+def open_child(
+    parent: Session,
+    started: ChildStarted,
+    agent: Agent,
+    approver: Approver,
+    *,
+    config: Config,
+    store: Sessions,
+    sandbox: str,
+    origin: Origin | None,
+    allow_home: bool,
+    is_new: bool,
+) -> AbstractAsyncContextManager[Session]:
+    """The session of a child, new or going on: under the policy of its parent, in its mode or a stricter."""
+    runtime, state = runtime_of(parent), parent.state
+    is_reading = started.isolation == "read-only"
+    fallback = [] if started.model else [SharedModel(runtime.models.find(name)) for name in state.fallbacks]
+    return build.open(
+        state.workspace,
+        session="" if is_new else started.child,
+        model=_model(started.model, runtime.models.current, config),
+        fallback=fallback,
+        effort=agent.effort or state.effort,
+        mode="plan" if is_reading else state.level or state.mode,
+        limits=started.limits,
+        instructions=_instructions(agent, config, state.workspace) if is_new else "",
+        tools=tuple(each for each in agent.tools if not is_reading or each in (*READERS, "fetch", "wait")),
+        sandbox=sandbox,
+        policy=runtime.approvals.policy,
+        approver=approver,
+        allow_unpriced=True,
+        allow_home=allow_home,
+        parent=ChildSession(parent, started.child, agent.name),
+        config=config,
+        sessions=store,
+        origin=origin,
+    )
+
+
+def _model(name: str, usual: Model, config: Config) -> Model | str:
+    """The model that an agent's file or a call names, where it is known here; files of other agents name
+    models that only those know."""
+    if not name:
+        return SharedModel(usual)
+    try:
+        known_spec(name, config)
+    except UsageError:
+        return SharedModel(usual)
+    return name
+
+
+def _instructions(agent: Agent, config: Config, workspace: Path) -> str:
+    skills = {each.name: each for each in build.skills_of(workspace, config)[0]}
+    wanted: list[Skill] = [skills[name] for name in agent.skills if name in skills]
+    first = [f"Read the skill {each.name} first: {each.path}" for each in wanted]
+    return "\n".join([_ABOUT, *first, agent.text]).strip()
+
+
+_ABOUT = (
+    "You work for another agent, which gave you your task and sees nothing of you but your last message: put"
+    " all of your answer into it. Nobody can answer questions; where something is unclear, say what you took"
+    " it for."
+)

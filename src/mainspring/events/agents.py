@@ -1,0 +1,55 @@
+"""What happens when a session gives part of its work to another one: a child, which is a session with a
+parent and has its own journal. The parent's journal has its beginning and its one end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mainspring.events.base import Event, Id
+from mainspring.events.values import Blob, Limits, Usage
+
+ChildState = Literal["done", "failed", "stopped", "budget", "lost"]
+"""How the work of a child ended. `budget` is its share or a limit of steps, calls or time; `lost` means that
+its journal is gone, or that nobody works on it and it cannot be gone on with."""
+
+Isolation = Literal["read-only", "worktree", "scratch"]
+"""Where a child works: in the workspace, which it cannot change; in a copy whose changes are taken over; or
+in a copy that is thrown away."""
+
+Landing = Literal["", "landed", "conflict", "discarded", "unchanged"]
+"""What became of the changes of a child; empty when it could make none."""
+
+
+class ChildStarted(Event, frozen=True):
+    """A child with this id is about to work on `task`; recorded before there is such a session. `limits` is
+    its share of what is left. `call` is the one that asked for it: its result is the child's, unless the
+    child works in the background."""
+
+    child: Id
+    task: str
+    agent: str = ""
+    call: Id = ""
+    model: str = ""
+    isolation: Isolation = "read-only"
+    is_background: bool = False
+    limits: Limits = Limits()
+
+
+class ChildEnded(Event, frozen=True):
+    """The work of a child is over. `text` is what it said last, cut when it is long: `full` has the whole.
+    `diff` is what it changed in `files`; those in `conflicts` were changed here as well."""
+
+    child: Id
+    state: ChildState
+    detail: str = ""
+    text: str = ""
+    full: Blob | None = None
+    diff: Blob | None = None
+    files: tuple[str, ...] = ()
+    landing: Landing = ""
+    conflicts: tuple[str, ...] = ()
+    steps: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    duration_s: float = 0.0

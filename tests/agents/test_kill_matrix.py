@@ -1,0 +1,106 @@
+"""kill -9 at events of a parent and of its children, then go on in a new process: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.events import (
+    AssistantSaid,
+    CallEnded,
+    ChildEnded,
+    ChildStarted,
+    Event,
+    SpendReserved,
+    SpendSettled,
+    TurnEnded,
+    UserSaid,
+)
+from tests import ROOT
+from tests.agents.worker import CHILD_REPLIES
+
+PARENT_EVENTS, CHILD_EVENTS = 37, 21
+EVERY_POINT = [
+    *(f"parent:{seq}" for seq in range(1, PARENT_EVENTS + 1)),
+    *(f"child:{seq}" for seq in range(1, CHILD_EVENTS + 1)),
+]
+A_FEW_POINTS = ["parent:12", "parent:20", "child:1", "child:6", "child:20"]
+
+
+def work(folder: Path, kill: str = "") -> int:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.agents.worker", str(folder), *([kill] if kill else [])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
+
+
+def journal(folder: Path, session: str) -> list[Event]:
+    file = SqliteSessions(folder / "home").shelf.file(session)
+    try:
+        return [item.event for item in file.read(limit=100_000)]
+    finally:
+        file.close()
+
+
+def check(folder: Path) -> tuple[int, int]:
+    """Both tasks were done once; gives how many events the parent and its longest child have."""
+    parent = (folder / "home" / "parent").read_text()
+    own = journal(folder, parent)
+    started = [event for event in own if isinstance(event, ChildStarted)]
+    ended = [event for event in own if isinstance(event, ChildEnded)]
+    assert sorted(event.task for event in started) == ["FIRST task", "SECOND task"]
+    assert sorted(event.child for event in ended) == sorted(event.child for event in started)
+    assert {event.state for event in ended} == {"done"}
+    assert sorted(event.text for event in ended) == ["first answer", "second answer"]
+    results = [event for event in own if isinstance(event, CallEnded)]
+    assert [event.outcome for event in results] == ["ok", "ok"]
+    assert [event.ending for event in own if isinstance(event, TurnEnded)] == ["done"]
+    children = {event.child: journal(folder, event.child) for event in started}
+    assert {*children, parent} == set(SqliteSessions(folder / "home").shelf.names())
+    for events in children.values():
+        assert sum(isinstance(event, UserSaid) for event in events) == 1
+        assert sum(isinstance(event, AssistantSaid) for event in events) == CHILD_REPLIES
+        assert [event.ending for event in events if isinstance(event, TurnEnded)] == ["done"]
+    _check_money(own, children)
+    return len(own), max(map(len, children.values()))
+
+
+def _check_money(own: list[Event], children: dict[str, list[Event]]) -> None:
+    """Whatever a child settled is settled with its parent too, or still held there: never less."""
+    for child, events in children.items():
+        spent = {event.spend: event.usd for event in events if isinstance(event, SpendSettled)}
+        held = {event.spend: event.usd for event in own if isinstance(event, SpendReserved) and event.child}
+        settled = {event.spend: event.usd for event in own if isinstance(event, SpendSettled)}
+        shown = {**held, **{spend: usd for spend, usd in settled.items() if spend in held}}
+        assert all(shown[f"{child}/{spend}"] >= usd - 1e-12 for spend, usd in spent.items())
+
+
+def test_the_matrix_covers_an_undisturbed_run(tmp_path):
+    assert work(tmp_path) == 0
+    assert check(tmp_path) == (PARENT_EVENTS, CHILD_EVENTS)
+
+
+@pytest.mark.parametrize("kill", A_FEW_POINTS)
+def test_a_killed_family_completes_without_doing_anything_twice(tmp_path, kill):
+    assert work(tmp_path, kill) == -signal.SIGKILL, f"the worker never came to {kill}"
+    assert work(tmp_path) == 0
+    check(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [point for point in EVERY_POINT if point not in A_FEW_POINTS])
+def test_a_family_killed_anywhere_completes_without_doing_anything_twice(tmp_path, kill):
+    work(tmp_path, kill)  # the last points are passed by some runs
+    assert work(tmp_path) == 0
+    check(tmp_path)

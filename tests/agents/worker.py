@@ -1,0 +1,88 @@
+"""A process that gives two tasks away and kills itself where it is told.
+
+    python -m tests.agents.worker FOLDER [KILL]
+
+KILL is `parent:N` or `child:N`: right after event N of that journal is written, for a child the first that gets
+so far. Run again without KILL it goes on from the journals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mainspring.app import build
+from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.events import Limits
+from mainspring.journal import Journal
+from mainspring.models import Price
+from mainspring.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from tests.agents.family import PARENT, asks, script_of, settings
+from tests.worker import die
+
+_LOOK = ScriptedReply(calls=(ScriptedCall("find", {"glob": "*"}),))
+CHILD_REPLIES = 3
+SCRIPT = script_of(
+    (asks("FIRST task", "SECOND task", agent="explore"), ScriptedReply(text="Both are done.")),
+    Price(input=1.0, output=2.0),
+    FIRST=(_LOOK, _LOOK, ScriptedReply(text="first answer")),
+    SECOND=(_LOOK, _LOOK, ScriptedReply(text="second answer")),
+)
+
+
+class KillingSessions(SqliteSessions):
+    """Sessions whose process dies when a journal has so many events."""
+
+    def __init__(self, home: Path, kill: str) -> None:
+        super().__init__(home)
+        self._who, _, at = kill.partition(":")
+        self._at = int(at or 0)
+
+    async def create(self, session: str | None = None) -> Journal:
+        return self._watched(await super().create(session), "child" if session else "parent")
+
+    async def open(self, session: str) -> Journal:
+        parent = (self.home / "parent").read_text() if (self.home / "parent").exists() else session
+        return self._watched(await super().open(session), "parent" if session == parent else "child")
+
+    def _watched(self, journal: Journal, who: str) -> Journal:
+        subscribe = journal.subscribe
+
+        def watched(on_appended: Callable[..., None], on_durable: Any = None) -> None:
+            def told(recorded: Any) -> None:
+                if who == self._who and recorded[-1].seq >= self._at:
+                    die()
+                on_appended(recorded)
+
+            subscribe(told, on_durable)
+
+        journal.subscribe = watched  # pyright: ignore[reportAttributeAccessIssue]
+        return journal
+
+
+async def work(folder: Path, kill: str) -> None:
+    config = settings(folder / "home")
+    store, known = KillingSessions(config.home, kill), config.home / "parent"
+    (folder / "workspace").mkdir(exist_ok=True)
+    names = await store.names()
+    session = known.read_text() if known.exists() else next(iter(names), "")
+    opened = build.open(
+        folder / "workspace",
+        session=session,
+        model=ScriptedModel(SCRIPT),
+        limits=Limits(max_cost_usd=5.0),
+        config=config,
+        sessions=store,
+    )
+    async with opened as parent:
+        known.write_text(parent.id)
+        was_asked = await parent.journal.last("UserSaid")
+        async for _ in parent.run("" if was_asked else PARENT):
+            pass
+
+
+if __name__ == "__main__":
+    asyncio.run(work(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""))
